@@ -1,8 +1,12 @@
-// Imports go one way: apps → packages, and the packages in one order. The comment of each rule says what to do instead.
+// Imports go one way: apps → packages, and the packages in one order. The comment of each rule says
+// what to do instead.
 
 const tests = '\\.test\\.ts$|\\.test-support\\.ts$|\\.program\\.ts$|^test/|^bench/'
 
-/** The folders of a place, from top to bottom: each imports from itself, from those below it, from the shared files, and nothing else of that place. */
+/**
+ * The folders of a place, from top to bottom: each imports from itself, from those below it, from
+ * the shared files, and nothing else of that place.
+ */
 const oneWay = (place, folders, shared = []) =>
   folders.map((folder, at) => ({
     name: `one-way-${place.split('/').at(1) ?? place}-${folder}`,
@@ -11,7 +15,10 @@ const oneWay = (place, folders, shared = []) =>
     from: { path: `^${place}/${folder}/`, pathNot: tests },
     to: {
       path: `^${place}/`,
-      pathNot: [...folders.slice(at).map((own) => `^${place}/${own}/`), ...shared.map((file) => `^${place}/${file}$`)],
+      pathNot: [
+        ...folders.slice(at).map((own) => `^${place}/${own}/`),
+        ...shared.map((file) => `^${place}/${file}$`),
+      ],
     },
   }))
 
@@ -21,7 +28,8 @@ module.exports = {
     {
       name: 'resolvable',
       severity: 'error',
-      comment: 'An unresolved import escapes every other rule: name the package in package.json, or fix the path.',
+      comment:
+        'An unresolved import escapes every other rule: name the package in package.json, or fix the path.',
       from: {},
       to: { couldNotResolve: true },
     },
@@ -64,7 +72,8 @@ module.exports = {
     {
       name: 'queue-and-store-are-strangers',
       severity: 'error',
-      comment: 'Jobs and documents are independent: an app, or a package above both, connects them.',
+      comment:
+        'Jobs and documents are independent: an app, or a package above both, connects them.',
       from: { path: '^packages/queue/', pathNot: tests },
       to: { path: '^packages/store/' },
     },
@@ -110,7 +119,8 @@ module.exports = {
     {
       name: 'api-reaches-no-writes',
       severity: 'error',
-      comment: 'No import of the API may lead to code that writes sources and quotes: split the file.',
+      comment:
+        'No import of the API may lead to code that writes sources and quotes: split the file.',
       from: { path: '^apps/api/src/main\\.ts$' },
       to: {
         path: '^packages/store/src/(write/|merge/|mongodb/mongo-commands\\.ts$)',
@@ -120,9 +130,13 @@ module.exports = {
     {
       name: 'store-goes-one-way',
       severity: 'error',
-      comment: 'In the store, `write` uses `merge`, `mongodb` and `words`, which know neither it nor each other.',
+      comment:
+        'In the store, `write` uses `merge`, `mongodb` and `words`, which know neither it nor each other.',
       from: { path: '^packages/store/src/(merge|mongodb|words)/' },
-      to: { path: '^packages/store/src/(write|merge|mongodb|words)/', pathNot: '^packages/store/src/$1/' },
+      to: {
+        path: '^packages/store/src/(write|merge|mongodb|words)/',
+        pathNot: '^packages/store/src/$1/',
+      },
     },
     {
       name: 'front-doors',
@@ -154,7 +168,15 @@ module.exports = {
       ['routes', 'admin', 'jobs', 'imports', 'sources', 'docs', 'body', 'request'],
       ['api-deps\\.ts', 'settings\\.ts'],
     ),
-    ...oneWay('packages/importer/src', ['show', 'send', 'shape', 'gather', 'input', 'account', 'formats']),
+    ...oneWay('packages/importer/src', [
+      'show',
+      'send',
+      'shape',
+      'gather',
+      'input',
+      'account',
+      'formats',
+    ]),
     ...oneWay('apps/local/src', ['start', 'servers']),
     {
       name: 'formats-are-strangers',

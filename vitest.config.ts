@@ -5,8 +5,8 @@ import { LongestFirst } from './test/runner/longest-first.ts'
 import { lackOfServers, WITH_SERVERS } from './test/runner/with-servers.ts'
 import { isFull } from './test/support/scale.ts'
 
-// How tests run. All but those of `test/overload` form one project, because a process of Vitest runs files of one project
-// only, and each start of such a process takes most of a second.
+// How tests run. All but those of `test/overload` form one project, because a process of Vitest
+// runs files of one project only, and each start of such a process takes most of a second.
 
 /** Ends a test that hangs. On a busy machine the longer forms need minutes. */
 const TIME_LIMIT_MS = isFull ? 360_000 : 120_000
@@ -21,13 +21,17 @@ const unserved = lack === undefined ? [] : WITH_SERVERS.map((place) => `${place}
 const ONLY_FULL = '.full.test.ts'
 const leftOut = isFull ? [] : [`**/*${ONLY_FULL}`]
 /** `pnpm test:full` runs what is not in `pnpm test`, or is longer there. */
-const hasFullForm = (file: string) => file.endsWith(ONLY_FULL) || readFileSync(file, 'utf8').includes('/scale.ts')
+const hasFullForm = (file: string) =>
+  file.endsWith(ONLY_FULL) || readFileSync(file, 'utf8').includes('/scale.ts')
 
 export default defineConfig({
   test: {
     watch: false,
     globalSetup: 'test/runner/servers.ts',
-    reporters: ['default', new CountReporter(lack, globSync(unserved, { exclude: [NODE_MODULES, ...leftOut] }).length)],
+    reporters: [
+      'default',
+      new CountReporter(lack, globSync(unserved, { exclude: [NODE_MODULES, ...leftOut] }).length),
+    ],
     sequence: { sequencer: LongestFirst },
     coverage: { provider: 'v8', include: ['apps/*/src/**/*.ts', 'packages/*/src/**/*.ts'] },
     projects: [
@@ -43,15 +47,17 @@ function alone({ test }: ReturnType<typeof project>) {
 }
 
 function project(name: string, files: string[], exclude = [NODE_MODULES]) {
-  const include = isFull ? files.flatMap((pattern) => globSync(pattern, { exclude })).filter(hasFullForm) : files
+  const include = isFull
+    ? files.flatMap((pattern) => globSync(pattern, { exclude })).filter(hasFullForm)
+    : files
   return {
     test: {
       name,
       include,
       exclude: [...exclude, ...unserved, ...leftOut],
       pool: 'forks' as const,
-      // The files that a process runs share the modules that it loaded: loading them for each file took a fifth of the
-      // time.
+      // The files that a process runs share the modules that it loaded: loading them for each file
+      // took a fifth of the time.
       isolate: false,
       // More than two cores need: many tests wait for a time limit of Sluice.
       maxWorkers: 5,

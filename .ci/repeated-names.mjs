@@ -1,5 +1,6 @@
-// Fails if two packages or apps export one name: each name should mean one thing in the whole product. It reads
-// declarations (`export function …`), so what a package passes on (`export { … } from`) counts once.
+// Fails if two packages or apps export one name: each name should mean one thing in the whole
+// product. It reads declarations (`export function …`), so what a package passes on (`export { … }
+// from`) counts once.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
@@ -8,10 +9,13 @@ const ALLOWED = new Map([
   ['StoredItem', 'the client has the type of its own answers, because it imports no other package'],
 ])
 
-const DECLARED = /^export (?:declare )?(?:abstract )?(?:async )?(?:const|let|function\*?|class|interface|type) (\w+)/gm
+const DECLARED =
+  /^export (?:declare )?(?:abstract )?(?:async )?(?:const|let|function\*?|class|interface|type) (\w+)/gm
 const NO_PRODUCT = /\.(test|test-support|program|generated)\.ts$/
 
-const files = execFileSync('git', ['ls-files', 'apps/*.ts', 'packages/*.ts'], { encoding: 'utf8' }).trim().split('\n')
+const files = execFileSync('git', ['ls-files', 'apps/*.ts', 'packages/*.ts'], { encoding: 'utf8' })
+  .trim()
+  .split('\n')
 const homes = new Map()
 for (const file of files.filter((name) => !NO_PRODUCT.test(name))) {
   const home = file.split('/').slice(0, 2).join('/')
@@ -26,4 +30,7 @@ for (const [name, places] of repeated) console.error(`${name}: ${[...places.valu
 for (const name of unused) console.error(`${name} is allowed, but only one package has it`)
 if (homes.size === 0) throw new Error('no exported name was found')
 if (repeated.length + unused.length > 0) process.exitCode = 1
-else console.log(`${homes.size} exported names, none in two packages but ${[...ALLOWED.keys()].join(', ')}`)
+else
+  console.log(
+    `${homes.size} exported names, none in two packages but ${[...ALLOWED.keys()].join(', ')}`,
+  )

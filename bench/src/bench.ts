@@ -8,7 +8,10 @@ export interface Bench {
   redisUrl: string
   mongodbUrl: string
   server: KindOfServer
-  /** MongoDB's data ends with the run, so no database needs to be dropped: the emulator takes minutes for that. */
+  /**
+   * MongoDB's data ends with the run, so no database needs to be dropped: the emulator takes
+   * minutes for that.
+   */
   isMongodbOwn: boolean
   /** Redis, MongoDB and the load generator itself, where their processes are known. */
   surroundings: readonly NamedProcess[]

@@ -9,8 +9,8 @@ export interface ClosedLoopOptions {
 }
 
 /**
- * A number of callers post threads, each caller one request after the other, and expect the status `expected`. After `seconds` they post
- * no further threads.
+ * A number of callers post threads, each caller one request after the other, and expect the status
+ * `expected`. After `seconds` they post no further threads.
  */
 export async function closedLoop(
   urls: string | readonly string[],

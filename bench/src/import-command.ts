@@ -17,18 +17,26 @@ export interface ExportFile {
 }
 
 export function ndjsonFile(threads: readonly MadeThread[]): ExportFile {
-  return { name: 'threads.ndjson', content: Buffer.concat(threads.flatMap(({ body }) => [body, Buffer.from('\n')])) }
+  return {
+    name: 'threads.ndjson',
+    content: Buffer.concat(threads.flatMap(({ body }) => [body, Buffer.from('\n')])),
+  }
 }
 
 const MESSAGES_PER_FILE = 1_000
 const FIRST_SECOND = 1_700_000_000
 
-/** The same threads as a Slack export: each in one channel, with its messages as replies to the first, in files of a day each. */
+/**
+ * The same threads as a Slack export: each in one channel, with its messages as replies to the
+ * first, in files of a day each.
+ */
 export function slackFile(threads: readonly MadeThread[]): ExportFile {
   const messages = threads.flatMap(({ body }, at) => messagesOf(JSON.parse(body.toString()), at))
   const files: Record<string, string> = {
     'channels.json': JSON.stringify([{ id: 'C1', name: 'support' }]),
-    'users.json': JSON.stringify(Array.from({ length: 500 }, (_, at) => ({ id: `U${at}`, name: `user-${at}` }))),
+    'users.json': JSON.stringify(
+      Array.from({ length: 500 }, (_, at) => ({ id: `U${at}`, name: `user-${at}` })),
+    ),
   }
   for (let at = 0; at < messages.length; at += MESSAGES_PER_FILE) {
     const day = new Date(86_400_000 * (at / MESSAGES_PER_FILE)).toISOString().slice(0, 10)
@@ -63,8 +71,8 @@ interface Target {
 }
 
 /**
- * Runs `sluice import` on a file of so many threads. The rate is that of its own summary, which leaves out the start of the process. Throws if it ends in
- * another way than completely.
+ * Runs `sluice import` on a file of so many threads. The rate is that of its own summary, which
+ * leaves out the start of the process. Throws if it ends in another way than completely.
  */
 export async function runImportCommand(
   { name, content }: ExportFile,
@@ -76,9 +84,17 @@ export async function runImportCommand(
     const file = join(own, name)
     await writeFile(file, content)
     const args = [MAIN, 'import', '--url', url, '--json', '--no-checkpoint', ...options, file]
-    const { stdout } = await run(process.execPath, args, { env: { PATH: process.env.PATH, SLUICE_API_KEY: key } })
+    const { stdout } = await run(process.execPath, args, {
+      env: { PATH: process.env.PATH, SLUICE_API_KEY: key },
+    })
     const { seconds } = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')
-    return { threads, rate: threads / seconds, p50: seconds * 1_000, p99: seconds * 1_000, failed: 0 }
+    return {
+      threads,
+      rate: threads / seconds,
+      p50: seconds * 1_000,
+      p99: seconds * 1_000,
+      failed: 0,
+    }
   } finally {
     await rm(own, { recursive: true })
   }

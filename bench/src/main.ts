@@ -31,18 +31,28 @@ try {
   process.exitCode = 2
 }
 
-/** `pnpm bench`: measures, prints, and stores the results. Exits 1 if a scenario failed; a missed floor is a result, not a failure. */
+/**
+ * `pnpm bench`: measures, prints, and stores the results. Exits 1 if a scenario failed; a missed
+ * floor is a result, not a failure.
+ */
 async function measureAll(options: Options): Promise<void> {
   const { against, only, quick } = options
-  const chosen = chooseScenarios(against === undefined ? scenarios : againstCheckout(resolve(against)), only, quick)
+  const chosen = chooseScenarios(
+    against === undefined ? scenarios : againstCheckout(resolve(against)),
+    only,
+    quick,
+  )
   const scale = scaleOf(options)
-  const folder = options.out ?? (scale.full && against === undefined ? RESULTS : join(RESULTS, 'quick'))
+  const folder =
+    options.out ?? (scale.full && against === undefined ? RESULTS : join(RESULTS, 'quick'))
   await using parts = new AsyncDisposableStack()
   endInOrder(parts)
   const opened = await openBench(scale, parts, say)
   const where = await describeSurroundings(opened)
   const bench = { ...opened, server: kindOfServer(where) }
-  say(`${where.cores} × ${where.cpu}, Node ${where.node}, ${where.redis}, ${describeMongodb(where)}`)
+  say(
+    `${where.cores} × ${where.cpu}, Node ${where.node}, ${where.redis}, ${describeMongodb(where)}`,
+  )
   for (const scenario of chosen) await measure(scenario, bench, where, folder)
   say(`\nResults: ${folder}`)
   if (folder === RESULTS) await writeDocuments()
@@ -57,7 +67,14 @@ async function measure(
   say(`\n${name}: ${title}`)
   try {
     const outcome = await run(bench)
-    const result = { name, title, at: new Date().toISOString(), scale: bench.scale, where, ...outcome }
+    const result = {
+      name,
+      title,
+      at: new Date().toISOString(),
+      scale: bench.scale,
+      where,
+      ...outcome,
+    }
     for (const line of printedResult(result)) say(`  ${line}`)
     await writeResult(folder, result)
   } catch (error) {
@@ -66,7 +83,10 @@ async function measure(
   }
 }
 
-/** The documents show the newest results of full runs. Also brings their files into the form of this version. */
+/**
+ * The documents show the newest results of full runs. Also brings their files into the form of this
+ * version.
+ */
 async function writeDocuments(): Promise<void> {
   const results = await readResults(RESULTS)
   for (const result of results) await writeResult(RESULTS, result)

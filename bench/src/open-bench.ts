@@ -28,7 +28,10 @@ export async function openBench(
   }
 }
 
-/** The processes on the servers' ports, where they are on this machine, and this process, which generates the load. */
+/**
+ * The processes on the servers' ports, where they are on this machine, and this process, which
+ * generates the load.
+ */
 async function surroundingsOf({
   redisUrl,
   mongodbUrl,
@@ -36,7 +39,10 @@ async function surroundingsOf({
   redisUrl: string
   mongodbUrl: string
 }): Promise<NamedProcess[]> {
-  const found = await Promise.all([localProcess('redis', redisUrl, 6_379), localProcess('mongodb', mongodbUrl, 27_017)])
+  const found = await Promise.all([
+    localProcess('redis', redisUrl, 6_379),
+    localProcess('mongodb', mongodbUrl, 27_017),
+  ])
   return [...found.flat(), { name: 'load', pid: process.pid }]
 }
 

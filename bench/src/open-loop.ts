@@ -22,7 +22,10 @@ export interface OpenLoop {
   signal: AbortSignal
 }
 
-/** More connections than requests in flight, unless the contender falls behind: then requests wait here, and that time counts. */
+/**
+ * More connections than requests in flight, unless the contender falls behind: then requests wait
+ * here, and that time counts.
+ */
 const CONNECTIONS = 256
 
 /** Posts at a fixed rate. The timer's own lateness of up to a millisecond is part of each time. */

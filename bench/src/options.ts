@@ -55,6 +55,7 @@ function parse(args: readonly string[]) {
 
 function count(name: string, text: string): number {
   const given = Number(text)
-  if (!Number.isInteger(given) || given < 1) throw new OptionsError(`--${name} must be a whole number of at least 1`)
+  if (!Number.isInteger(given) || given < 1)
+    throw new OptionsError(`--${name} must be a whole number of at least 1`)
   return given
 }

@@ -1,4 +1,7 @@
-/** The figures of a run of requests: how many threads were posted, requests per second, times in ms, and the number of wrong answers. */
+/**
+ * The figures of a run of requests: how many threads were posted, requests per second, times in ms,
+ * and the number of wrong answers.
+ */
 export interface Run {
   threads: number
   rate: number

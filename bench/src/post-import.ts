@@ -9,8 +9,15 @@ const SLICE_BYTES = 256 * 1024
 /** The summary, the last line of an answer, is far shorter. */
 const TAIL = 1_000
 
-/** Posts threads as NDJSON imports, one after the other if a single body cannot contain them all. Throws if a thread was not stored. */
-export async function postImports(url: string, key: string, bodies: readonly Buffer[][]): Promise<void> {
+/**
+ * Posts threads as NDJSON imports, one after the other if a single body cannot contain them all.
+ * Throws if a thread was not stored.
+ */
+export async function postImports(
+  url: string,
+  key: string,
+  bodies: readonly Buffer[][],
+): Promise<void> {
   const client = new Client(url, { headersTimeout: 300_000, bodyTimeout: 300_000 })
   try {
     for (const lines of bodies) await postImport(client, key, lines)

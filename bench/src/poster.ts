@@ -7,11 +7,25 @@ export interface Poster {
   close(): Promise<void>
 }
 
-/** Posts to these replicas in turn, over `connections` open connections in all. `prefer` is the header of this name. */
-export function createPoster(urls: readonly string[], key: string, connections: number, prefer?: string): Poster {
+/**
+ * Posts to these replicas in turn, over `connections` open connections in all. `prefer` is the
+ * header of this name.
+ */
+export function createPoster(
+  urls: readonly string[],
+  key: string,
+  connections: number,
+  prefer?: string,
+): Poster {
   const each = Math.ceil(connections / urls.length)
-  const pools = urls.map((url) => new Pool(url, { connections: each, headersTimeout: 120_000, bodyTimeout: 120_000 }))
-  const headers = { 'x-api-key': key, 'content-type': 'application/json', ...(prefer !== undefined && { prefer }) }
+  const pools = urls.map(
+    (url) => new Pool(url, { connections: each, headersTimeout: 120_000, bodyTimeout: 120_000 }),
+  )
+  const headers = {
+    'x-api-key': key,
+    'content-type': 'application/json',
+    ...(prefer !== undefined && { prefer }),
+  }
   let posted = 0
   return {
     post(body) {

@@ -52,8 +52,19 @@ const QUICK: Scale = {
   crowdingImportThreads: 3_000,
 }
 
-/** The scale of a full or a quick run; `requests` per round, where given, shrinks everything that counts requests. */
-export function scaleOf({ quick, rounds, requests }: { quick: boolean; rounds?: number; requests?: number }): Scale {
+/**
+ * The scale of a full or a quick run; `requests` per round, where given, shrinks everything that
+ * counts requests.
+ */
+export function scaleOf({
+  quick,
+  rounds,
+  requests,
+}: {
+  quick: boolean
+  rounds?: number
+  requests?: number
+}): Scale {
   const scale = quick ? QUICK : FULL
   const share = requests === undefined ? 1 : requests / scale.requests
   const shrunk = (count: number) => Math.max(2, Math.round(count * share))

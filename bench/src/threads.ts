@@ -15,12 +15,17 @@ const WORDS =
 const REPOSTS = 0.1
 
 /**
- * Makes typical threads: the number of quotes (median 5, long tail) and their length (median 120 characters) are log-normal,
- * and one thread in ten repeats an earlier one.
+ * Makes typical threads: the number of quotes (median 5, long tail) and their length (median 120
+ * characters) are log-normal, and one thread in ten repeats an earlier one.
  *
  * @param name distinguishes runs, so that no run repeats the threads of another.
  */
-export function makeThreads(name: string, count: number, seed = 1, reposts = REPOSTS): MadeThread[] {
+export function makeThreads(
+  name: string,
+  count: number,
+  seed = 1,
+  reposts = REPOSTS,
+): MadeThread[] {
   const random = createRandom(seed)
   const made: MadeThread[] = []
   for (let at = 0; at < count; at++) {
@@ -32,8 +37,8 @@ export function makeThreads(name: string, count: number, seed = 1, reposts = REP
 }
 
 /**
- * An endless supply: the threads made under this name, again and again, each time under another name of the same length and first
- * letter, so that all but the repeats are new.
+ * An endless supply: the threads made under this name, again and again, each time under another
+ * name of the same length and first letter, so that all but the repeats are new.
  */
 export function* renamed(threads: readonly MadeThread[], name: string): Generator<MadeThread> {
   for (let pass = 0; ; pass++) {

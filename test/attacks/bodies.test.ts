@@ -1,4 +1,5 @@
-// Attacks by the content of a body: operators, names of the language, numbers, repeated names, and bombs.
+// Attacks by the content of a body: operators, names of the language, numbers, repeated names, and
+// bombs.
 import assert from 'node:assert/strict'
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { newJobId } from '@sluice/queue'
@@ -38,13 +39,18 @@ describe('the content of a body', () => {
 
   /** The stored documents of a thread. */
   async function documentsOf(id: string) {
-    const [source] = await sluice.db.collection<{ _id: string }>('sources').find({ _id: id }).toArray()
+    const [source] = await sluice.db
+      .collection<{ _id: string }>('sources')
+      .find({ _id: id })
+      .toArray()
     const quotes = await sluice.db.collection('quotes').find({ sourceId: id }).toArray()
     return { source, quotes }
   }
 
   test('names that are operators, paths or prototypes are stored nowhere', async () => {
-    const hostile = OPERATORS.map((name) => `${JSON.stringify(name)}:{"$set":{"title":"x"}}`).join(',')
+    const hostile = OPERATORS.map((name) => `${JSON.stringify(name)}:{"$set":{"title":"x"}}`).join(
+      ',',
+    )
     const withNames = (json: string) => json.replaceAll('{', `{${hostile},`)
     const plain = someThread({ quotes: [{ text: 'a', externalId: 'q' }] })
     const { source } = await post(withNames(JSON.stringify(plain)))
@@ -56,9 +62,18 @@ describe('the content of a body', () => {
   })
 
   async function postLiterally(text: string): Promise<void> {
-    const fields = { title: text, externalId: text, channelName: text, channelId: text, description: text, url: text }
+    const fields = {
+      title: text,
+      externalId: text,
+      channelName: text,
+      channelId: text,
+      description: text,
+      url: text,
+    }
     const quote = { text, externalId: text, speaker: text, replyingTo: text }
-    const first = await post(someThread({ ...fields, title: 'first', quotes: [{ ...quote, text: 'first' }] }))
+    const first = await post(
+      someThread({ ...fields, title: 'first', quotes: [{ ...quote, text: 'first' }] }),
+    )
     const second = await post(someThread({ ...fields, quotes: [quote] }))
     assert.equal(second.source.id, first.source.id)
     assert.deepEqual([second.source.outcome, second.quotes[0]?.outcome], ['updated', 'updated'])
@@ -75,14 +90,28 @@ describe('the content of a body', () => {
   })
 
   test('an id that is a pattern or a query finds only itself', async () => {
-    const ids = ['.*', '^', '{"$ne":null}', '[object Object]', '%', '*', '\0', '�', 'a\u0300', '\u00e0']
-    const outcomes = await Promise.all(ids.map((externalId) => post(someThread({ externalId, service: 'custom' }))))
+    const ids = [
+      '.*',
+      '^',
+      '{"$ne":null}',
+      '[object Object]',
+      '%',
+      '*',
+      '\0',
+      '�',
+      'a\u0300',
+      '\u00e0',
+    ]
+    const outcomes = await Promise.all(
+      ids.map((externalId) => post(someThread({ externalId, service: 'custom' }))),
+    )
     assert.deepEqual([...new Set(outcomes.map(({ source }) => source.outcome))], ['created'])
     assert.equal(new Set(outcomes.map(({ source }) => source.id)).size, ids.length)
   })
 
   test('a prototype in one body gives no field to a later request', async () => {
-    const polluting = '{"__proto__":{"url":"evil","upVotes":9},"constructor":{"prototype":{"url":"evil","upVotes":9}},'
+    const polluting =
+      '{"__proto__":{"url":"evil","upVotes":9},"constructor":{"prototype":{"url":"evil","upVotes":9}},'
     await post(JSON.stringify(someThread()).replace('{', polluting))
     const { source } = await post(someThread())
     assert.ok(!('url' in source) && !('upVotes' in source))
@@ -95,7 +124,10 @@ describe('the content of a body', () => {
   ]
   for (const [it, json, pointer] of numbers) {
     test(`a number ${it} is refused as not finite`, async () => {
-      const body = JSON.stringify(someThread({ upVotes: 0 })).replace('"upVotes":0', `"upVotes":${json}`)
+      const body = JSON.stringify(someThread({ upVotes: 0 })).replace(
+        '"upVotes":0',
+        `"upVotes":${json}`,
+      )
       const { errors } = problemIn(await caller.post(body), 400, 'request_invalid')
       assert.deepEqual(
         errors?.map(({ pointer, code }) => [pointer, code]),
@@ -125,11 +157,24 @@ describe('the content of a body', () => {
   })
 
   test('one lone surrogate in a line of an import refuses that line alone, also in its record', async () => {
-    const line = (title: string) => JSON.stringify(someThread({ title: 'T' })).replace('"T"', `"${title}"`)
-    const withId = JSON.stringify(someThread({ externalId: 'I', title: 1 })).replace('"I"', '"\\\\ud800\\ud800"')
-    const body = [line('a'), line('\\udc00'), line('\\ud83c\\udfb9'), '{"\\udbff":"\\ud800"}', withId].join('\n')
+    const line = (title: string) =>
+      JSON.stringify(someThread({ title: 'T' })).replace('"T"', `"${title}"`)
+    const withId = JSON.stringify(someThread({ externalId: 'I', title: 1 })).replace(
+      '"I"',
+      '"\\\\ud800\\ud800"',
+    )
+    const body = [
+      line('a'),
+      line('\\udc00'),
+      line('\\ud83c\\udfb9'),
+      '{"\\udbff":"\\ud800"}',
+      withId,
+    ].join('\n')
     const importId = newJobId()
-    const { text } = await caller.postImport(body, { 'import-id': importId, prefer: 'handling=strict' })
+    const { text } = await caller.postImport(body, {
+      'import-id': importId,
+      prefer: 'handling=strict',
+    })
     assert.match(text, /"received":5,"created":2,"updated":0,"unchanged":0,"failed":3/)
     assert.match(text, /"index":1,[^\n]*"code":"not_well_formed"/)
     const { summary, problems } = await until('the record of the import', async () => {
@@ -144,16 +189,26 @@ describe('the content of a body', () => {
   const bombs: [coding: string, compress: (bytes: Buffer) => Buffer][] = [
     ['gzip', gzipSync],
     ['deflate', deflateSync],
-    ['br', (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } })],
+    [
+      'br',
+      (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }),
+    ],
     ['zstd', zstdCompressSync],
   ]
-  /** What one bomb may add to the memory of the API, in MiB: a few chunks and the garbage of a moment. */
+  /**
+   * What one bomb may add to the memory of the API, in MiB: a few chunks and the garbage of a
+   * moment.
+   */
   const BOMB_MIB = 150
   for (const [coding, compress] of bombs) {
     test(`a ${coding} bomb of 150 MiB in an import is a 413, and takes little memory`, async () => {
       const bomb = compress(Buffer.alloc(150 * MIB, ' '))
       const growth = await watchPeak(sluice.api)
-      problemIn(await caller.postImport(bomb, { 'content-encoding': coding }), 413, 'body_too_large')
+      problemIn(
+        await caller.postImport(bomb, { 'content-encoding': coding }),
+        413,
+        'body_too_large',
+      )
       const grown = await growth()
       assert.ok(grown < BOMB_MIB, `${Math.round(grown)} MiB more at its peak`)
     })
@@ -164,7 +219,8 @@ describe('the content of a body', () => {
 
 /** The names of all fields in a value, at any depth. */
 function namesIn(value: unknown): string[] {
-  if (typeof value !== 'object' || value === null || value instanceof Date || '_bsontype' in value) return []
+  if (typeof value !== 'object' || value === null || value instanceof Date || '_bsontype' in value)
+    return []
   if (Array.isArray(value)) return value.flatMap(namesIn)
   return Object.entries(value).flatMap(([name, field]) => [name, ...namesIn(field)])
 }

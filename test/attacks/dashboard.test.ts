@@ -1,4 +1,5 @@
-// Attacks on the dashboard through an operator's browser: other sites, foreign hosts, frames, and HTML in every field.
+// Attacks on the dashboard through an operator's browser: other sites, foreign hosts, frames, and
+// HTML in every field.
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { createSessions } from '@sluice/credentials/sessions'
@@ -26,11 +27,17 @@ describe("the dashboard in an operator's browser", () => {
   beforeSuite(async (t) => {
     const sluice = await startSluice(t, { workers: 0 })
     name = sluice.settings.QUEUE ?? ''
-    const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', { ...sluice.settings, PORT: '0' })
+    const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', {
+      ...sluice.settings,
+      PORT: '0',
+    })
     const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
     url = `http://127.0.0.1:${Object(address).port}`
     await until('the dashboard is ready', async () => (await fetch(`${url}/readyz`)).ok)
-    const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
+    const redis = connectRetrying(
+      { redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' },
+      () => {},
+    )
     const keys = queueKeys(name)
     queue = openQueue(keys, 'bulk', redis)
     cookie = `sluice=${await createSessions(redis, keys).open({ role: 'operator', by: 'ada@here' })}`
@@ -40,7 +47,11 @@ describe("the dashboard in an operator's browser", () => {
     })
     id = await postHtml(sluice)
     // What a worker records of a failure may repeat what the request held.
-    const failure = { failedReason: HTML, stacktrace: JSON.stringify([HTML]), returnvalue: JSON.stringify(HTML) }
+    const failure = {
+      failedReason: HTML,
+      stacktrace: JSON.stringify([HTML]),
+      returnvalue: JSON.stringify(HTML),
+    }
     await redis.hset(`${keys.jobs.bulk}${id}`, failure)
   })
 
@@ -63,14 +74,29 @@ describe("the dashboard in an operator's browser", () => {
   }
 
   /** Sends as the browser of an operator does, with headers that a page can't choose. */
-  function send(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Reply> {
+  function send(
+    path: string,
+    headers: Record<string, string> = {},
+    method = 'GET',
+  ): Promise<Reply> {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
-    const sent = request(url + path, { method, headers: { cookie, ...headers } }, async (response) => {
-      const chunks: Buffer[] = []
-      for await (const chunk of response) chunks.push(chunk)
-      const told = Object.entries(response.headers).map(([key, value]): [string, string] => [key, String(value)])
-      resolve({ status: response.statusCode ?? 0, headers: new Headers(told), text: Buffer.concat(chunks).toString() })
-    })
+    const sent = request(
+      url + path,
+      { method, headers: { cookie, ...headers } },
+      async (response) => {
+        const chunks: Buffer[] = []
+        for await (const chunk of response) chunks.push(chunk)
+        const told = Object.entries(response.headers).map(([key, value]): [string, string] => [
+          key,
+          String(value),
+        ])
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: new Headers(told),
+          text: Buffer.concat(chunks).toString(),
+        })
+      },
+    )
     sent.on('error', reject).end()
     return promise
   }
@@ -112,7 +138,10 @@ describe("the dashboard in an operator's browser", () => {
   test('a form, an image or a link of another site changes nothing', async () => {
     for (const path of acts()) {
       await send(path)
-      const form = { origin: 'https://elsewhere.example', 'content-type': 'application/x-www-form-urlencoded' }
+      const form = {
+        origin: 'https://elsewhere.example',
+        'content-type': 'application/x-www-form-urlencoded',
+      }
       assert.equal((await send(path, form, 'POST')).status, 403)
     }
     assert.equal(await queue.isPaused(), false)
@@ -140,21 +169,33 @@ describe("the dashboard in an operator's browser", () => {
       const { headers } = await send(path)
       const policy = headers.get('content-security-policy') ?? ''
       assert.match(policy, /default-src '(self|none)'/, path)
-      assert.ok(/frame-ancestors 'none'/.test(policy) || headers.get('x-frame-options') === 'DENY', path)
+      assert.ok(
+        /frame-ancestors 'none'/.test(policy) || headers.get('x-frame-options') === 'DENY',
+        path,
+      )
       assert.doesNotMatch(policy, /script-src[^;]*unsafe|default-src[^;]*unsafe/, path)
       assert.equal(headers.get('x-content-type-options'), 'nosniff', path)
     }
   })
 
   test('HTML in every field of a job is in no page', async () => {
-    for (const path of [`/board/api/queues/${bulk()}/${id}`, `/board/api/queues/${bulk()}/${id}/logs`]) {
+    for (const path of [
+      `/board/api/queues/${bulk()}/${id}`,
+      `/board/api/queues/${bulk()}/${id}/logs`,
+    ]) {
       const { status, headers } = await send(path)
       assert.equal(status, 200, path)
       assert.match(headers.get('content-type') ?? '', /^application\/json/, path)
     }
     const text = encodeURIComponent(HTML)
     assert.match((await send(`/find?q=${text}`)).text, /&lt;img src=x/)
-    for (const path of ['/', `/find?q=${text}`, `/jobs/${id}`, '/board', `/board/queue/${bulk()}/${id}`])
+    for (const path of [
+      '/',
+      `/find?q=${text}`,
+      `/jobs/${id}`,
+      '/board',
+      `/board/queue/${bulk()}/${id}`,
+    ])
       assert.doesNotMatch((await send(path)).text, MARKUP, path)
   })
 

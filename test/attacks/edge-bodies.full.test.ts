@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict'
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import {
+  brotliCompressSync,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from 'node:zlib'
 import { createKey } from '@sluice/credentials/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
@@ -35,7 +41,10 @@ describe('hostile bodies', () => {
       const chunks = Buffer.from(`10\r\n${'{'.repeat(16)}\r\n`.repeat(2_000))
       for (let sent = 0; sent < 10; sent++) await wire.write(chunks)
       await wire.write('0\r\n\r\n')
-      assert.match(await wire.until(/"requestId"/), /^HTTP\/1.1 400 [\s\S]*"code":"(not_json|nesting_too_deep)"/)
+      assert.match(
+        await wire.until(/"requestId"/),
+        /^HTTP\/1.1 400 [\s\S]*"code":"(not_json|nesting_too_deep)"/,
+      )
       const grown = await growth()
       assert.ok(grown < 160, `grew by ${grown} MiB`)
       wire.socket.destroy()
@@ -137,7 +146,11 @@ describe('hostile bodies', () => {
         errors?.map(({ pointer, code }) => [pointer, code]),
         [['', 'nesting_too_deep']],
       )
-      storedIn(await caller.post(someThread({ title: '[{"'.repeat(600), description: `\\"${'['.repeat(2_000)}` })))
+      storedIn(
+        await caller.post(
+          someThread({ title: '[{"'.repeat(600), description: `\\"${'['.repeat(2_000)}` }),
+        ),
+      )
       assert.match((await caller.get('/limits')).text, /"nesting":\{"value":1000,"unit":"levels"/)
     })
 
@@ -150,18 +163,26 @@ describe('hostile bodies', () => {
           `"unknown":[${Array.from({ length: count }, (_, at) => (at % 2 === 0 ? ' {  }' : '"[,"')).join(' , ')}]`,
         )
       storedIn(await caller.post(text(500_000 - values)))
-      const { errors } = problemIn(await caller.post(text(500_001 - values)), 400, 'request_invalid')
+      const { errors } = problemIn(
+        await caller.post(text(500_001 - values)),
+        400,
+        'request_invalid',
+      )
       assert.deepEqual(
         errors?.map(({ pointer, code }) => [pointer, code]),
         [['', 'too_many']],
       )
-      assert.match((await caller.get('/limits')).text, /"jsonValues":\{"value":500000,"unit":"values"/)
+      assert.match(
+        (await caller.get('/limits')).text,
+        /"jsonValues":\{"value":500000,"unit":"values"/,
+      )
     })
 
     test('bodies with millions of empty quotes leave little memory taken', async () => {
       const before = await residentBytes(sluice.api.pid)
       const body = `{"quotes":[${'{},'.repeat(3_000_000)}{}]}`
-      for (let times = 0; times < 30; times++) problemIn(await caller.post(body), 400, 'request_invalid')
+      for (let times = 0; times < 30; times++)
+        problemIn(await caller.post(body), 400, 'request_invalid')
       // Without requests, nothing makes Node collect its garbage.
       await until('memory is free again', async () => {
         await caller.get('/limits')
@@ -173,20 +194,23 @@ describe('hostile bodies', () => {
       const body = gzipSync(Buffer.alloc(48 * MIB, '\n'))
       const began = performance.now()
       const sent = caller.postImport(body, { 'content-encoding': 'gzip' })
-      // Not a POST, which would also wait for the worker and the store that this test does not load.
+      // Not a POST, which would also wait for the worker and the store that this test does not
+      // load.
       const slowest = await slowestWhile(sent, () => caller.get('/limits'))
       const { errors } = JSON.parse((await sent).text)
       assert.deepEqual([(await sent).status, errors[0].code], [400, 'required'])
       const tookMs = performance.now() - began
       assert.ok(tookMs < 60_000, `took ${tookMs} ms`)
-      // Both grow alike on a slow machine. A skip at one go took 36 to 50 % of the time, the skip in parts takes 3 %.
+      // Both grow alike on a slow machine. A skip at one go took 36 to 50 % of the time, the skip
+      // in parts takes 3 %.
       assert.ok(slowest < tookMs / 4, `another caller waited for ${slowest} of ${tookMs} ms`)
     })
   })
 
   describe('a compressed body is read to its end, and is nothing more', () => {
     const line = (externalId: string) => `${JSON.stringify(someThread({ externalId }))}\n`
-    const send = (coding: string, body: Buffer) => caller.postImport(body, { 'content-encoding': coding })
+    const send = (coding: string, body: Buffer) =>
+      caller.postImport(body, { 'content-encoding': coding })
 
     const several: [coding: string, compress: (text: string) => Buffer][] = [
       ['gzip', (text) => gzipSync(text)],
@@ -196,8 +220,14 @@ describe('hostile bodies', () => {
       test(`every member or frame of ${coding} counts, in an import and in a body`, async () => {
         const lines = Array.from({ length: 20 }, (_, at) => line(`${coding}-${at}`))
         const { text } = await send(coding, Buffer.concat(lines.map(compress)))
-        assert.match(text, /"summary":\{"received":20,"created":20,"updated":0,"unchanged":0,"failed":0\}/)
-        const [head, tail] = [line(`${coding}-parts`).slice(0, 30), line(`${coding}-parts`).slice(30)]
+        assert.match(
+          text,
+          /"summary":\{"received":20,"created":20,"updated":0,"unchanged":0,"failed":0\}/,
+        )
+        const [head, tail] = [
+          line(`${coding}-parts`).slice(0, 30),
+          line(`${coding}-parts`).slice(30),
+        ]
         storedIn(
           await caller.post(Buffer.concat([compress(head), compress(''), compress(tail)]), {
             'content-encoding': coding,
@@ -222,7 +252,10 @@ describe('hostile bodies', () => {
 
     test('a body of 1,001 frames of zstd is a 400 that names the bound', async () => {
       const frames = (empty: number) =>
-        Buffer.concat([...Array(empty).fill(zstdCompressSync('')), zstdCompressSync(bytesOf(someThread()))])
+        Buffer.concat([
+          ...Array(empty).fill(zstdCompressSync('')),
+          zstdCompressSync(bytesOf(someThread())),
+        ])
       storedIn(await caller.post(frames(999), { 'content-encoding': 'zstd' }))
       const { errors } = problemIn(
         await caller.post(frames(1_000), { 'content-encoding': 'zstd' }),
@@ -247,9 +280,16 @@ describe('hostile bodies', () => {
       for (const [it, trailer] of trailers) {
         test(`${it} after the end of ${name} is a 400`, async () => {
           const body = Buffer.concat([compress(bytesOf(someThread())), trailer])
-          const { errors } = problemIn(await caller.post(body, { 'content-encoding': coding }), 400, 'body_unreadable')
+          const { errors } = problemIn(
+            await caller.post(body, { 'content-encoding': coding }),
+            400,
+            'body_unreadable',
+          )
           assert.equal(errors?.[0]?.code, 'not_decodable')
-          const { text } = await send(coding, Buffer.concat([compress(Buffer.from(line(`trail-${name}`))), trailer]))
+          const { text } = await send(
+            coding,
+            Buffer.concat([compress(Buffer.from(line(`trail-${name}`))), trailer]),
+          )
           assert.match(text, /"code":"body_unreadable"/)
         })
       }

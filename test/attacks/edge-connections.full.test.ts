@@ -40,7 +40,9 @@ test('a caller that waits for some answers before it sends more is served for ev
   const wire = await openWire(url)
   for (let round = 0; round < 10; round++) {
     const ids = Array.from({ length: 10 }, (_, at) => `r${round}-${at}`)
-    await wire.write(ids.map((id) => `GET /livez HTTP/1.1\r\nhost: a\r\nx-request-id: ${id}\r\n\r\n`).join(''))
+    await wire.write(
+      ids.map((id) => `GET /livez HTTP/1.1\r\nhost: a\r\nx-request-id: ${id}\r\n\r\n`).join(''),
+    )
     await wire.until(new RegExp(`x-request-id: r${round}-9\r[\\s\\S]*alive`))
   }
   wire.socket.destroy()
@@ -70,23 +72,35 @@ test('requests are read wherever their bytes are cut', async () => {
 })
 
 test('a caller that reads nothing of a large answer is cut', async (t) => {
-  const { url, key, api } = await startSluice(t, { settings: { MAX_BODIES_BYTES: String(1024 * 1024) } })
-  const quotes = Array.from({ length: 100 }, (_, at) => ({ externalId: `q${at}`, text: 'word '.repeat(19_000) }))
+  const { url, key, api } = await startSluice(t, {
+    settings: { MAX_BODIES_BYTES: String(1024 * 1024) },
+  })
+  const quotes = Array.from({ length: 100 }, (_, at) => ({
+    externalId: `q${at}`,
+    text: 'word '.repeat(19_000),
+  }))
   const thread = { service: 'slack', externalId: 'large', title: 'large', quotes }
   const own = { 'x-api-key': key, connection: 'close' }
   const headers = { ...own, 'content-type': 'application/json', prefer: 'respond-async' }
-  const posted = await fetch(`${url}/sources`, { method: 'POST', headers, body: JSON.stringify(thread) })
+  const posted = await fetch(`${url}/sources`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(thread),
+  })
   await posted.text()
   const job = posted.headers.get('location') ?? ''
   const found = await fetch(`${url}${job}`, { headers: { ...own, prefer: 'wait=20' } })
   assert.match(await found.text(), /"completed"/)
 
-  const answered = () => api.log.filter(({ msg, path }) => msg === 'request.answered' && path === job)
+  const answered = () =>
+    api.log.filter(({ msg, path }) => msg === 'request.answered' && path === job)
   // The tenant may read the next large answer only after a pause.
   await until('an answer is on its way', async () => {
     const before = answered().length
     const [socket] = await openSockets(t, url, 1)
-    socket?.write(`GET ${job} HTTP/1.1\r\nhost: a\r\nx-api-key: ${key}\r\nconnection: close\r\n\r\n`)
+    socket?.write(
+      `GET ${job} HTTP/1.1\r\nhost: a\r\nx-api-key: ${key}\r\nconnection: close\r\n\r\n`,
+    )
     await until('it is answered', () => answered().length > before)
     return answered().at(-1)?.status === 200
   })
@@ -112,11 +126,16 @@ test('a connection too many gets a 503 and is closed, and all others are served'
   // A connection that idles would be closed for the new one.
   for (const socket of sockets) socket.write('GET /limits HTTP/1.1\r\n')
   const answer = await exchange(url, GET_LIMITS)
-  assert.match(answer, /^HTTP\/1.1 503 [\s\S]*retry-after: \d[\s\S]*connection: close[\s\S]*"code":"overloaded"/)
+  assert.match(
+    answer,
+    /^HTTP\/1.1 503 [\s\S]*retry-after: \d[\s\S]*connection: close[\s\S]*"code":"overloaded"/,
+  )
   assert.match(answer, /^x-request-id: \S+\r$/m)
   sockets[0]?.destroy()
   await until('a caller is served again', async () =>
-    (await exchange(url, GET_LIMITS.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n'))).startsWith('HTTP/1.1 200'),
+    (
+      await exchange(url, GET_LIMITS.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n'))
+    ).startsWith('HTTP/1.1 200'),
   )
 })
 
@@ -144,11 +163,31 @@ describe('what HTTP does not allow gets a problem, and an X-Request-Id', () => {
   const close = 'connection: close\r\n\r\n'
   const heads: [it: string, head: string, status: number, code: string][] = [
     ['no Host', `GET /limits HTTP/1.1\r\n${close}`, 400, 'body_unreadable'],
-    ['two of them', `GET /limits HTTP/1.1\r\nhost: a\r\nHOST: b\r\n${close}`, 400, 'body_unreadable'],
-    ['an unknown Expect', `GET /limits HTTP/1.1\r\nhost: a\r\nexpect: 200-ok\r\n${close}`, 417, 'expectation_unknown'],
+    [
+      'two of them',
+      `GET /limits HTTP/1.1\r\nhost: a\r\nHOST: b\r\n${close}`,
+      400,
+      'body_unreadable',
+    ],
+    [
+      'an unknown Expect',
+      `GET /limits HTTP/1.1\r\nhost: a\r\nexpect: 200-ok\r\n${close}`,
+      417,
+      'expectation_unknown',
+    ],
     ['CONNECT', 'CONNECT a:443 HTTP/1.1\r\nhost: a\r\n\r\n', 405, 'method_not_allowed'],
-    ['headers too large', `GET / HTTP/1.1\r\nhost: a\r\nx: ${'a'.repeat(100_000)}\r\n\r\n`, 431, 'headers_too_large'],
-    ['10,000 headers', `GET / HTTP/1.1\r\n${'a: b\r\n'.repeat(10_000)}\r\n`, 431, 'headers_too_large'],
+    [
+      'headers too large',
+      `GET / HTTP/1.1\r\nhost: a\r\nx: ${'a'.repeat(100_000)}\r\n\r\n`,
+      431,
+      'headers_too_large',
+    ],
+    [
+      '10,000 headers',
+      `GET / HTTP/1.1\r\n${'a: b\r\n'.repeat(10_000)}\r\n`,
+      431,
+      'headers_too_large',
+    ],
     ['no HTTP', 'hello\r\n\r\n', 400, 'body_unreadable'],
   ]
   for (const [it, head, status, code] of heads) {
@@ -173,13 +212,17 @@ describe('what HTTP does not allow gets a problem, and an X-Request-Id', () => {
   })
 
   test('a caller that closes its side within its request gets a problem', async () => {
-    const answer = await exchange(sluice.url, 'GET /limits HTTP/1.1\r\nhost: a\r\n', { halfClose: true })
+    const answer = await exchange(sluice.url, 'GET /limits HTTP/1.1\r\nhost: a\r\n', {
+      halfClose: true,
+    })
     assert.match(answer, /^HTTP\/1\.1 400 [\s\S]*x-request-id: \S+[\s\S]*"code":"not_http"/)
   })
 
   test('and so does one that closes it within its body', async () => {
     const head = `POST /sources HTTP/1.1\r\nhost: a\r\nx-api-key: ${sluice.key}\r\ncontent-type: application/json\r\n`
-    const answer = await exchange(sluice.url, `${head}content-length: 100\r\n\r\n{"title"`, { halfClose: true })
+    const answer = await exchange(sluice.url, `${head}content-length: 100\r\n\r\n{"title"`, {
+      halfClose: true,
+    })
     assert.match(answer, /^HTTP\/1\.1 400 [\s\S]*x-request-id: \S+/)
   })
 

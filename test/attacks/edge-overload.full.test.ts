@@ -14,7 +14,8 @@ test('POSTs are refused while the event loop lags, and only then', async (t) => 
   const caller = createCaller(sluice)
   const post = () => caller.post(someThread())
   await until('a post is stored', async () => (await post()).status === 200)
-  // The delay counts from the end of its second on, for a second, so posts are sent all the time in between.
+  // The delay counts from the end of its second on, for a second, so posts are sent all the time in
+  // between.
   const refused = await until<Reply | undefined>('a post is refused', async () => {
     sluice.api.signal('SIGSTOP')
     await pause(1_200)
@@ -48,7 +49,9 @@ test('no valid post is refused as invalid, though the API is stopped for seconds
     try {
       const [response]: IncomingMessage[] = await answered
       const text = Buffer.concat((await response?.toArray()) ?? []).toString()
-      return response?.statusCode === 400 || response?.statusCode === 408 ? text : (response?.statusCode ?? '')
+      return response?.statusCode === 400 || response?.statusCode === 408
+        ? text
+        : (response?.statusCode ?? '')
     } catch {
       return 'closed'
     }

@@ -20,7 +20,8 @@ test('unread answers of all imports share one bound, and a killed API leaves no 
   let cut = 0
   for (const socket of await openSockets(t, url, 6)) {
     socket.on('close', () => cut++)
-    const send = () => void socket.write(`${lines.length.toString(16)}\r\n${lines}\r\n`, (error) => error ?? send())
+    const send = () =>
+      void socket.write(`${lines.length.toString(16)}\r\n${lines}\r\n`, (error) => error ?? send())
     socket.write(importHead({ 'x-api-key': key, ...type }), send)
   }
   let most = 0
@@ -42,5 +43,8 @@ async function spilledBytes(pid: number): Promise<number> {
     return /sluice-import-.*\(deleted\)/.test(await readlink(path)) ? (await stat(path)).size : 0
   })
   const settled = await Promise.allSettled(sizes)
-  return settled.reduce((sum, result) => sum + (result.status === 'fulfilled' ? result.value : 0), 0)
+  return settled.reduce(
+    (sum, result) => sum + (result.status === 'fulfilled' ? result.value : 0),
+    0,
+  )
 }

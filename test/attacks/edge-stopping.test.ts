@@ -9,12 +9,17 @@ const CALLERS = 200
 
 test('callers with idle connections that send while the API is told to stop get their answers', async (t) => {
   const { url, api } = await startSluice(t, { workers: 0 })
-  const agents = Array.from({ length: CALLERS }, () => new Agent({ keepAlive: true, maxSockets: 1 }))
+  const agents = Array.from(
+    { length: CALLERS },
+    () => new Agent({ keepAlive: true, maxSockets: 1 }),
+  )
   t.onTestFinished(() => {
     for (const agent of agents) agent.destroy()
   })
   const answers = await Promise.all(agents.map((agent) => get(url, agent)))
-  assert.ok(answers.every(({ status, connection }) => status === 200 && connection === 'keep-alive'))
+  assert.ok(
+    answers.every(({ status, connection }) => status === 200 && connection === 'keep-alive'),
+  )
 
   api.signal('SIGTERM')
   await api.line(({ msg }) => msg === 'process.stopping')

@@ -1,4 +1,5 @@
-// Fuzzes every endpoint with requests that are derived from the contract, beside a caller whose answers are timed.
+// Fuzzes every endpoint with requests that are derived from the contract, beside a caller whose
+// answers are timed.
 import assert from 'node:assert/strict'
 import { createKey } from '@sluice/credentials/keys'
 import { beforeSuite } from '@sluice/test-support'
@@ -11,19 +12,25 @@ import { type FuzzReport, openFuzzer } from './fuzzer/fuzz.ts'
 import { fuzzedRequests } from './fuzzer/fuzzed-request.ts'
 import { assertUnharmed } from './support/unharmed.ts'
 
-// `FUZZ_SEED` sends the same requests again, `FUZZ_REQUESTS` that number of them, however long they last.
+// `FUZZ_SEED` sends the same requests again, `FUZZ_REQUESTS` that number of them, however long they
+// last.
 const { FUZZ_SEED = String(Math.floor(Math.random() * 2 ** 31)), FUZZ_REQUESTS } = process.env
 const REQUESTS = Number(FUZZ_REQUESTS ?? 10_000)
 /** How long requests are sent, in ms. A part that has begun is finished. */
-const SENDING_MS = FUZZ_REQUESTS === undefined ? scale(2_000, Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
+const SENDING_MS =
+  FUZZ_REQUESTS === undefined ? scale(2_000, Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
 const TIME_LIMIT_MS = 900_000
 
 /**
- * Requests of one part. Between two parts the timed caller is alone, so that both of its times are of the same minute.
+ * Requests of one part. Between two parts the timed caller is alone, so that both of its times are
+ * of the same minute.
  */
 const PART = 250
 const QUIET_POSTS = 40
-/** Below this, a p99 of some 40 posts, which is their slowest, says nothing on a busy machine, in ms. */
+/**
+ * Below this, a p99 of some 40 posts, which is their slowest, says nothing on a busy machine, in
+ * ms.
+ */
 const NOISE_MS = 500
 
 describe('requests derived from the contract', () => {
@@ -64,7 +71,9 @@ describe('requests derived from the contract', () => {
   })
 
   test("leave another caller's p99 below five times its usual one", () => {
-    console.log(`p99 of another caller: ${p99(quiet).toFixed(1)} ms alone, ${p99(fuzzed).toFixed(1)} ms beside them`)
+    console.log(
+      `p99 of another caller: ${p99(quiet).toFixed(1)} ms alone, ${p99(fuzzed).toFixed(1)} ms beside them`,
+    )
     const usual = Math.max(p99(quiet), NOISE_MS)
     assert.ok(p99(fuzzed) < 5 * usual, `${p99(fuzzed)} ms beside them, ${p99(quiet)} ms alone`)
   })

@@ -13,10 +13,14 @@ import { anyJson, headerText, mutatedThread } from './support/hostile-values.ts'
 
 /** The time limit of most properties in the full form, in ms. A case that has begun is finished. */
 const RUN_MS = 8_000
-/** The cases of a property. The short form has a number of them, so that it does the same work on any machine. */
+/**
+ * The cases of a property. The short form has a number of them, so that it does the same work on
+ * any machine.
+ */
 const runs = (short: number, fullMs = RUN_MS) =>
   scale({ numRuns: short }, { numRuns: 2_000, interruptAfterTimeLimit: fullMs })
-const nest = (levels: number, open: string, close: string) => open.repeat(levels) + close.repeat(levels)
+const nest = (levels: number, open: string, close: string) =>
+  open.repeat(levels) + close.repeat(levels)
 
 describe('no hostile request gets a 500, hangs, or harms the next request', () => {
   let sluice: TestSluice
@@ -33,18 +37,26 @@ describe('no hostile request gets a 500, hangs, or harms the next request', () =
     if (code === 'request_invalid')
       assert.ok(errors.length > 0 && errors.length <= 50 && total >= errors.length, reply.text)
     for (const { pointer } of errors)
-      if (body !== undefined) assert.ok(resolvesIn(body, pointer), `${pointer} in ${JSON.stringify(body)}`)
+      if (body !== undefined)
+        assert.ok(resolvesIn(body, pointer), `${pointer} in ${JSON.stringify(body)}`)
   }
-  const stillServes = async () => assert.equal(storedIn(await caller.post(someThread())).source.outcome, 'created')
+  const stillServes = async () =>
+    assert.equal(storedIn(await caller.post(someThread())).source.outcome, 'created')
   afterEach(stillServes)
 
   test('threads with hostile fields are stored or get a 400', async () => {
     const prefer = fc.constantFrom('', 'handling=strict')
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.tuple(mutatedThread, prefer), { minLength: 1, maxLength: 16 }), async (calls) => {
-        const replies = await Promise.all(calls.map(([body, prefer]) => caller.post(body, { prefer })))
-        for (const [at, reply] of replies.entries()) judge(reply, JSON.parse(JSON.stringify(calls[at]?.[0])))
-      }),
+      fc.asyncProperty(
+        fc.array(fc.tuple(mutatedThread, prefer), { minLength: 1, maxLength: 16 }),
+        async (calls) => {
+          const replies = await Promise.all(
+            calls.map(([body, prefer]) => caller.post(body, { prefer })),
+          )
+          for (const [at, reply] of replies.entries())
+            judge(reply, JSON.parse(JSON.stringify(calls[at]?.[0])))
+        },
+      ),
       runs(30),
     )
   })
@@ -54,7 +66,8 @@ describe('no hostile request gets a 500, hangs, or harms the next request', () =
       fc.asyncProperty(mutatedThread, async (body) => {
         const first = await caller.post(body)
         judge(first, JSON.parse(JSON.stringify(body)))
-        if (first.status === 200) assert.equal(storedIn(await caller.post(body)).source.outcome, 'unchanged')
+        if (first.status === 200)
+          assert.equal(storedIn(await caller.post(body)).source.outcome, 'unchanged')
       }),
       runs(20, RUN_MS / 2),
     )
@@ -78,10 +91,16 @@ describe('no hostile request gets a 500, hangs, or harms the next request', () =
       deflateSync,
       zstdCompressSync,
     )
-    const bytes = fc.tuple(fc.uint8Array({ maxLength: 400 }), compress, fc.uint8Array({ maxLength: 20 }))
+    const bytes = fc.tuple(
+      fc.uint8Array({ maxLength: 400 }),
+      compress,
+      fc.uint8Array({ maxLength: 20 }),
+    )
     await fc.assert(
       fc.asyncProperty(coding, bytes, async (coding, [head, compress, tail]) => {
-        const { status } = await caller.post(Buffer.concat([compress(head), tail]), { 'content-encoding': coding })
+        const { status } = await caller.post(Buffer.concat([compress(head), tail]), {
+          'content-encoding': coding,
+        })
         assert.equal(status, 400)
       }),
       runs(150),
@@ -129,7 +148,10 @@ describe('no hostile request gets a 500, hangs, or harms the next request', () =
     ['a quote', JSON.stringify(someThread({ quotes: 0 })).replace('0', nest(100_000, '[', ']'))],
     [
       'quotes in quotes',
-      JSON.stringify(someThread({ quotes: 0 })).replace('0', `${'[{"quotes":'.repeat(50_000)}1${'}]'.repeat(50_000)}`),
+      JSON.stringify(someThread({ quotes: 0 })).replace(
+        '0',
+        `${'[{"quotes":'.repeat(50_000)}1${'}]'.repeat(50_000)}`,
+      ),
     ],
     ['a nest that does not end', '['.repeat(1_000_000)],
   ]
@@ -141,13 +163,19 @@ describe('no hostile request gets a 500, hangs, or harms the next request', () =
   }
 
   test('100,000 levels in an unknown field are refused, too', async () => {
-    const body = JSON.stringify(someThread({ colour: 0 })).replace('"colour":0', `"colour":${nest(100_000, '[', ']')}`)
+    const body = JSON.stringify(someThread({ colour: 0 })).replace(
+      '"colour":0',
+      `"colour":${nest(100_000, '[', ']')}`,
+    )
     const { errors } = problemIn(await caller.post(body), 400, 'request_invalid')
     assert.equal(errors?.[0]?.code, 'nesting_too_deep')
   })
 
   const many: [it: string, body: Body][] = [
-    ['good quotes', someThread({ quotes: Array.from({ length: 100_000 }, (_, at) => ({ text: `q ${at}` })) })],
+    [
+      'good quotes',
+      someThread({ quotes: Array.from({ length: 100_000 }, (_, at) => ({ text: `q ${at}` })) }),
+    ],
     ['bad quotes', someThread({ quotes: Array(100_000).fill({ text: 7, upVotes: '1' }) })],
     ['empty quotes', someThread({ quotes: Array(100_000).fill(null) })],
   ]
@@ -183,12 +211,19 @@ describe('no hostile request gets a 500, hangs, or harms the next request', () =
     const fields = Array.from({ length: 499_900 }, (_, at) => `"f${at}":1,`).join('')
     const body = JSON.stringify(someThread()).replace('{', `{${fields}`)
     storedIn(await caller.post(body))
-    const { total } = problemIn(await caller.post(body, { prefer: 'handling=strict' }), 400, 'request_invalid')
+    const { total } = problemIn(
+      await caller.post(body, { prefer: 'handling=strict' }),
+      400,
+      'request_invalid',
+    )
     assert.equal(total, 499_900)
   })
 
   test('a field name of five million characters gets a short 400', async () => {
-    const reply = await caller.post({ ...someThread(), ['a'.repeat(5_000_000)]: 1 }, { prefer: 'handling=strict' })
+    const reply = await caller.post(
+      { ...someThread(), ['a'.repeat(5_000_000)]: 1 },
+      { prefer: 'handling=strict' },
+    )
     problemIn(reply, 400, 'request_invalid')
     assert.ok(reply.text.length < 2_000)
   })
@@ -197,7 +232,9 @@ describe('no hostile request gets a 500, hangs, or harms the next request', () =
     for (const { child, log } of [sluice.api, ...sluice.workers]) {
       assert.equal(child.exitCode, null)
       assert.deepEqual(
-        log.filter(({ level, msg }) => level === 'error' || level === 'fatal' || msg === 'job.try_failed'),
+        log.filter(
+          ({ level, msg }) => level === 'error' || level === 'fatal' || msg === 'job.try_failed',
+        ),
         [],
       )
     }

@@ -1,5 +1,5 @@
-// Attacks on API keys: wrong ones, dead ones, ones in the wrong place; and a search for any trace of a key when all is
-// done.
+// Attacks on API keys: wrong ones, dead ones, ones in the wrong place; and a search for any trace
+// of a key when all is done.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { createKey, revokeKey, rotateKey } from '@sluice/credentials/keys'
@@ -22,7 +22,10 @@ const LIFE_MS = 5_000
 
 describe('API keys', () => {
   let sluice: TestSluice
-  const taps: Record<'Redis' | 'MongoDB', Wiretap | undefined> = { Redis: undefined, MongoDB: undefined }
+  const taps: Record<'Redis' | 'MongoDB', Wiretap | undefined> = {
+    Redis: undefined,
+    MongoDB: undefined,
+  }
   /** Every key of this test. */
   const keys: string[] = []
   const answers: Evidence[] = []
@@ -49,10 +52,16 @@ describe('API keys', () => {
     }
   }
   function keep(reply: Reply): Reply {
-    answers.push({ where: 'an answer', text: `${JSON.stringify([...reply.headers])} ${reply.text}` })
+    answers.push({
+      where: 'an answer',
+      text: `${JSON.stringify([...reply.headers])} ${reply.text}`,
+    })
     return reply
   }
-  async function newKey(name: string, details: { tenant?: string; expiresAt?: Date } = {}): Promise<string> {
+  async function newKey(
+    name: string,
+    details: { tenant?: string; expiresAt?: Date } = {},
+  ): Promise<string> {
     const { key } = await createKey(sluice.db, { tenant: 'acme', name, ...details })
     keys.push(key)
     return key
@@ -64,7 +73,10 @@ describe('API keys', () => {
     ['cut off in its middle', (key) => key.slice(0, 20)],
     ['without its prefix', (key) => key.slice(4)],
     ['with one character more', (key) => `${key}0`],
-    ['with one character changed', (key) => key.slice(0, 10) + (key[10] === 'a' ? 'b' : 'a') + key.slice(11)],
+    [
+      'with one character changed',
+      (key) => key.slice(0, 10) + (key[10] === 'a' ? 'b' : 'a') + key.slice(11),
+    ],
     ['in upper case', (key) => key.toUpperCase()],
     ['twice, as two headers are joined', (key) => `${key}, ${key}`],
     ['in quotes', (key) => `"${key}"`],
@@ -82,16 +94,29 @@ describe('API keys', () => {
         403,
         'api_key_invalid',
       )
-      assert.deepEqual([title, detail], ['API key missing or invalid', 'The key in x-api-key is not valid.'])
+      assert.deepEqual(
+        [title, detail],
+        ['API key missing or invalid', 'The key in x-api-key is not valid.'],
+      )
     })
   }
 
   test('a key in any other header or in the path opens nothing', async () => {
     const key = await newKey('misplaced')
     const nowhere = callerWith(undefined)
-    const headers = { authorization: `Bearer ${key}`, cookie: `x-api-key=${key}`, 'x-apikey': key, 'user-agent': key }
+    const headers = {
+      authorization: `Bearer ${key}`,
+      cookie: `x-api-key=${key}`,
+      'x-apikey': key,
+      'user-agent': key,
+    }
     problemIn(await nowhere.post(someThread(), headers), 403, 'api_key_invalid')
-    for (const path of [`/jobs/1?x-api-key=${key}`, `/${key}`, `/jobs/${key}`, `/limits/${key.replace('_', '%5f')}`]) {
+    for (const path of [
+      `/jobs/1?x-api-key=${key}`,
+      `/${key}`,
+      `/jobs/${key}`,
+      `/limits/${key.replace('_', '%5f')}`,
+    ]) {
       problemIn(await nowhere.get(path), 403, 'api_key_invalid')
     }
   })
@@ -99,7 +124,12 @@ describe('API keys', () => {
   test('a key that its own caller sends in the wrong place is neither stored nor repeated', async () => {
     const caller = callerWith(sluice.key)
     const key = await newKey('careless')
-    const headers = { 'x-request-id': key, traceparent: key, referer: `http://a/${key}`, prefer: `wait=20; key=${key}` }
+    const headers = {
+      'x-request-id': key,
+      traceparent: key,
+      referer: `http://a/${key}`,
+      prefer: `wait=20; key=${key}`,
+    }
     storedIn(await caller.post(someThread(), headers))
     await caller.post(someThread(), { 'x-request-id': `id-${key}-1`, prefer: 'respond-async' })
     for (const path of [
@@ -118,8 +148,12 @@ describe('API keys', () => {
     await caller.post(`{"title": ${key}`)
     await caller.post(someThread(), { 'content-type': key })
     await caller.post(someThread(), { 'content-encoding': key })
-    for (const bytes of [`GET /${key}\r\n\r\n`, `GET / HTTP/1.1\r\nhost: ${key}\r\n${key}\r\n\r\n`]) {
-      for (const { body } of await exchange(sluice.url, bytes)) answers.push({ where: 'a raw answer', text: body })
+    for (const bytes of [
+      `GET /${key}\r\n\r\n`,
+      `GET / HTTP/1.1\r\nhost: ${key}\r\n${key}\r\n\r\n`,
+    ]) {
+      for (const { body } of await exchange(sluice.url, bytes))
+        answers.push({ where: 'a raw answer', text: body })
     }
   })
 
@@ -151,20 +185,29 @@ describe('API keys', () => {
 
   test('lookups send only the hash of a key to MongoDB', () => {
     const wire = taps.MongoDB?.recorded().join('') ?? ''
-    for (const key of [sluice.key, foreign]) assert.ok(wire.includes(createHash('sha256').update(key).digest('hex')))
+    for (const key of [sluice.key, foreign])
+      assert.ok(wire.includes(createHash('sha256').update(key).digest('hex')))
     assert.deepEqual(tracesOf(keys, [{ where: 'the wire to MongoDB', text: wire }]), [])
   })
 
   test('no eight consecutive characters of a key are in a log, Redis, MongoDB, a metric, an answer, or on a wire', async () => {
     const processes = [sluice.api, ...sluice.workers]
-    const logs = processes.flatMap(({ log }) => log.map((line) => ({ where: 'a log', text: JSON.stringify(line) })))
-    const metrics = await Promise.all(processes.map(async (one) => ({ where: 'metrics', text: await metricsOf(one) })))
+    const logs = processes.flatMap(({ log }) =>
+      log.map((line) => ({ where: 'a log', text: JSON.stringify(line) })),
+    )
+    const metrics = await Promise.all(
+      processes.map(async (one) => ({ where: 'metrics', text: await metricsOf(one) })),
+    )
     const stored = await redisContents(requiredUrl('REDIS_URL'), sluice.settings.QUEUE ?? '')
     const documents = await mongodbContents(sluice.db)
     const wires = [taps.Redis, taps.MongoDB]
       .flatMap((tap) => tap?.recorded() ?? [])
       .map((text) => ({ where: 'a wire', text }))
-    for (const evidence of [logs, metrics, stored, documents, wires, answers]) assert.notEqual(evidence.length, 0)
-    assert.deepEqual(tracesOf(keys, [...logs, ...metrics, ...stored, ...documents, ...wires, ...answers]), [])
+    for (const evidence of [logs, metrics, stored, documents, wires, answers])
+      assert.notEqual(evidence.length, 0)
+    assert.deepEqual(
+      tracesOf(keys, [...logs, ...metrics, ...stored, ...documents, ...wires, ...answers]),
+      [],
+    )
   })
 })

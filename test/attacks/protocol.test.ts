@@ -1,4 +1,5 @@
-// Attacks by the form of HTTP messages: lengths, smuggling, folded lines, slow senders, odd paths and methods.
+// Attacks by the form of HTTP messages: lengths, smuggling, folded lines, slow senders, odd paths
+// and methods.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -42,12 +43,17 @@ describe('the form of a message', () => {
   const thread = (externalId: string) => JSON.stringify(someThread({ externalId, quotes: [] }))
   const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
   /** A whole good request, as an attacker hides it behind another one. */
-  const hidden = () => headWith(CLOSE, `content-length: ${thread(SMUGGLED).length}`) + thread(SMUGGLED)
+  const hidden = () =>
+    headWith(CLOSE, `content-length: ${thread(SMUGGLED).length}`) + thread(SMUGGLED)
   const statusesOf = (answers: RawAnswer[]) => answers.map(({ status }) => status)
 
   /** Every refusal is a whole problem, with a request id. */
   function judge(answers: RawAnswer[], statuses: number[], context: string): void {
-    assert.deepEqual(statusesOf(answers), statuses, `${context}: ${JSON.stringify(answers).slice(0, 500)}`)
+    assert.deepEqual(
+      statusesOf(answers),
+      statuses,
+      `${context}: ${JSON.stringify(answers).slice(0, 500)}`,
+    )
     for (const { status, headers, body } of answers) {
       assert.match(headers['x-request-id'] ?? '', /^[\x21-\x7e]{1,128}$/)
       if (status < 400 || body === '') continue
@@ -76,7 +82,10 @@ describe('the form of a message', () => {
     ['a tab before the colon', ['transfer-encoding\t: chunked', 'content-length: 12']],
     ['a folded line', ['x-folded: a', ' transfer-encoding: chunked', 'content-length: 12']],
     ['a folded coding', ['transfer-encoding:', ' chunked', 'content-length: 12']],
-    ['a bare carriage return in a header', ['x-a: b\rtransfer-encoding: chunked', 'content-length: 12']],
+    [
+      'a bare carriage return in a header',
+      ['x-a: b\rtransfer-encoding: chunked', 'content-length: 12'],
+    ],
     ['a bare line feed in a header', ['x-a: b\ntransfer-encoding: chunked', 'content-length: 12']],
     ['a zero byte in a header', ['x-a: b\0c', 'content-length: 2']],
     ['a line without a colon', ['nonsense', 'content-length: 2']],
@@ -85,14 +94,19 @@ describe('the form of a message', () => {
   for (const [it, headers] of refusedLengths) {
     test(`${it}: one 400, and the bytes behind it are no request`, async () => {
       // By its chunks as by its length, the body ends where the hidden request begins.
-      const body = headers.some((line) => line.includes('chunked')) ? `${chunk('{}')}0\r\n\r\n` : '{}'
+      const body = headers.some((line) => line.includes('chunked'))
+        ? `${chunk('{}')}0\r\n\r\n`
+        : '{}'
       judge(await exchange(sluice.url, `${headWith(...headers)}${body}${hidden()}`), [400], it)
     })
   }
 
   test('Transfer-Encoding: gzip, chunked is a 501, and the bytes behind it are no request', async () => {
     const body = `${chunk(thread(SMUGGLED))}0\r\n\r\n${hidden()}`
-    const answers = await exchange(sluice.url, `${headWith('transfer-encoding: gzip, chunked')}${body}`)
+    const answers = await exchange(
+      sluice.url,
+      `${headWith('transfer-encoding: gzip, chunked')}${body}`,
+    )
     judge(answers, [501], 'gzip, chunked')
     assert.equal(JSON.parse(answers[0]?.body ?? '').code, 'transfer_coding_unsupported')
   })
@@ -109,7 +123,11 @@ describe('the form of a message', () => {
     ['', 200],
   ] as const) {
     test(`Host: ${host} is a ${status}`, async () => {
-      judge(await exchange(sluice.url, message('GET /limits HTTP/1.1', `host: ${host}`, CLOSE, '', '')), [status], host)
+      judge(
+        await exchange(sluice.url, message('GET /limits HTTP/1.1', `host: ${host}`, CLOSE, '', '')),
+        [status],
+        host,
+      )
     })
   }
 
@@ -123,7 +141,11 @@ describe('the form of a message', () => {
   ]
   for (const [it, body, statuses] of chunkings) {
     test(`chunks with ${it}: one 400, and the bytes behind it are no request`, async () => {
-      judge(await exchange(sluice.url, headWith('transfer-encoding: chunked') + body + hidden()), statuses, it)
+      judge(
+        await exchange(sluice.url, headWith('transfer-encoding: chunked') + body + hidden()),
+        statuses,
+        it,
+      )
     })
   }
 
@@ -141,7 +163,13 @@ describe('the form of a message', () => {
 
   test('a body that a GET has is no request', async () => {
     const inner = hidden()
-    const bytes = message('GET /limits HTTP/1.1', 'host: a', `content-length: ${inner.length}`, '', inner)
+    const bytes = message(
+      'GET /limits HTTP/1.1',
+      'host: a',
+      `content-length: ${inner.length}`,
+      '',
+      inner,
+    )
     judge(await exchange(sluice.url, bytes), [200], 'GET with a body')
   })
 
@@ -173,12 +201,31 @@ describe('the form of a message', () => {
       [200],
     ],
     ['an asterisk as its target', message('OPTIONS * HTTP/1.1', 'host: a', CLOSE, '', ''), [403]],
-    ['dots in its path', message('GET /limits/../jobs/1 HTTP/1.1', 'host: a', CLOSE, '', ''), [403]],
-    ['encoded dots in its path', message('GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1', 'host: a', CLOSE, '', ''), [403]],
-    ['a path of 10,000 characters', message(`GET /${'a'.repeat(10_000)} HTTP/1.1`, 'host: a', CLOSE, '', ''), [403]],
+    [
+      'dots in its path',
+      message('GET /limits/../jobs/1 HTTP/1.1', 'host: a', CLOSE, '', ''),
+      [403],
+    ],
+    [
+      'encoded dots in its path',
+      message('GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1', 'host: a', CLOSE, '', ''),
+      [403],
+    ],
+    [
+      'a path of 10,000 characters',
+      message(`GET /${'a'.repeat(10_000)} HTTP/1.1`, 'host: a', CLOSE, '', ''),
+      [403],
+    ],
     [
       'an upgrade',
-      message('GET /limits HTTP/1.1', 'host: a', 'connection: upgrade, close', 'upgrade: websocket', '', ''),
+      message(
+        'GET /limits HTTP/1.1',
+        'host: a',
+        'connection: upgrade, close',
+        'upgrade: websocket',
+        '',
+        '',
+      ),
       [200],
     ],
     ['TRACE', message('TRACE /limits HTTP/1.1', 'host: a', CLOSE, '', ''), [405]],
@@ -193,7 +240,15 @@ describe('the form of a message', () => {
 
   test('a key behind 97 short headers is read', async () => {
     const headers = Array.from({ length: 97 }, () => 'a:')
-    const head = message('GET /jobs/1 HTTP/1.1', 'host: a', CLOSE, ...headers, `x-api-key: ${sluice.key}`, '', '')
+    const head = message(
+      'GET /jobs/1 HTTP/1.1',
+      'host: a',
+      CLOSE,
+      ...headers,
+      `x-api-key: ${sluice.key}`,
+      '',
+      '',
+    )
     judge(await exchange(sluice.url, head), [404], 'many headers')
   })
 

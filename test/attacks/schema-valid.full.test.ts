@@ -12,7 +12,12 @@ import { startSluice, type TestSluice, untilKeyIsKnown } from '../support/start-
 
 const HOOKS = fileURLToPath(new URL('./schemathesis/hooks.py', import.meta.url))
 const CHECKS = [
-  ...['positive_data_acceptance', 'not_a_server_error', 'status_code_conformance', 'content_type_conformance'],
+  ...[
+    'positive_data_acceptance',
+    'not_a_server_error',
+    'status_code_conformance',
+    'content_type_conformance',
+  ],
   ...['response_headers_conformance', 'response_schema_conformance'],
 ]
 const REQUESTS_PER_ROUTE = 20
@@ -24,13 +29,29 @@ describe('requests that Schemathesis makes from /openapi.json', needs('schemathe
   beforeSuite(async (t) => {
     cwd = await mkdtemp(join(tmpdir(), 'sluice-schemathesis-'))
     t.onTestFinished(() => rm(cwd, { recursive: true }))
-    sluice = await startSluice(t, { settings: { QUOTES_PER_SECOND: '1000000', LIST_SOURCES: 'on' } })
+    sluice = await startSluice(t, {
+      settings: { QUOTES_PER_SECOND: '1000000', LIST_SOURCES: 'on' },
+    })
   })
 
   /** Runs it on the routes of a tag. @returns what it printed, if it found a fault. */
   function faultsOf(tag: string, key: string): Promise<string | undefined> {
-    const args = ['--checks', CHECKS.join(','), '--mode', 'positive', '--phases', 'examples,coverage,fuzzing']
-    const bounds = ['--max-examples', String(REQUESTS_PER_ROUTE), '--seed', '1', '--no-shrink', '--continue-on-failure']
+    const args = [
+      '--checks',
+      CHECKS.join(','),
+      '--mode',
+      'positive',
+      '--phases',
+      'examples,coverage,fuzzing',
+    ]
+    const bounds = [
+      '--max-examples',
+      String(REQUESTS_PER_ROUTE),
+      '--seed',
+      '1',
+      '--no-shrink',
+      '--continue-on-failure',
+    ]
     const caller = ['--header', `x-api-key: ${key}`, '--include-tag', tag]
     const env = { ...process.env, SCHEMATHESIS_HOOKS: HOOKS }
     return new Promise((resolve) => {

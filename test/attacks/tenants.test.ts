@@ -94,11 +94,18 @@ describe("with another tenant's key", () => {
 
   test('the same externalIds make documents of its own, and the answer shows nothing of the other tenant', async () => {
     sluice.workers = [await sluice.startWorker()]
-    const secret = { description: 'secret', url: 'secret', quotes: [{ text: 'secret', externalId: 'q' }] }
+    const secret = {
+      description: 'secret',
+      url: 'secret',
+      quotes: [{ text: 'secret', externalId: 'q' }],
+    }
     const thread = someThread({ externalId: 'shared' })
     const ours = storedIn(await acme.post({ ...thread, ...secret }))
     for (const stranger of strangers) {
-      const reply = await stranger.post({ ...thread, quotes: [{ text: 'b', externalId: 'r', replyingTo: 'q' }] })
+      const reply = await stranger.post({
+        ...thread,
+        quotes: [{ text: 'b', externalId: 'r', replyingTo: 'q' }],
+      })
       const theirs = storedIn(reply)
       assert.deepEqual(
         [theirs.source.outcome, theirs.quotes[0]?.outcome, theirs.source.wordCount],
@@ -110,18 +117,30 @@ describe("with another tenant's key", () => {
   })
 
   test('no name of a tenant makes a key of another tenant, whatever the order of their posts', async (t) => {
-    const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
+    const redis = connectRetrying(
+      { redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' },
+      () => {},
+    )
     t.onTestFinished(() => redis.disconnect())
     async function callerOf(tenant: string): Promise<Caller> {
-      return createCaller({ url: sluice.url, key: (await createKey(sluice.db, { tenant, name: 'posts' })).key })
+      return createCaller({
+        url: sluice.url,
+        key: (await createKey(sluice.db, { tenant, name: 'posts' })).key,
+      })
     }
-    /** Posts in each way that makes keys of a tenant: a claim, a retained result, and both kinds of imports. */
+    /**
+     * Posts in each way that makes keys of a tenant: a claim, a retained result, and both kinds of
+     * imports.
+     */
     async function postInAllWays(caller: Caller): Promise<void> {
       const [thread, idempotency] = [someThread(), { 'idempotency-key': newJobId() }]
       const first = storedIn(await caller.post(thread, idempotency))
       assert.deepEqual(storedIn(await caller.post(thread, idempotency)), first)
       const accepted = await caller.post(someThread(), { prefer: 'respond-async' })
-      assert.equal(jobIn(await caller.get(jobPathIn(accepted), { prefer: 'wait=30' })).state, 'completed')
+      assert.equal(
+        jobIn(await caller.get(jobPathIn(accepted), { prefer: 'wait=30' })).state,
+        'completed',
+      )
       const importId = newJobId()
       assert.equal((await caller.postImport(someThread(), { 'import-id': importId })).status, 200)
       const later = await caller.postImport(someThread(), { prefer: 'respond-async' })

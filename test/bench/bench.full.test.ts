@@ -15,13 +15,26 @@ import { bytesOf } from '../../bench/src/scenarios/bytes.ts'
 const run = promisify(execFile)
 const MAIN = fileURLToPath(import.meta.resolve('../../bench/src/main.ts'))
 
-/** Runs the benchmark on so few requests that it takes seconds. Returns its output and the folder of its results. */
-async function runBench(t: TestContext, ...args: string[]): Promise<{ stdout: string; folder: string }> {
+/**
+ * Runs the benchmark on so few requests that it takes seconds. Returns its output and the folder of
+ * its results.
+ */
+async function runBench(
+  t: TestContext,
+  ...args: string[]
+): Promise<{ stdout: string; folder: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-test-'))
   t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  const env = { ...process.env, REDIS_URL: requiredUrl('REDIS_URL'), MONGODB_URL: requiredUrl('MONGODB_URL') }
+  const env = {
+    ...process.env,
+    REDIS_URL: requiredUrl('REDIS_URL'),
+    MONGODB_URL: requiredUrl('MONGODB_URL'),
+  }
   const tiny = ['--quick', '--requests', '24', '--rounds', '1', '--out', folder]
-  const { stdout } = await run(process.execPath, [MAIN, ...tiny, ...args], { env, timeout: 100_000 })
+  const { stdout } = await run(process.execPath, [MAIN, ...tiny, ...args], {
+    env,
+    timeout: 100_000,
+  })
   return { stdout, folder }
 }
 
@@ -31,23 +44,34 @@ const resultIn = async (folder: string, name: string) => {
   return result
 }
 
-// A busy machine may refuse a post of the bench, which ends it: a measurement with refused posts would be worthless.
+// A busy machine may refuse a post of the bench, which ends it: a measurement with refused posts
+// would be worthless.
 const AGAIN = { retry: 1 }
 
-test('a small run measures Sluice beside every peer, and each answers all requests', AGAIN, async (t) => {
-  const { stdout, folder } = await runBench(t, '--only', 'callers-64')
-  const result = await resultIn(folder, 'callers-64')
-  const { measured, where } = result
-  const names = measured.map(({ name }: { name: string }) => name)
-  assert.deepEqual(names, ['sluice', 'sluice-start', 'textbook', 'upserts', 'bulk-write', 'raw'])
-  for (const { name, median } of measured) {
-    assert.equal(median.failed, 0, `${name} left requests unanswered`)
-    assert.ok(median.rate > 0 && median.p50 > 0 && median.p99 >= median.p50, `${name} was not measured`)
-  }
-  assert.equal(where.node, process.version)
-  assert.match(stdout, /rate.*, against the textbook pipeline's: .*not judged/)
-  assert.match(await readFile(join(folder, `${fileNameOf(result)}.svg`), 'utf8'), /^<svg .*textbook.*<\/svg>\n$/s)
-})
+test(
+  'a small run measures Sluice beside every peer, and each answers all requests',
+  AGAIN,
+  async (t) => {
+    const { stdout, folder } = await runBench(t, '--only', 'callers-64')
+    const result = await resultIn(folder, 'callers-64')
+    const { measured, where } = result
+    const names = measured.map(({ name }: { name: string }) => name)
+    assert.deepEqual(names, ['sluice', 'sluice-start', 'textbook', 'upserts', 'bulk-write', 'raw'])
+    for (const { name, median } of measured) {
+      assert.equal(median.failed, 0, `${name} left requests unanswered`)
+      assert.ok(
+        median.rate > 0 && median.p50 > 0 && median.p99 >= median.p50,
+        `${name} was not measured`,
+      )
+    }
+    assert.equal(where.node, process.version)
+    assert.match(stdout, /rate.*, against the textbook pipeline's: .*not judged/)
+    assert.match(
+      await readFile(join(folder, `${fileNameOf(result)}.svg`), 'utf8'),
+      /^<svg .*textbook.*<\/svg>\n$/s,
+    )
+  },
+)
 
 // Each of these starts several Sluices, which takes half a minute on a busy machine.
 test('a small run posts unchanged threads again, and an import', AGAIN, async (t) => {
@@ -75,7 +99,8 @@ test('a small run measures this code against another checkout of it', AGAIN, asy
   const checkout = fileURLToPath(import.meta.resolve('../..'))
   const { folder } = await runBench(t, '--against', checkout, '--only', 'against-appends')
   const { measured, floors } = await resultIn(folder, 'against-appends')
-  for (const { name, median } of measured) assert.equal(median.failed, 0, `${name} left requests unanswered`)
+  for (const { name, median } of measured)
+    assert.equal(median.failed, 0, `${name} left requests unanswered`)
   assert.equal(floors.length, 1)
 })
 
@@ -86,7 +111,8 @@ test.runIf(mongodb !== undefined)('a small run counts the bytes of a thread', AG
   const { figures } = await resultIn(folder, 'bytes')
   const counted = figures.map(({ what }) => what)
   for (const place of PLACES.filter((place) => !place.includes('MongoDB')))
-    for (const posting of ['interactive', 'import'] as const) assert(counted.includes(bytesOf(posting, place)), place)
+    for (const posting of ['interactive', 'import'] as const)
+      assert(counted.includes(bytesOf(posting, place)), place)
 })
 
 test('a misspelt scenario is an error that lists all scenarios', async (t) => {

@@ -52,22 +52,27 @@ const readings = [
   { of: '`ps`', platform: 'darwin', skip: !hasPs, atLeastMs: 0 },
 ] as const
 
-test.for(readings)('the usage of a process is read from $of', async ({ platform, skip, atLeastMs }, t) => {
-  t.skip(skip)
-  const busy = spawn(process.execPath, [
-    '-e',
-    // Few calls of the system: most of its time is the program's own.
-    'while (process.cpuUsage().user < 3e5) for (let at = 0; at < 1e6; at++); console.log(1); setInterval(() => {}, 1000)',
-  ])
-  t.onTestFinished(() => void busy.kill())
-  await once(busy.stdout, 'data')
-  const usage = await usageOf(busy.pid ?? 0, platform)
-  assert.ok(usage !== undefined)
-  assert.ok(usage.cpuMs >= atLeastMs && usage.cpuMs < 60_000, `${usage.cpuMs} ms`)
-  assert.ok(usage.rssBytes > 20e6 && usage.rssBytes < 500e6, `${usage.rssBytes} bytes`)
-})
+test.for(readings)(
+  'the usage of a process is read from $of',
+  async ({ platform, skip, atLeastMs }, t) => {
+    t.skip(skip)
+    const busy = spawn(process.execPath, [
+      '-e',
+      // Few calls of the system: most of its time is the program's own.
+      'while (process.cpuUsage().user < 3e5) for (let at = 0; at < 1e6; at++); console.log(1); setInterval(() => {}, 1000)',
+    ])
+    t.onTestFinished(() => void busy.kill())
+    await once(busy.stdout, 'data')
+    const usage = await usageOf(busy.pid ?? 0, platform)
+    assert.ok(usage !== undefined)
+    assert.ok(usage.cpuMs >= atLeastMs && usage.cpuMs < 60_000, `${usage.cpuMs} ms`)
+    assert.ok(usage.rssBytes > 20e6 && usage.rssBytes < 500e6, `${usage.rssBytes} bytes`)
+  },
+)
 
-test('the process that listens on a port is found', { skip: process.platform !== 'linux' }, async (t) => {
+test('the process that listens on a port is found', {
+  skip: process.platform !== 'linux',
+}, async (t) => {
   const server = createServer().listen(0, '127.0.0.1')
   t.onTestFinished(() => void server.close())
   await once(server, 'listening')
@@ -75,12 +80,18 @@ test('the process that listens on a port is found', { skip: process.platform !==
 })
 
 test('the URL of another database keeps the source of its credentials', () => {
-  assert.equal(databaseUrl('mongodb://a:1,b:2/?replicaSet=r', 'x'), 'mongodb://a:1,b:2/x?replicaSet=r')
+  assert.equal(
+    databaseUrl('mongodb://a:1,b:2/?replicaSet=r', 'x'),
+    'mongodb://a:1,b:2/x?replicaSet=r',
+  )
   assert.equal(databaseUrl('mongodb://u:p@a/mine', 'x'), 'mongodb://u:p@a/x?authSource=mine')
   assert.equal(databaseUrl('mongodb+srv://u:p@a', 'x'), 'mongodb+srv://u:p@a/x?authSource=admin')
 })
 
-/** A service that answers nothing for this long (ms) after its first request, and then everything at once. */
+/**
+ * A service that answers nothing for this long (ms) after its first request, and then everything at
+ * once.
+ */
 async function serverThatStops(t: TestContext, ms: number): Promise<string> {
   let opened: Promise<void> | undefined
   const server = createServer(async (request, response) => {

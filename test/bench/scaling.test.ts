@@ -4,14 +4,22 @@ import { test } from 'vitest'
 import type { Result } from '../../bench/src/report/result.ts'
 import { readResults } from '../../bench/src/report/results.ts'
 import { BUSY, costAmong, type Prediction, predictions } from '../../bench/src/scaling/costs.ts'
-import { ASSUMED, bottleneckOf, needsOf, RATES, resourcesOf, shareOf } from '../../bench/src/scaling/needs.ts'
+import {
+  ASSUMED,
+  bottleneckOf,
+  needsOf,
+  RATES,
+  resourcesOf,
+  shareOf,
+} from '../../bench/src/scaling/needs.ts'
 
 const results = await readResults(fileURLToPath(new URL('../../bench/results', import.meta.url)))
 const LARGEST_ERROR = 0.25
 const POSTINGS = ['interactive', 'import'] as const
 
 const errorOf = ({ predicted, measured }: Prediction) => Math.abs(predicted / measured - 1)
-const wrongIn = (some: readonly Result[]) => predictions(some).filter((one) => !(errorOf(one) <= LARGEST_ERROR))
+const wrongIn = (some: readonly Result[]) =>
+  predictions(some).filter((one) => !(errorOf(one) <= LARGEST_ERROR))
 
 test('the costs of a thread predict the rates of one and of two processes within 25 %', () => {
   assert.equal(predictions(results).length, 10)
@@ -49,7 +57,10 @@ test('a cell that loses a process of each kind carries its load, and with one pr
   for (const posting of POSTINGS)
     for (const rate of RATES) {
       const { cells, apis, workers } = needsOf(results, posting, rate)
-      for (const [role, count] of [['api', apis / cells] as const, ['worker', workers / cells] as const]) {
+      for (const [role, count] of [
+        ['api', apis / cells] as const,
+        ['worker', workers / cells] as const,
+      ]) {
         assert(Number.isInteger(count) && count > 1)
         const loadOf = (processes: number, left: number) =>
           ((rate / cells) * costAmong(results, posting, role, processes)) / 1e6 / left
@@ -61,11 +72,16 @@ test('a cell that loses a process of each kind carries its load, and with one pr
 
 test('one deployment lacks at each rate what docs/scaling.md says', () => {
   const lacks = (posting: (typeof POSTINGS)[number], rate: number) =>
-    resourcesOf(results, posting).flatMap((resource) => (shareOf(resource, rate) > 1 ? [resource.name] : []))
+    resourcesOf(results, posting).flatMap((resource) =>
+      shareOf(resource, rate) > 1 ? [resource.name] : [],
+    )
   const ofBoth = ["Redis's core", "the MongoDB primary's network, out", "a MongoDB member's disk"]
   assert.deepEqual(lacks('import', 10_000), [])
   assert.deepEqual(lacks('interactive', 10_000), ["Redis's core"])
-  assert.deepEqual(lacks('import', 100_000).toSorted(), [...ofBoth, "the MongoDB primary's cores"].toSorted())
+  assert.deepEqual(
+    lacks('import', 100_000).toSorted(),
+    [...ofBoth, "the MongoDB primary's cores"].toSorted(),
+  )
   assert.deepEqual(lacks('interactive', 100_000).toSorted(), [...ofBoth, "Redis's disk"].toSorted())
   for (const posting of POSTINGS) {
     const { edge, fullAfterDays } = needsOf(results, posting, 1_000_000)

@@ -31,7 +31,10 @@ for (const [name, service] of Object.entries(compose.services)) {
     if (service.build === undefined) assert.match(service.image, /:v?\d+\.\d+\.\d+$/)
     for (const volume of service.volumes ?? []) {
       const [source = ''] = volume.split(':')
-      assert.ok(source.startsWith('./') ? existsSync(root + source) : source in compose.volumes, volume)
+      assert.ok(
+        source.startsWith('./') ? existsSync(root + source) : source in compose.volumes,
+        volume,
+      )
     }
   })
 }
@@ -55,5 +58,8 @@ test('the API of docker-compose.yml spills to a volume, and not into memory', ()
 })
 
 test('Prometheus reads the configuration of docker-compose.yml', needs('prometheus'), () => {
-  assert.match(promtool(['check', 'config', '--syntax-only', `${root}deploy/compose/prometheus.yml`]), /SUCCESS/)
+  assert.match(
+    promtool(['check', 'config', '--syntax-only', `${root}deploy/compose/prometheus.yml`]),
+    /SUCCESS/,
+  )
 })

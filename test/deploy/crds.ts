@@ -1,4 +1,5 @@
-// Validates custom resources by the schemas of their definitions, which `pnpm run manifests` reads out of Go modules.
+// Validates custom resources by the schemas of their definitions, which `pnpm run manifests` reads
+// out of Go modules.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Ajv } from 'ajv'
@@ -39,14 +40,18 @@ export const CRDS: readonly Crd[] = [
   },
 ]
 
-export const crdFile = ({ kind }: Crd) => fileURLToPath(new URL(`crds/${kind}.json`, import.meta.url))
+export const crdFile = ({ kind }: Crd) =>
+  fileURLToPath(new URL(`crds/${kind}.json`, import.meta.url))
 
 const crdOf = ({ kind }: Manifest) => CRDS.find((crd) => crd.kind === kind)
 
 /** Whether the object is a custom resource, which no validator of Kubernetes itself knows. */
 export const isCustom = (manifest: Manifest) => crdOf(manifest) !== undefined
 
-/** Returns the faults of a custom resource, an unknown field included. @throws if its kind is none of `CRDS`. */
+/**
+ * Returns the faults of a custom resource, an unknown field included. @throws if its kind is none
+ * of `CRDS`.
+ */
 export function faultsOfCustom(manifest: Manifest): string[] {
   const crd = crdOf(manifest)
   if (crd === undefined) throw new Error(`no schema of ${manifest.kind}`)

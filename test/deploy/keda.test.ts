@@ -8,7 +8,9 @@ import { promtool } from '../support/start-prometheus.ts'
 import { type Manifest, parse, root } from './manifests.ts'
 
 const manifests = parse(readFileSync(`${root}deploy/kubernetes/everything.yaml`, 'utf8'))
-const scaledObject = manifests.find(({ kind }) => kind === 'ScaledObject') as ScaledObject | undefined
+const scaledObject = manifests.find(({ kind }) => kind === 'ScaledObject') as
+  | ScaledObject
+  | undefined
 const query = scaledObject?.spec.triggers[0].metadata.query
 
 interface ScaledObject extends Manifest {
@@ -20,9 +22,12 @@ const ofQueue = (metric: string, labels: string, value: number) =>
   ['a', 'b'].map((pod) => [`${metric}{namespace="sluice",pod="${pod}",${labels}}`, value] as const)
 const oldest = (lane: string, seconds: number, state = 'waiting') =>
   ofQueue('sluice_oldest_job_seconds', `lane="${lane}",state="${state}"`, seconds)
-const paused = (lane: string, value: number) => ofQueue('sluice_lane_paused', `lane="${lane}"`, value)
+const paused = (lane: string, value: number) =>
+  ofQueue('sluice_lane_paused', `lane="${lane}"`, value)
 const workers = (...available: number[]) =>
-  available.map((value, at) => [`sluice_store_available{namespace="sluice",pod="w${at}"}`, value] as const)
+  available.map(
+    (value, at) => [`sluice_store_available{namespace="sluice",pod="w${at}"}`, value] as const,
+  )
 
 const running = [...paused('interactive', 0), ...paused('bulk', 0)]
 const cases = [
@@ -31,7 +36,11 @@ const cases = [
     [...oldest('interactive', 7), ...oldest('bulk', 40), ...running, ...workers(1, 1)],
     40,
   ],
-  ['no waiting job', [...oldest('interactive', 0), ...oldest('bulk', 0), ...running, ...workers(1)], 0],
+  [
+    'no waiting job',
+    [...oldest('interactive', 0), ...oldest('bulk', 0), ...running, ...workers(1)],
+    0,
+  ],
   [
     'a failed job, and one of another namespace',
     [
@@ -55,7 +64,11 @@ const cases = [
     2,
   ],
   ['MongoDB unavailable to all workers', [...oldest('bulk', 900), ...running, ...workers(0, 0)], 0],
-  ['MongoDB unavailable to one of two workers', [...oldest('bulk', 900), ...running, ...workers(0, 1)], 900],
+  [
+    'MongoDB unavailable to one of two workers',
+    [...oldest('bulk', 900), ...running, ...workers(0, 1)],
+    900,
+  ],
   ['Redis unavailable, so that nobody knows an age', workers(1, 1), undefined],
   ['no worker', [...oldest('bulk', 900), ...running], undefined],
 ] as const
@@ -63,7 +76,8 @@ const cases = [
 test('the query names metrics that exist', () => {
   const names = query?.match(/sluice_\w+/g) ?? []
   assert.equal(names.length, 3)
-  for (const name of names) assert.match(readFileSync(`${root}docs/metrics.md`, 'utf8'), new RegExp(`\`${name}\``))
+  for (const name of names)
+    assert.match(readFileSync(`${root}docs/metrics.md`, 'utf8'), new RegExp(`\`${name}\``))
 })
 
 test('KEDA scales workers by the age of what they could store', needs('prometheus'), (t) => {
@@ -73,7 +87,11 @@ test('KEDA scales workers by the age of what they could store', needs('prometheu
     interval: '15s',
     input_series: series.map(([of, sample]) => ({ series: of, values: `${sample}x4` })),
     promql_expr_test: [
-      { expr: query, eval_time: '1m', exp_samples: value === undefined ? [] : [{ labels: '{}', value }] },
+      {
+        expr: query,
+        eval_time: '1m',
+        exp_samples: value === undefined ? [] : [{ labels: '{}', value }],
+      },
     ],
   }))
   const folder = mkdtempSync(join(tmpdir(), 'sluice-keda-'))

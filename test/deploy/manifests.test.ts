@@ -35,9 +35,12 @@ for (const [path, args] of Object.entries(MANIFESTS)) {
     assert.equal(text, withHash(objectsOf(text)))
   })
 
-  test.skipIf(!hasHelm)(`Helm renders ${path} (go install helm.sh/helm/v3/cmd/helm@v3.22.0)`, () => {
-    assert.equal(read(path), render(args))
-  })
+  test.skipIf(!hasHelm)(
+    `Helm renders ${path} (go install helm.sh/helm/v3/cmd/helm@v3.22.0)`,
+    () => {
+      assert.equal(read(path), render(args))
+    },
+  )
 
   test(`custom resources in ${path} are valid`, () => {
     assert.deepEqual(parse(read(path)).filter(isCustom).flatMap(faultsOfCustom), [])
@@ -50,7 +53,9 @@ for (const [path, args] of Object.entries(MANIFESTS)) {
 
 test('a misspelt field and a wrong type in a custom resource are found', () => {
   const broken = parse(
-    read(EVERYTHING).replace('minReplicaCount:', 'minReplicas:').replace('jobLabel: app', 'jobLabel: 1 #'),
+    read(EVERYTHING)
+      .replace('minReplicaCount:', 'minReplicas:')
+      .replace('jobLabel: app', 'jobLabel: 1 #'),
   )
   const faults = broken.filter(isCustom).flatMap(faultsOfCustom)
   assert.match(faults.join('\n'), /additional properties.*minReplicas/)
@@ -60,7 +65,11 @@ test('a misspelt field and a wrong type in a custom resource are found', () => {
 for (const [what, from, to] of [
   ['a misspelt field', 'terminationGracePeriodSeconds', 'terminationGraceSeconds'],
   ['a wrong type', 'minReplicas: 2', 'minReplicas: two'],
-  ['a probe without its port', 'httpGet: { path: /livez, port: admin }', 'httpGet: { path: /livez }'],
+  [
+    'a probe without its port',
+    'httpGet: { path: /livez, port: admin }',
+    'httpGet: { path: /livez }',
+  ],
 ] as const) {
   test(`${what} in an object of Kubernetes is found`, needs('kubernetes-validate'), (t) => {
     assert.notEqual(faultsOfCore(t, parse(read(EVERYTHING).replace(from, to))), '')
@@ -78,7 +87,11 @@ test('each pod ends after its preStop and SHUTDOWN_GRACE_SECONDS, and starts wit
   assert.equal(facts.length, 3)
   for (const { seconds, sleeps, grace } of facts) assert.equal(seconds, sleeps + grace + 5)
   for (const app of ['api', 'worker']) {
-    assert.ok(facts.some(({ command }) => `${command}` === `${['node', ...NODE_FLAGS, `apps/${app}/src/main.ts`]}`))
+    assert.ok(
+      facts.some(
+        ({ command }) => `${command}` === `${['node', ...NODE_FLAGS, `apps/${app}/src/main.ts`]}`,
+      ),
+    )
   }
 })
 
@@ -91,7 +104,8 @@ test('pods obey the policy `restricted`, and can write to /tmp alone', () => {
       runAsNonRoot: true,
       seccompProfile: { type: 'RuntimeDefault' },
     })
-    for (const field of ['hostNetwork', 'hostPID', 'hostIPC', 'initContainers']) assert.ok(!(field in pod), field)
+    for (const field of ['hostNetwork', 'hostPID', 'hostIPC', 'initContainers'])
+      assert.ok(!(field in pod), field)
     for (const { name, ...volume } of pod.volumes)
       assert.match(Object.keys(volume).join(), /^(emptyDir|ephemeral|secret|configMap)$/, name)
     const writable = pod.volumes
@@ -100,7 +114,9 @@ test('pods obey the policy `restricted`, and can write to /tmp alone', () => {
     for (const { securityContext, ports, volumeMounts } of pod.containers) {
       assert.deepEqual(securityContext, LEAST_RIGHTS)
       for (const port of ports) assert.ok(!('hostPort' in port), JSON.stringify(port))
-      const paths = volumeMounts.filter(({ name }) => writable.includes(name)).map(({ mountPath }) => mountPath)
+      const paths = volumeMounts
+        .filter(({ name }) => writable.includes(name))
+        .map(({ mountPath }) => mountPath)
       assert.deepEqual(paths, ['/tmp'])
     }
   }
@@ -110,7 +126,9 @@ test('networks: admin ports for the monitoring alone, API and dashboard each for
   for (const [path, { apiFrom, dashboardFrom, network }] of Object.entries(NETWORKS)) {
     const policies = parse(read(path)).filter(({ kind }) => kind === 'NetworkPolicy')
     const release = { 'app.kubernetes.io/name': 'sluice', 'app.kubernetes.io/instance': 'sluice' }
-    const pods = (component: string) => ({ matchLabels: { ...release, 'app.kubernetes.io/component': component } })
+    const pods = (component: string) => ({
+      matchLabels: { ...release, 'app.kubernetes.io/component': component },
+    })
     const http = (component: string, from: object[]) => ({
       podSelector: pods(component),
       policyTypes: ['Ingress'],
@@ -125,11 +143,14 @@ test('networks: admin ports for the monitoring alone, API and dashboard each for
       ...(network.egress && { egress: [...own, ...network.egress] }),
     }
     const test = apiFrom.length > 0 ? [{ podSelector: pods('test') }] : []
-    assert.deepEqual(Object.fromEntries(policies.map(({ metadata, spec }) => [metadata.name.split('-')[1], spec])), {
-      network: ofAll,
-      api: http('api', [...apiFrom, ...test]),
-      dashboard: http('dashboard', dashboardFrom),
-    })
+    assert.deepEqual(
+      Object.fromEntries(policies.map(({ metadata, spec }) => [metadata.name.split('-')[1], spec])),
+      {
+        network: ofAll,
+        api: http('api', [...apiFrom, ...test]),
+        dashboard: http('dashboard', dashboardFrom),
+      },
+    )
   }
 })
 
@@ -185,10 +206,19 @@ test('pods get what a platform adds, and objects their labels', () => {
     assert.ok(env.some(({ name }) => name === 'OTEL_EXPORTER_OTLP_HEADERS'))
     assert.deepEqual(envFrom, [{ configMapRef: { name: 'proxy' } }])
     assert.ok(pod.volumes.some(({ name }) => name === 'zones'))
-    assert.deepEqual(volumeMounts.at(-1), { name: 'zones', mountPath: '/usr/share/zoneinfo', readOnly: true })
-    assert.equal(env.find(({ name }) => name === 'TRACE_URL')?.value, 'https://traces.example/{traceId}')
+    assert.deepEqual(volumeMounts.at(-1), {
+      name: 'zones',
+      mountPath: '/usr/share/zoneinfo',
+      readOnly: true,
+    })
+    assert.equal(
+      env.find(({ name }) => name === 'TRACE_URL')?.value,
+      'https://traces.example/{traceId}',
+    )
   }
-  const service = manifests.find(({ kind, metadata }) => kind === 'Service' && metadata.name === 'ingestion-api')
+  const service = manifests.find(
+    ({ kind, metadata }) => kind === 'Service' && metadata.name === 'ingestion-api',
+  )
   assert.partialDeepStrictEqual(service, {
     metadata: { annotations: { 'networking.gke.io/load-balancer-type': 'Internal' } },
     spec: { type: 'LoadBalancer' },
@@ -209,47 +239,81 @@ test('a slow start is no failure, and a worker that cannot reach MongoDB stops n
 
 test('the documented alerts are a valid PrometheusRule', () => {
   const spec = parseYaml(read('docs/monitoring/alerts.yml'))
-  const rule = { apiVersion: 'monitoring.coreos.com/v1', kind: 'PrometheusRule', metadata: { name: 'sluice' } }
+  const rule = {
+    apiVersion: 'monitoring.coreos.com/v1',
+    kind: 'PrometheusRule',
+    metadata: { name: 'sluice' },
+  }
   assert.deepEqual(faultsOfCustom({ ...rule, spec }), [])
-  assert.notDeepEqual(faultsOfCustom({ ...rule, spec: { groups: [{ rules: spec.groups[0].rules }] } }), [])
+  assert.notDeepEqual(
+    faultsOfCustom({ ...rule, spec: { groups: [{ rules: spec.groups[0].rules }] } }),
+    [],
+  )
 })
 
-test.skipIf(!hasHelm)('the chart has the documented alerts and dashboard for Grafana, with their labels', () => {
-  const flags = ['--set', 'prometheusRule.enabled=true,grafanaDashboard.enabled=true,prometheusRule.labels.team=data']
-  const made = parse(render(flags))
-  const alerts = made.find(({ kind }) => kind === 'PrometheusRule')
-  assert.equal(alerts?.metadata.labels?.team, 'data')
-  assert.deepEqual(alerts?.spec, parseYaml(read('docs/monitoring/alerts.yml')))
-  const grafana = made.find(({ kind }) => kind === 'ConfigMap')
-  assert.equal(grafana?.metadata.labels?.grafana_dashboard, '1')
-  assert.deepEqual(grafana?.data, { 'sluice.json': read('docs/monitoring/grafana.json') })
-})
+test.skipIf(!hasHelm)(
+  'the chart has the documented alerts and dashboard for Grafana, with their labels',
+  () => {
+    const flags = [
+      '--set',
+      'prometheusRule.enabled=true,grafanaDashboard.enabled=true,prometheusRule.labels.team=data',
+    ]
+    const made = parse(render(flags))
+    const alerts = made.find(({ kind }) => kind === 'PrometheusRule')
+    assert.equal(alerts?.metadata.labels?.team, 'data')
+    assert.deepEqual(alerts?.spec, parseYaml(read('docs/monitoring/alerts.yml')))
+    const grafana = made.find(({ kind }) => kind === 'ConfigMap')
+    assert.equal(grafana?.metadata.labels?.grafana_dashboard, '1')
+    assert.deepEqual(grafana?.data, { 'sluice.json': read('docs/monitoring/grafana.json') })
+  },
+)
 
 const FAULTS_OF_SCHEMA = [
   ['an unknown setting', { settings: { MAX_QUTES: '5' } }, '/settings', 'MAX_QUTES'],
   ['a wrong value', { settings: { MAX_QUOTES: 'lots' } }, '/settings/MAX_QUOTES', 'pattern'],
-  ['a setting of another kind', { api: { settings: { CONCURRENCY: '5' } } }, '/api/settings', 'CONCURRENCY'],
-  ['a wrong value of a kind', { worker: { settings: { LOG_LEVEL: 'loud' } } }, '/worker/settings/LOG_LEVEL', 'silent'],
+  [
+    'a setting of another kind',
+    { api: { settings: { CONCURRENCY: '5' } } },
+    '/api/settings',
+    'CONCURRENCY',
+  ],
+  [
+    'a wrong value of a kind',
+    { worker: { settings: { LOG_LEVEL: 'loud' } } },
+    '/worker/settings/LOG_LEVEL',
+    'silent',
+  ],
   ['a setting that the chart sets', { settings: { ADMIN_PORT: '1' } }, '/settings', 'ADMIN_PORT'],
   ['a secret', { settings: { REDIS_URL: 'redis://secret' } }, '/settings', 'REDIS_URL'],
   ['a number', { settings: { MAX_QUOTES: 5 } }, '/settings/MAX_QUOTES', 'string'],
   ['a name that no Secret has', { existingSecret: 'My_Secret' }, '/existingSecret', 'pattern'],
   ['no Secret', { existingSecret: '' }, '/existingSecret', 'pattern'],
   ['a digest without its kind', { image: { digest: '8f3b' } }, '/image/digest', 'pattern'],
-  ['a label by which pods are found', { podLabels: { 'app.kubernetes.io/name': 'x' } }, '/podLabels', 'propertyNames'],
+  [
+    'a label by which pods are found',
+    { podLabels: { 'app.kubernetes.io/name': 'x' } },
+    '/podLabels',
+    'propertyNames',
+  ],
 ] as const
 
 test('the schema of the values refuses unknown settings, wrong values and impossible names', () => {
-  const check = new Ajv({ strict: false, allErrors: true }).compile(JSON.parse(read(`${CHART}/values.schema.json`)))
+  const check = new Ajv({ strict: false, allErrors: true }).compile(
+    JSON.parse(read(`${CHART}/values.schema.json`)),
+  )
   const values = parseYaml(read(`${CHART}/values.yaml`))
   for (const file of globSync(`${CHART}/ci/*.yaml`, { cwd: root })) {
-    assert.ok(check(merged(values, parseYaml(read(file)))), `${file}: ${JSON.stringify(check.errors)}`)
+    assert.ok(
+      check(merged(values, parseYaml(read(file)))),
+      `${file}: ${JSON.stringify(check.errors)}`,
+    )
   }
   const valid = { LIST_SOURCES: 'on', LOG_LEVEL: '', TENANT_SHARE: '0.25' }
   assert.ok(check(merged(values, { settings: valid, api: { settings: { MAX_QUOTES: '20' } } })))
   for (const [what, override, path, message] of FAULTS_OF_SCHEMA) {
     assert.equal(check(merged(values, override)), false, what)
-    const faults = check.errors?.map((error) => `${error.instancePath} ${JSON.stringify(error)}`) ?? []
+    const faults =
+      check.errors?.map((error) => `${error.instancePath} ${JSON.stringify(error)}`) ?? []
     assert.ok(
       faults.some((fault) => fault.startsWith(`${path} `) && fault.includes(message)),
       `${what}: ${faults}`,
@@ -280,8 +344,14 @@ test.skipIf(!hasHelm)('the chart refuses values that cannot work, and says what 
     ['worker.settings.QUEUE=other', /worker\.settings\.QUEUE: all processes .* in `settings`/],
     ['api.settings.LIST_SOURCES=on', /api\.settings\.LIST_SOURCES: all processes/],
     ['dashboard.ingress.host=board.example', /such as https:\/\/board\.example, not ""/],
-    ['dashboard.ingress.host=board.example,settings.DASHBOARD_URL=https://a.example', /not "https:\/\/a\.example"/],
-    ['api.spillVolume.emptyDir=null,api.spillVolume.persistentVolumeClaim.claimName=spill', /volumeClaimTemplate/],
+    [
+      'dashboard.ingress.host=board.example,settings.DASHBOARD_URL=https://a.example',
+      /not "https:\/\/a\.example"/,
+    ],
+    [
+      'api.spillVolume.emptyDir=null,api.spillVolume.persistentVolumeClaim.claimName=spill',
+      /volumeClaimTemplate/,
+    ],
     ['fullnameOverride=1sluice', /"1sluice"/],
     ['fullnameOverride=my.sluice', /"my\.sluice"/],
   ] as const) {
@@ -289,11 +359,18 @@ test.skipIf(!hasHelm)('the chart refuses values that cannot work, and says what 
   }
 })
 
-const LEAST_RIGHTS = { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } }
+const LEAST_RIGHTS = {
+  readOnlyRootFilesystem: true,
+  allowPrivilegeEscalation: false,
+  capabilities: { drop: ['ALL'] },
+}
 
 interface Deployment {
   metadata: { name: string }
-  spec: { strategy: { rollingUpdate: { maxUnavailable: number } }; template: { metadata: Metadata; spec: Pod } }
+  spec: {
+    strategy: { rollingUpdate: { maxUnavailable: number } }
+    template: { metadata: Metadata; spec: Pod }
+  }
 }
 interface Metadata {
   labels: Record<string, string>
@@ -324,7 +401,10 @@ interface Container {
   lifecycle?: { preStop: { sleep: { seconds: number } } }
 }
 
-/** What kubernetes-validate says of the objects that are no custom resources: nothing if they are valid. */
+/**
+ * What kubernetes-validate says of the objects that are no custom resources: nothing if they are
+ * valid.
+ */
 function faultsOfCore(t: TestContext, manifests: readonly Manifest[]): string {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-manifests-'))
   t.onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -333,6 +413,8 @@ function faultsOfCore(t: TestContext, manifests: readonly Manifest[]): string {
   const file = join(folder, 'core.yaml')
   writeFileSync(file, core.map((manifest) => stringify(manifest)).join('---\n'))
   const options = ['--strict', '--quiet', '--kubernetes-version', KUBERNETES]
-  const { status, stdout, stderr } = spawnSync('kubernetes-validate', [...options, file], { encoding: 'utf8' })
+  const { status, stdout, stderr } = spawnSync('kubernetes-validate', [...options, file], {
+    encoding: 'utf8',
+  })
   return status === 0 ? '' : `exit ${status}: ${stdout}${stderr}`
 }

@@ -1,5 +1,6 @@
-// The manifests under deploy/kubernetes, and one for tests, which Helm renders from the chart. Their first lines have a hash, so that a chart
-// that changed and a manifest that was edited are noticed without Helm.
+// The manifests under deploy/kubernetes, and one for tests, which Helm renders from the chart.
+// Their first lines have a hash, so that a chart that changed and a manifest that was edited are
+// noticed without Helm.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
@@ -30,23 +31,34 @@ export interface Manifest {
 /** Whether this machine has Helm. Tests that need it are skipped without. */
 export const hasHelm = spawnSync('helm', ['version']).error === undefined
 
-/** Runs Helm in the project's folder, and returns its output. @throws if Helm fails, with what it says. */
+/**
+ * Runs Helm in the project's folder, and returns its output. @throws if Helm fails, with what it
+ * says.
+ */
 export function helm(args: readonly string[]): string {
   const { status, stdout, stderr } = spawnSync('helm', args, { cwd: root, encoding: 'utf8' })
   if (status !== 0) throw new Error(`${stdout}${stderr}`)
   return stdout
 }
 
-/** Renders a manifest of `MANIFESTS`, with its first lines. @throws if Helm refuses the chart or the arguments. */
+/**
+ * Renders a manifest of `MANIFESTS`, with its first lines. @throws if Helm refuses the chart or the
+ * arguments.
+ */
 export function render(args: readonly string[]): string {
   const options = ['--namespace', 'sluice', '--kube-version', KUBERNETES, '--skip-tests']
   return withHash(helm(['template', 'sluice', CHART, ...options, ...args]))
 }
 
-/** The schema only refuses, and `files` is in no manifest: `pnpm run docs` writes both, on machines without Helm. */
+/**
+ * The schema only refuses, and `files` is in no manifest: `pnpm run docs` writes both, on machines
+ * without Helm.
+ */
 const NOT_RENDERED = ['values.schema.json', 'files/*']
 
-/** Returns the objects with lines before them that have the hash of the chart and of the objects. */
+/**
+ * Returns the objects with lines before them that have the hash of the chart and of the objects.
+ */
 export function withHash(objects: string): string {
   const hash = createHash('sha256')
   for (const path of globSync('**/*.*', { cwd: root + CHART, exclude: NOT_RENDERED }).sort()) {

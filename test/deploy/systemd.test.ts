@@ -13,20 +13,33 @@ const FOLDER = `${root}deploy/systemd/`
 const units = readdirSync(FOLDER).filter((name) => name.endsWith('.service'))
 const compose = parse(readFileSync(`${root}docker-compose.yml`, 'utf8'), { merge: true })
 
-test('systemd knows each directive of the units, and calls them well protected', needs('systemd'), (t) => {
-  const folder = temporary(t)
-  const paths = units.map((unit) => join(folder, unit))
-  for (const unit of units) {
-    const text = readFileSync(FOLDER + unit, 'utf8').replaceAll('/opt/sluice', root.replace(/\/$/, ''))
-    writeFileSync(join(folder, unit), text)
-  }
-  assert.equal(analyze(['verify', '--man=no', '--recursive-errors=no', ...paths]), '')
-  // Of 100, which is a unit without any protection.
-  const report = analyze(['security', '--offline=yes', '--threshold=20', '--no-pager', ...paths])
-  assert.deepEqual([/^exit/.test(report), report.match(/Overall exposure level/g)?.length], [false, units.length])
-  writeFileSync(join(folder, 'broken.service'), '[Service]\nExecStart=/missing\nRestrt=always\n')
-  assert.match(analyze(['verify', '--man=no', join(folder, 'broken.service')]), /Restrt.*missing/s)
-})
+test(
+  'systemd knows each directive of the units, and calls them well protected',
+  needs('systemd'),
+  (t) => {
+    const folder = temporary(t)
+    const paths = units.map((unit) => join(folder, unit))
+    for (const unit of units) {
+      const text = readFileSync(FOLDER + unit, 'utf8').replaceAll(
+        '/opt/sluice',
+        root.replace(/\/$/, ''),
+      )
+      writeFileSync(join(folder, unit), text)
+    }
+    assert.equal(analyze(['verify', '--man=no', '--recursive-errors=no', ...paths]), '')
+    // Of 100, which is a unit without any protection.
+    const report = analyze(['security', '--offline=yes', '--threshold=20', '--no-pager', ...paths])
+    assert.deepEqual(
+      [/^exit/.test(report), report.match(/Overall exposure level/g)?.length],
+      [false, units.length],
+    )
+    writeFileSync(join(folder, 'broken.service'), '[Service]\nExecStart=/missing\nRestrt=always\n')
+    assert.match(
+      analyze(['verify', '--man=no', join(folder, 'broken.service')]),
+      /Restrt.*missing/s,
+    )
+  },
+)
 
 test('units have the flags, memory and grace time of containers, a port each, and one protection', () => {
   const all = units.map((unit) => readFileSync(FOLDER + unit, 'utf8'))
@@ -34,7 +47,8 @@ test('units have the flags, memory and grace time of containers, a port each, an
   assert.equal(protections.size, 1)
   const facts = all.map((text) => {
     const directive = (name: string) => new RegExp(`\\b${name}=(.*)`).exec(text)?.[1]
-    const [, flags = '', app = ''] = /node (.*?) ?apps\/(\w+)\/src\/main\.ts$/.exec(directive('ExecStart') ?? '') ?? []
+    const [, flags = '', app = ''] =
+      /node (.*?) ?apps\/(\w+)\/src\/main\.ts$/.exec(directive('ExecStart') ?? '') ?? []
     assert.equal(flags, app === 'dashboard' ? '' : NODE_FLAGS.join(' '))
     assert.equal(directive('MemoryMax')?.toLowerCase(), compose.services[app].mem_limit)
     assert.equal(directive('TimeoutStopSec'), '25')
@@ -45,7 +59,9 @@ test('units have the flags, memory and grace time of containers, a port each, an
 
 test('the documented `sluice` of units runs a command with their settings', (t) => {
   const definition =
-    /^sluice\(\) \{ sudo .*\}/m.exec(readFileSync(`${root}docs/operate/first-day.md`, 'utf8'))?.[0] ?? ''
+    /^sluice\(\) \{ sudo .*\}/m.exec(
+      readFileSync(`${root}docs/operate/first-day.md`, 'utf8'),
+    )?.[0] ?? ''
   const folder = temporary(t)
   mkdirSync(join(folder, 'bin'))
   // Takes its own options away, as sudo does.
@@ -55,8 +71,14 @@ test('the documented `sluice` of units runs a command with their settings', (t) 
   writeFileSync(join(folder, 'sluice.env'), env)
   const own = definition.replaceAll('/opt/sluice/', root).replaceAll('/etc/sluice', folder)
   const PATH = `${join(folder, 'bin')}:${process.env.PATH}`
-  const ran = spawnSync('sh', ['-c', `${own}; sluice keys list`], { env: { PATH }, encoding: 'utf8' })
-  assert.match(ran.stderr, new RegExp(`REDIS_URL_FILE names a file that can't be read: .*${folder}/redis-url`))
+  const ran = spawnSync('sh', ['-c', `${own}; sluice keys list`], {
+    env: { PATH },
+    encoding: 'utf8',
+  })
+  assert.match(
+    ran.stderr,
+    new RegExp(`REDIS_URL_FILE names a file that can't be read: .*${folder}/redis-url`),
+  )
 })
 
 function temporary(t: TestContext): string {

@@ -1,5 +1,5 @@
-// The files of the Helm chart that are made from the declared settings, or copied from docs/monitoring: Helm reads only what is
-// in the folder of a chart.
+// The files of the Helm chart that are made from the declared settings, or copied from
+// docs/monitoring: Helm reads only what is in the folder of a chart.
 import { readFileSync } from 'node:fs'
 import { apiSettings } from '@sluice/api/settings'
 import { dashboardSettings } from '@sluice/dashboard/settings'
@@ -12,7 +12,11 @@ const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta
 /** What the templates set themselves. */
 const OF_CHART = ['HOST', 'PORT', 'ADMIN_HOST', 'ADMIN_PORT', 'SHUTDOWN_GRACE_SECONDS', ...SECRETS]
 
-const settings = [...settingsOf(apiSettings), ...settingsOf(workerSettings), ...settingsOf(dashboardSettings)]
+const settings = [
+  ...settingsOf(apiSettings),
+  ...settingsOf(workerSettings),
+  ...settingsOf(dashboardSettings),
+]
 
 function settingsOf(declarations: Declarations): Setting<unknown>[] {
   return Object.values(declarations).filter(({ env }) => !OF_CHART.includes(env))
@@ -21,7 +25,8 @@ function settingsOf(declarations: Declarations): Setting<unknown>[] {
 /** Each file, with the function that returns its text. */
 export const chartFiles: Readonly<Record<string, () => string>> = {
   [`${CHART}/values.schema.json`]: valuesSchema,
-  [`${CHART}/files/agreed-settings.json`]: () => `${JSON.stringify(agreedNames()).replaceAll(',', ', ')}\n`,
+  [`${CHART}/files/agreed-settings.json`]: () =>
+    `${JSON.stringify(agreedNames()).replaceAll(',', ', ')}\n`,
   [`${CHART}/files/alerts.yml`]: () => read('docs/monitoring/alerts.yml'),
   [`${CHART}/files/grafana.json`]: () => read('docs/monitoring/grafana.json'),
 }
@@ -30,11 +35,16 @@ function agreedNames(): string[] {
   return [...new Set(settings.filter(({ agreed }) => agreed).map(({ env }) => env))].sort()
 }
 
-/** The schema as it is, with the definitions of settings as the code has them now. `biome check --write` formats it. */
+/**
+ * The schema as it is, with the definitions of settings as the code has them now. `biome check
+ * --write` formats it.
+ */
 function valuesSchema(): string {
   const { definitions, ...schema } = JSON.parse(read(`${CHART}/values.schema.json`))
   const made = {
-    settings: closed(Object.fromEntries(settings.map((setting) => [setting.env, schemaOf(setting)]))),
+    settings: closed(
+      Object.fromEntries(settings.map((setting) => [setting.env, schemaOf(setting)])),
+    ),
     apiSettings: ofKind(apiSettings),
     workerSettings: ofKind(workerSettings),
     dashboardSettings: ofKind(dashboardSettings),

@@ -6,7 +6,10 @@ import { test } from 'vitest'
 import { CLIENT_TYPES, clientTypes } from './client-types.ts'
 
 test('the types of the client agree with the schemas; if not, run `pnpm run docs`', async () => {
-  assert.equal(await readFile(new URL(`../../${CLIENT_TYPES}`, import.meta.url), 'utf8'), clientTypes())
+  assert.equal(
+    await readFile(new URL(`../../${CLIENT_TYPES}`, import.meta.url), 'utf8'),
+    clientTypes(),
+  )
 })
 
 type Same<A, B> = [A, B] extends [B, A] ? true : never

@@ -47,7 +47,9 @@ const list = plain(SourceListSchema)
 const itemResults = partOf(plain(ImportAnswerSchema), 'results').items?.anyOf ?? []
 const job = plain(JobAnswerSchema)
 
-/** What the client exports, by name. A schema that is part of another one stands there by its name. */
+/**
+ * What the client exports, by name. A schema that is part of another one stands there by its name.
+ */
 const named: ReadonlyMap<string, Schema> = new Map([
   ['Service', { enum: SERVICES, description: 'What kind of thing a source is.' }],
   ['Outcome', partOf(source, 'outcome')],
@@ -55,7 +57,10 @@ const named: ReadonlyMap<string, Schema> = new Map([
   ['ProblemCode', partOf(problem, 'code')],
   ['LimitName', { enum: Object.keys(LIMIT_DETAILS), description: 'The limits of one request.' }],
   ['ValidationErrorCode', partOf(validationError, 'code')],
-  ['ValidationError', { description: 'What is wrong with a value of a request.', ...validationError }],
+  [
+    'ValidationError',
+    { description: 'What is wrong with a value of a request.', ...validationError },
+  ],
   ['Problem', problem],
   ['QuoteRequest', partOf(request, 'quotes').items ?? {}],
   ['ThreadRequest', request],
@@ -68,16 +73,31 @@ const named: ReadonlyMap<string, Schema> = new Map([
   ],
   ['SourceAnswer', { description: 'A source, as stored.', ...source }],
   ['QuoteAnswer', { description: 'A quote, as stored.', ...plain(QuoteAnswerSchema) }],
-  ['ThreadAnswer', { description: 'The source and the quotes of a request, as stored.', ...plain(ThreadAnswerSchema) }],
+  [
+    'ThreadAnswer',
+    {
+      description: 'The source and the quotes of a request, as stored.',
+      ...plain(ThreadAnswerSchema),
+    },
+  ],
   ['AcceptedAnswer', { description: 'What was sent, normalised.', ...plain(AcceptedAnswerSchema) }],
   ['StoredSource', { description: 'A stored source, as it is read.', ...partOf(page, 'source') }],
-  ['StoredQuote', { description: 'A stored quote, as it is read.', ...partOf(page, 'quotes').items }],
-  ['SourcePage', { description: 'A stored source, and a page of its quotes in their order.', ...page }],
+  [
+    'StoredQuote',
+    { description: 'A stored quote, as it is read.', ...partOf(page, 'quotes').items },
+  ],
+  [
+    'SourcePage',
+    { description: 'A stored source, and a page of its quotes in their order.', ...page },
+  ],
   ['ListedSource', { description: 'A stored source in a list.', ...partOf(list, 'sources').items }],
   ['SourceList', { description: "A page of a tenant's sources.", ...list }],
   ['StoredItem', itemResults[0] ?? {}],
   ['RefusedItem', itemResults[1] ?? {}],
-  ['ImportProgress', { description: 'What became of an import so far.', ...plain(ImportProgressSchema) }],
+  [
+    'ImportProgress',
+    { description: 'What became of an import so far.', ...plain(ImportProgressSchema) },
+  ],
   ['JobAnswer', { description: 'The state of a job.', ...job }],
 ])
 
@@ -98,12 +118,19 @@ function partOf(schema: Schema, name: string): Schema {
 
 /** Two schemas of one shape accept the same values. */
 function shapeOf({ type, enum: values, properties, required, items }: Schema): string {
-  return JSON.stringify({ ...(values === undefined && { type }), values, properties, required, items })
+  return JSON.stringify({
+    ...(values === undefined && { type }),
+    values,
+    properties,
+    required,
+    items,
+  })
 }
 
 function declare(name: string, schema: Schema): string {
   const comment = schema.description === undefined ? '' : `/** ${schema.description} */\n`
-  if (schema.properties !== undefined) return `${comment}export interface ${name} ${objectText(schema, '')}`
+  if (schema.properties !== undefined)
+    return `${comment}export interface ${name} ${objectText(schema, '')}`
   return `${comment}${broken(`export type ${name} = ${typeOf(schema, '')}`)}`
 }
 
@@ -113,7 +140,10 @@ const LINE_WIDTH = 120
 function broken(declaration: string): string {
   return declaration.length <= LINE_WIDTH
     ? declaration
-    : declaration.replaceAll(/ (?:= |\| )'/g, (start) => `${start.startsWith(' =') ? ' =' : ''}\n  | '`)
+    : declaration.replaceAll(
+        / (?:= |\| )'/g,
+        (start) => `${start.startsWith(' =') ? ' =' : ''}\n  | '`,
+      )
 }
 
 function objectText({ properties = {}, required = [] }: Schema, indent: string): string {
@@ -121,7 +151,10 @@ function objectText({ properties = {}, required = [] }: Schema, indent: string):
   const members = Object.entries(properties).flatMap(([name, schema]) => {
     const comment = schema.description === undefined ? [] : [`${inner}/** ${schema.description} */`]
     const mark = required.includes(name) ? '' : '?'
-    return [...comment, `${inner}${/^\w+$/.test(name) ? name : `'${name}'`}${mark}: ${typeText(schema, inner)}`]
+    return [
+      ...comment,
+      `${inner}${/^\w+$/.test(name) ? name : `'${name}'`}${mark}: ${typeText(schema, inner)}`,
+    ]
   })
   return ['{', ...members, `${indent}}`].join('\n')
 }
@@ -144,5 +177,7 @@ function plainType(type: string): string {
 }
 
 function literal(value: unknown): string {
-  return typeof value === 'string' ? `'${value.replaceAll(/['\\]/g, '\\$&')}'` : JSON.stringify(value)
+  return typeof value === 'string'
+    ? `'${value.replaceAll(/['\\]/g, '\\$&')}'`
+    : JSON.stringify(value)
 }

@@ -40,7 +40,11 @@ test('the picture in README.md is a PNG of at most 200 kB', async () => {
 test('containers start APIs and workers with the flags of `start`', async () => {
   const flags = NODE_FLAGS.join(', ')
   const compose = await read('docker-compose.yml')
-  for (const app of ['api', 'worker']) assert.ok(compose.includes(`command: [node, ${flags}, apps/${app}/src/main.ts]`))
-  const command = JSON.stringify(['node', ...NODE_FLAGS, 'apps/api/src/main.ts']).replaceAll(',', ', ')
+  for (const app of ['api', 'worker'])
+    assert.ok(compose.includes(`command: [node, ${flags}, apps/${app}/src/main.ts]`))
+  const command = JSON.stringify(['node', ...NODE_FLAGS, 'apps/api/src/main.ts']).replaceAll(
+    ',',
+    ', ',
+  )
   assert.ok((await read('Dockerfile')).includes(`CMD ${command}`))
 })

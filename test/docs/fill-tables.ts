@@ -11,8 +11,8 @@ export const documents = [
 ]
 
 /**
- * A document with each table between its marks (`<!-- table: name -->`, `<!-- end -->`) as the code has it now. Throws
- * where a mark names no table.
+ * A document with each table between its marks (`<!-- table: name -->`, `<!-- end -->`) as the code
+ * has it now. Throws where a mark names no table.
  */
 export function fillTables(document: string): string {
   return document.replaceAll(/<!-- table: ([\w-]+) -->\n.*?<!-- end -->/gs, (_, name: string) => {

@@ -5,7 +5,8 @@ import { chartFiles } from './chart-files.ts'
 import { CLIENT_TYPES, clientTypes } from './client-types.ts'
 import { documents, fillTables } from './fill-tables.ts'
 
-// `pnpm run docs`: writes the tables that are made from the code into the documents, the client's types, and files of the chart.
+// `pnpm run docs`: writes the tables that are made from the code into the documents, the client's
+// types, and files of the chart.
 const root = new URL('../../', import.meta.url)
 for (const name of documents) {
   const file = new URL(name, root)
@@ -14,4 +15,7 @@ for (const name of documents) {
 await writeFile(new URL(CLIENT_TYPES, root), clientTypes())
 for (const [name, text] of Object.entries(chartFiles)) await writeFile(new URL(name, root), text())
 const schemas = Object.keys(chartFiles).filter((name) => name.endsWith('.json'))
-execFileSync('biome', ['format', '--write', ...schemas], { cwd: fileURLToPath(root), stdio: 'ignore' })
+execFileSync('biome', ['format', '--write', ...schemas], {
+  cwd: fileURLToPath(root),
+  stdio: 'ignore',
+})

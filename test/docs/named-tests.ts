@@ -1,4 +1,5 @@
-// Finds the rows of docs/promises.md that name no test that exists, and tests of promises that no row names.
+// Finds the rows of docs/promises.md that name no test that exists, and tests of promises that no
+// row names.
 import { files } from './names.ts'
 
 const tests = new Set(files.filter((path) => path.endsWith('.test.ts')))
@@ -6,12 +7,17 @@ const tests = new Set(files.filter((path) => path.endsWith('.test.ts')))
 /** These folders test promises and nothing else. */
 const PROMISES = /^test\/(attacks|faults|laws|overload|soak|upgrade)\//
 
-const namedIn = (text: string) => Array.from(text.matchAll(/`([^`]+\.test\.ts)`/g), ([, file = '']) => file)
+const namedIn = (text: string) =>
+  Array.from(text.matchAll(/`([^`]+\.test\.ts)`/g), ([, file = '']) => file)
 
 /** The rows of tables with a column `test` that name no test, or one that does not exist. */
 export function rowsWithoutTest(document: string): string[] {
-  const tables = document.split(/\n(?!\|)/).map((part) => part.split('\n').filter((line) => line.startsWith('|')))
-  const rows = tables.filter(([head = '']) => /\| test \|/.test(head)).flatMap(([, , ...rows]) => rows)
+  const tables = document
+    .split(/\n(?!\|)/)
+    .map((part) => part.split('\n').filter((line) => line.startsWith('|')))
+  const rows = tables
+    .filter(([head = '']) => /\| test \|/.test(head))
+    .flatMap(([, , ...rows]) => rows)
   return rows.filter((row) => {
     const named = namedIn(row)
     return named.length === 0 || named.some((file) => !tests.has(file))

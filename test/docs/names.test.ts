@@ -15,7 +15,9 @@ for (const path of [...documents, 'CHANGELOG.md']) {
 }
 
 test('each table of each document has a header', () => {
-  const found = [...documents, 'CHANGELOG.md'].flatMap((path) => headlessTables(readDocument(path)).map(() => path))
+  const found = [...documents, 'CHANGELOG.md'].flatMap((path) =>
+    headlessTables(readDocument(path)).map(() => path),
+  )
   assert.deepEqual(found, [])
   assert.equal(headlessTables('A | B\n| --- | --- |\n| 1 | 2 |\n\n| one |\n| :-: |').length, 1)
 })
@@ -40,7 +42,9 @@ test('a name or a link that does not exist is found', () => {
 
 test('the words of each part of the glossary are in alphabetical order', () => {
   const parts = readDocument('docs/glossary.md').split('\n## ')
-  const words = parts.map((part) => Array.from(part.matchAll(/^- \*\*([^*]+)\*\*/gm), ([, word = '']) => word))
+  const words = parts.map((part) =>
+    Array.from(part.matchAll(/^- \*\*([^*]+)\*\*/gm), ([, word = '']) => word),
+  )
   assert.notEqual(words.flat().length, 0)
   for (const part of words) assert.deepEqual(part, part.toSorted())
 })

@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { SECRETS } from '@sluice/process'
 import { parse } from 'yaml'
 
-// Finds the names in a document that do not exist: file paths, links, settings, metrics, log events, codes and Redis
-// keys.
+// Finds the names in a document that do not exist: file paths, links, settings, metrics, log
+// events, codes and Redis keys.
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -16,16 +16,21 @@ const IGNORED = new Set(['.git', 'node_modules', '.sluice', 'coverage', 'dist'])
 export const files = filesIn('')
 
 function filesIn(folder: string): string[] {
-  const entries = readdirSync(join(root, folder), { withFileTypes: true }).filter(({ name }) => !IGNORED.has(name))
+  const entries = readdirSync(join(root, folder), { withFileTypes: true }).filter(
+    ({ name }) => !IGNORED.has(name),
+  )
   return entries.flatMap((entry) => {
     const path = join(folder, entry.name)
     return entry.isDirectory() ? filesIn(path) : [path]
   })
 }
 
-const isProduct = (path: string) => /^(apps|packages)\/.*\.(ts|lua)$/.test(path) && !/\.test\.ts$/.test(path)
+const isProduct = (path: string) =>
+  /^(apps|packages)\/.*\.(ts|lua)$/.test(path) && !/\.test\.ts$/.test(path)
 const product = readAll(files.filter(isProduct))
-const tools = readAll(files.filter((path) => /^(bench|test)\/.*\.ts$/.test(path) && !path.startsWith('test/docs/')))
+const tools = readAll(
+  files.filter((path) => /^(bench|test)\/.*\.ts$/.test(path) && !path.startsWith('test/docs/')),
+)
 
 function readAll(paths: readonly string[]): string {
   return paths.map((path) => readFileSync(join(root, path), 'utf8')).join('\n')
@@ -39,7 +44,15 @@ export const documents = files.filter((path) => path.endsWith('.md') && path !==
 
 /** Names of other programs that look like ours. */
 const FOREIGN = new Set([
-  ...['INFO', 'SIGTERM', 'TRANSCRIBED', 'queue.add', 'appendfsync', 'used_memory', 'NODE_EXTRA_CA_CERTS'],
+  ...[
+    'INFO',
+    'SIGTERM',
+    'TRANSCRIBED',
+    'queue.add',
+    'appendfsync',
+    'used_memory',
+    'NODE_EXTRA_CA_CERTS',
+  ],
   ...['process_cpu_seconds_total', 'process_resident_memory_bytes'],
 ])
 
@@ -55,7 +68,10 @@ const KINDS: Kind[] = [
   { pattern: /^(apps|packages|test|bench|docs)(\/[\w.-]+)*\/?$/, exists: isFolder },
   { pattern: /^[A-Z][A-Z\d]*(_[A-Z\d]+)*$/, exists: isSetting },
   { pattern: /^sluice_\w+(\{.*\})?$/, exists: isMetric },
-  { pattern: /^(?!(meta|quotes|source)\.)[a-z]+\.[a-z_]+$/, exists: (name) => isInProduct(name) || isChartValue(name) },
+  {
+    pattern: /^(?!(meta|quotes|source)\.)[a-z]+\.[a-z_]+$/,
+    exists: (name) => isInProduct(name) || isChartValue(name),
+  },
   { pattern: /^[a-z]+(_[a-z]+)+$/, exists: isInProduct },
   { pattern: /^[a-z]+:\{\w+\}(:[a-z]+)?$/, exists: isRedisKey },
 ]
@@ -98,8 +114,12 @@ function isRedisKey(name: string): boolean {
 /** The names between backticks that a document mentions and that do not exist. */
 export function unknownNames(document: string): string[] {
   const prose = document.replaceAll(/^```.*?^```/gms, '')
-  const names = Array.from(prose.matchAll(/`([^`\n]+)`/g), ([, name = '']) => name).filter((name) => !FOREIGN.has(name))
-  return names.filter((name) => KINDS.find(({ pattern }) => pattern.test(name))?.exists(name) === false)
+  const names = Array.from(prose.matchAll(/`([^`\n]+)`/g), ([, name = '']) => name).filter(
+    (name) => !FOREIGN.has(name),
+  )
+  return names.filter(
+    (name) => KINDS.find(({ pattern }) => pattern.test(name))?.exists(name) === false,
+  )
 }
 
 /** The relative links of a document that lead to no file, or to no heading of it. */
@@ -111,7 +131,9 @@ export function deadLinks(path: string, document: string): string[] {
 /** The tables of a document that begin with their line of dashes, which GitHub shows as text. */
 export function headlessTables(document: string): string[] {
   const lines = document.replaceAll(/^```.*?^```/gms, '').split('\n')
-  return lines.filter((line, at) => /^\s*\|[\s:|-]*-[\s:|-]*$/.test(line) && !/^\s*\|.*\w/.test(lines[at - 1] ?? ''))
+  return lines.filter(
+    (line, at) => /^\s*\|[\s:|-]*-[\s:|-]*$/.test(line) && !/^\s*\|.*\w/.test(lines[at - 1] ?? ''),
+  )
 }
 
 function leadsSomewhere(from: string, link: string): boolean {

@@ -11,7 +11,10 @@ type Json = Readonly<Record<string, unknown>>
 
 const description = describeApi(DEFAULT_LIMITS)
 const routes = Object.entries(description.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, route]) => ({ name: `${method.toUpperCase()} ${path}`, route })),
+  Object.entries(methods).map(([method, route]) => ({
+    name: `${method.toUpperCase()} ${path}`,
+    route,
+  })),
 )
 
 test('the description is valid OpenAPI 3.1', async () => {
@@ -31,7 +34,9 @@ test('docs/api.md names each route', async () => {
 })
 
 test('each problem is an answer of some route, or refuses a path', () => {
-  const documented = routes.flatMap(({ route }) => Object.values(route.responses)).flatMap(problemCodes)
+  const documented = routes
+    .flatMap(({ route }) => Object.values(route.responses))
+    .flatMap(problemCodes)
   const codes = new Set([...documented, 'method_not_allowed'])
   assert.deepEqual([...codes].toSorted(), Object.keys(PROBLEMS).toSorted())
 })
@@ -47,14 +52,19 @@ validator.addSchema(Object(description), 'api')
 test('each body of a request, parameter and header has an example, and each example fits its schema', () => {
   const unfit = [...exampledIn(description, '')].flatMap(({ at, examples }) => {
     const isValid = validator.getSchema(`api#${at}/schema`)
-    if (examples.length === 0) return isOfAnswer(at) || excludesExternalId(at) ? [] : [`${at} has no example`]
-    return examples.filter((example) => !isValid?.(example)).map((example) => `${at}: ${JSON.stringify(example)}`)
+    if (examples.length === 0)
+      return isOfAnswer(at) || excludesExternalId(at) ? [] : [`${at} has no example`]
+    return examples
+      .filter((example) => !isValid?.(example))
+      .map((example) => `${at}: ${JSON.stringify(example)}`)
   })
   assert.deepEqual(unfit, [])
 })
 
 test('the example of a thread is accepted, strictly too', () => {
-  const body = routes.find(({ name }) => name === 'POST /sources')?.route.requestBody?.content['application/json']
+  const body = routes.find(({ name }) => name === 'POST /sources')?.route.requestBody?.content[
+    'application/json'
+  ]
   const examples = examplesOf(Object(body))
   const parse = createThreadParser(DEFAULT_LIMITS)
   assert.deepEqual(
@@ -68,10 +78,15 @@ function isOfAnswer(at: string): boolean {
   return /^\/paths\/[^/]+\/\w+\/responses\/\d+\/content\//.test(at)
 }
 
-/** Of `GET /sources`, `since` belongs to a list, and `after` to the list or source that it comes from. */
+/**
+ * Of `GET /sources`, `since` belongs to a list, and `after` to the list or source that it comes
+ * from.
+ */
 function excludesExternalId(at: string): boolean {
   const [, index] = /^\/paths\/~1sources\/get\/parameters\/(\d+)$/.exec(at) ?? []
-  return ['since', 'after'].includes(description.paths['/sources']?.get?.parameters[Number(index)]?.name ?? '')
+  return ['since', 'after'].includes(
+    description.paths['/sources']?.get?.parameters[Number(index)]?.name ?? '',
+  )
 }
 
 /** Everything that has a schema, with its place as a URI fragment and its examples. */

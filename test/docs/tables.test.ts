@@ -11,8 +11,18 @@ const rowsOf = (table: string) => table.split('\n').slice(2)
 test('a table has a row for each setting, with its rule and its default', () => {
   const table = settings({
     port: setting.wholeNumber({ env: 'PORT', description: 'The port.', default: 80, max: 90 }),
-    site: setting.choice({ env: 'SITE', description: 'A site.', default: 'a', choices: ['a', 'b'] }),
-    password: setting.text({ env: 'PASSWORD', description: 'Either | or.', default: null, secret: true }),
+    site: setting.choice({
+      env: 'SITE',
+      description: 'A site.',
+      default: 'a',
+      choices: ['a', 'b'],
+    }),
+    password: setting.text({
+      env: 'PASSWORD',
+      description: 'Either | or.',
+      default: null,
+      secret: true,
+    }),
   })
   assert.deepEqual(rowsOf(table), [
     '| `PORT` | `80` | from 0 to 90 | The port. |',
@@ -23,7 +33,10 @@ test('a table has a row for each setting, with its rule and its default', () => 
 
 test('exactly the settings that are secret can come from files', () => {
   const declared = Object.values({ ...apiSettings, ...workerSettings, ...dashboardSettings })
-  assert.deepEqual(declared.flatMap(({ env, secret }) => (secret ? [env] : [])).toSorted(), SECRETS.toSorted())
+  assert.deepEqual(
+    declared.flatMap(({ env, secret }) => (secret ? [env] : [])).toSorted(),
+    SECRETS.toSorted(),
+  )
 })
 
 test('a table has a row for each metric, with its type and labels', () => {

@@ -35,7 +35,10 @@ const results = await readResults(fileURLToPath(new URL('../../bench/results', i
 
 const thread = ThreadRequestSchema(DEFAULT_LIMITS)
 
-/** What the documents say by tables and lists that are made from the code and the results of the bench, by the name that stands in the document. */
+/**
+ * What the documents say by tables and lists that are made from the code and the results of the
+ * bench, by the name that stands in the document.
+ */
 export const tables: Readonly<Record<string, () => string>> = {
   'settings-process': () => settings(processSettings),
   'settings-shared': () => settings(sharedSettings),
@@ -60,20 +63,33 @@ export const tables: Readonly<Record<string, () => string>> = {
 }
 
 /** The declarations that are not shared with other processes. */
-function ownOf<Declared>(declarations: Readonly<Record<string, Declared>>, shared: object): Record<string, Declared> {
+function ownOf<Declared>(
+  declarations: Readonly<Record<string, Declared>>,
+  shared: object,
+): Record<string, Declared> {
   const others = new Set(Object.values(shared))
-  return Object.fromEntries(Object.entries(declarations).filter(([, declared]) => !others.has(declared)))
+  return Object.fromEntries(
+    Object.entries(declarations).filter(([, declared]) => !others.has(declared)),
+  )
 }
 
-/** A table with a row for each setting, in the order declared. The page says that numbers are whole. */
+/**
+ * A table with a row for each setting, in the order declared. The page says that numbers are whole.
+ */
 export function settings(declarations: Declarations): string {
-  const rows = Object.values(declarations).map(({ env, description, fallback, bound, secret, needs }) => {
-    const needed = needs.length === 0 ? '' : ` Needs ${needs.join(', ')}.`
-    const purpose = description + needed + (secret ? ` Secret: or \`${env}_FILE\`.` : '')
-    const limits = bound.replace(/^a whole number (of )?/, '')
-    return row([`\`${env}\``, fallback === null ? 'none' : `\`${fallback}\``, limits, purpose])
-  })
-  return ['| Setting | Default | Must be | What it is for |', '| --- | --- | --- | --- |', ...rows].join('\n')
+  const rows = Object.values(declarations).map(
+    ({ env, description, fallback, bound, secret, needs }) => {
+      const needed = needs.length === 0 ? '' : ` Needs ${needs.join(', ')}.`
+      const purpose = description + needed + (secret ? ` Secret: or \`${env}_FILE\`.` : '')
+      const limits = bound.replace(/^a whole number (of )?/, '')
+      return row([`\`${env}\``, fallback === null ? 'none' : `\`${fallback}\``, limits, purpose])
+    },
+  )
+  return [
+    '| Setting | Default | Must be | What it is for |',
+    '| --- | --- | --- | --- |',
+    ...rows,
+  ].join('\n')
 }
 
 /** A table with a row for each metric, in the order declared. */
@@ -121,7 +137,10 @@ function fields({ required = [], properties }: Fields): string {
   return ['| field | meaning |', '| --- | --- |', ...rows].join('\n')
 }
 
-/** Which fields a row of a table has. A field of both kinds is the quote's, and the source's with `source.`. */
+/**
+ * Which fields a row of a table has. A field of both kinds is the quote's, and the source's with
+ * `source.`.
+ */
 function fieldsOfTables(): string {
   const { source, quote } = fieldNames(thread)
   const shared = source.filter((name) => quote.includes(name))
@@ -129,7 +148,10 @@ function fieldsOfTables(): string {
   return [
     '| field | belongs to |',
     '| --- | --- |',
-    row([named(source.filter((name) => name !== 'quotes' && !shared.includes(name))), 'the source']),
+    row([
+      named(source.filter((name) => name !== 'quotes' && !shared.includes(name))),
+      'the source',
+    ]),
     row([named(quote), 'the quote']),
     row([named(shared.map((name) => `source.${name}`)), 'the source']),
   ].join('\n')
@@ -148,6 +170,8 @@ function formatOptions(): string {
 }
 
 function importFormats(): string {
-  const rows = formats.map(({ name, description, sourceIs }) => row([`\`${name}\``, description, sourceIs]))
+  const rows = formats.map(({ name, description, sourceIs }) =>
+    row([`\`${name}\``, description, sourceIs]),
+  )
   return ['| `--format` | files | a source is |', '| --- | --- | --- |', ...rows].join('\n')
 }

@@ -64,8 +64,14 @@ describe('a field that is added by one line to the schema of a source or a quote
     const expected = (mood: string, weight: number, outcome: string) => ({
       answer: { source: { mood, outcome }, quotes: [{ weight, outcome }] },
     })
-    assert.partialDeepStrictEqual(await post({ mood: 'calm' }, { weight: 1 }), expected('calm', 1, 'created'))
-    assert.partialDeepStrictEqual(await post({ mood: 'wild' }, { weight: 2 }), expected('wild', 2, 'updated'))
+    assert.partialDeepStrictEqual(
+      await post({ mood: 'calm' }, { weight: 1 }),
+      expected('calm', 1, 'created'),
+    )
+    assert.partialDeepStrictEqual(
+      await post({ mood: 'wild' }, { weight: 2 }),
+      expected('wild', 2, 'updated'),
+    )
     assert.partialDeepStrictEqual(await post({}, {}), expected('wild', 2, 'unchanged'))
     const refused = post({ mood: 7 }, {})
     await assert.rejects(refused, (error) => /mood/.test(String(error)))

@@ -49,7 +49,10 @@ describe('every answer has a status and headers that describe it', () => {
       expiresAt: new Date(Date.now() + 3_600_000),
     })
     const keys = db.collection<{ _id: string; expiresAt: Date }>('keys')
-    const ended = await keys.updateOne({ _id: expired.record.id }, { $set: { expiresAt: new Date(Date.now() - 1) } })
+    const ended = await keys.updateOne(
+      { _id: expired.record.id },
+      { $set: { expiresAt: new Date(Date.now() - 1) } },
+    )
     assert.equal(ended.modifiedCount, 1)
     for (const { key } of [elsewhere, revoked, expired]) {
       problemIn(await stranger.post(someThread(), { 'x-api-key': key }), 403, 'api_key_invalid')
@@ -58,7 +61,9 @@ describe('every answer has a status and headers that describe it', () => {
 
   test('a key outside the X-Api-Key header gets a 403', async () => {
     problemIn(
-      await stranger.get(`/jobs/1?x-api-key=${sluice.key}`, { authorization: `Bearer ${sluice.key}` }),
+      await stranger.get(`/jobs/1?x-api-key=${sluice.key}`, {
+        authorization: `Bearer ${sluice.key}`,
+      }),
       403,
       'api_key_invalid',
     )
@@ -75,10 +80,9 @@ describe('every answer has a status and headers that describe it', () => {
   test('GET /limits lists every bound', async () => {
     const { limits, quota, queue, waitSeconds } = JSON.parse((await stranger.get('/limits')).text)
     const bounds = Object.fromEntries(
-      Object.entries<{ value: number }>({ ...limits, ...quota, ...queue, waitSeconds }).map(([name, { value }]) => [
-        name,
-        value,
-      ]),
+      Object.entries<{ value: number }>({ ...limits, ...quota, ...queue, waitSeconds }).map(
+        ([name, { value }]) => [name, value],
+      ),
     )
     assert.partialDeepStrictEqual(bounds, {
       bodyBytes: 10_485_760,
@@ -168,6 +172,9 @@ describe('every answer has a status and headers that describe it', () => {
 
   test('no answer names the software behind it', async () => {
     const { headers } = await caller.get('/nowhere')
-    assert.deepEqual([headers.get('x-powered-by'), headers.get('server'), headers.get('etag')], [null, null, null])
+    assert.deepEqual(
+      [headers.get('x-powered-by'), headers.get('server'), headers.get('etag')],
+      [null, null, null],
+    )
   })
 })

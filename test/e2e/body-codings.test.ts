@@ -1,5 +1,12 @@
 import assert from 'node:assert/strict'
-import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import {
+  brotliCompressSync,
+  constants,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from 'node:zlib'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { shareSluice } from '../support/shared-sluice.ts'
@@ -9,7 +16,11 @@ import { someThread } from './support/some-thread.ts'
 
 const codings: [coding: string, name: string, compress: (body: Buffer) => Buffer][] = [
   ['gzip', 'gzip', (body) => gzipSync(body)],
-  ['br', 'br', (body) => brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } })],
+  [
+    'br',
+    'br',
+    (body) => brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }),
+  ],
   ['deflate', 'deflate', (body) => deflateSync(body)],
   ['deflate', 'deflate without its zlib header', (body) => deflateRawSync(body)],
   ['zstd', 'zstd', (body) => zstdCompressSync(body)],
@@ -29,8 +40,14 @@ describe('a body may have any supported coding, and must be UTF-8', () => {
 
     test(`a ${name} body is inflated`, async () => {
       // Incompressible enough to come in many chunks.
-      const quotes = Array.from({ length: 2_000 }, () => ({ text: Math.random().toString(36).repeat(5) }))
-      assert.equal(storedIn(await caller.post(compress(bytesOf(someThread({ quotes }))), headers)).quotes.length, 2_000)
+      const quotes = Array.from({ length: 2_000 }, () => ({
+        text: Math.random().toString(36).repeat(5),
+      }))
+      assert.equal(
+        storedIn(await caller.post(compress(bytesOf(someThread({ quotes }))), headers)).quotes
+          .length,
+        2_000,
+      )
     })
 
     test(`a ${name} bomb gets a 413`, async () => {
@@ -42,11 +59,17 @@ describe('a body may have any supported coding, and must be UTF-8', () => {
       const thread = Buffer.alloc(10 * 1024 * 1024, ' ')
       bytesOf(someThread()).copy(thread)
       storedIn(await caller.post(compress(thread), headers))
-      problemIn(await caller.post(compress(Buffer.concat([thread, Buffer.from(' ')])), headers), 413, 'body_too_large')
+      problemIn(
+        await caller.post(compress(Buffer.concat([thread, Buffer.from(' ')])), headers),
+        413,
+        'body_too_large',
+      )
     })
 
     test(`a ${name} body that was cut off gets a 400`, async () => {
-      const whole = compress(bytesOf(someThread({ description: Math.random().toString(36).repeat(40) })))
+      const whole = compress(
+        bytesOf(someThread({ description: Math.random().toString(36).repeat(40) })),
+      )
       for (const length of [1, 5, whole.length >> 1, whole.length - 1]) {
         problemIn(await caller.post(whole.subarray(0, length), headers), 400, 'body_unreadable')
       }
@@ -70,7 +93,9 @@ describe('a body may have any supported coding, and must be UTF-8', () => {
 
   for (const coding of ['compress', 'gzip, gzip', 'gzip, br', 'lzma', '*', 'aws-chunked']) {
     test(`Content-Encoding: ${coding} gets a 415`, async () => {
-      const reply = await caller.post(gzipSync(bytesOf(someThread())), { 'content-encoding': coding })
+      const reply = await caller.post(gzipSync(bytesOf(someThread())), {
+        'content-encoding': coding,
+      })
       problemIn(reply, 415, 'encoding_unsupported')
       assert.match(reply.headers.get('accept-encoding') ?? '', /gzip/)
     })
@@ -87,7 +112,11 @@ describe('a body may have any supported coding, and must be UTF-8', () => {
     storedIn(await caller.post(members, { 'content-encoding': 'gzip' }))
   })
 
-  for (const type of ['application/json; charset=utf-8', 'application/json;charset="UTF-8"', 'APPLICATION/JSON']) {
+  for (const type of [
+    'application/json; charset=utf-8',
+    'application/json;charset="UTF-8"',
+    'APPLICATION/JSON',
+  ]) {
     test(`Content-Type: ${type} is accepted`, async () => {
       storedIn(await caller.post(someThread(), { 'content-type': type }))
     })
@@ -104,7 +133,11 @@ describe('a body may have any supported coding, and must be UTF-8', () => {
     'json',
   ]) {
     test(`Content-Type: ${type || '(none)'} gets a 415`, async () => {
-      problemIn(await caller.post(someThread(), { 'content-type': type }), 415, 'media_type_unsupported')
+      problemIn(
+        await caller.post(someThread(), { 'content-type': type }),
+        415,
+        'media_type_unsupported',
+      )
     })
   }
 

@@ -48,7 +48,10 @@ describe.skipIf(program === undefined)('two cells on one Redis Cluster', () => {
   test('each stores the threads of its tenant once, although both post the same ids', async () => {
     const answers = await Promise.all(
       cells.flatMap((cell) =>
-        ids.flatMap((externalId) => [post(cell, aThread({ externalId })), post(cell, aThread({ externalId }))]),
+        ids.flatMap((externalId) => [
+          post(cell, aThread({ externalId })),
+          post(cell, aThread({ externalId })),
+        ]),
       ),
     )
     assert.deepEqual(statusesOf(answers), [200])
@@ -74,7 +77,9 @@ describe.skipIf(program === undefined)('two cells on one Redis Cluster', () => {
     const accepted = await post(one, aThread(), 'respond-async')
     assert.equal(accepted.status, 202)
     const look = async (cell: Cell, key: string) => {
-      const answer = await fetch(`${cell.url}${accepted.headers.get('location')}`, { headers: { 'x-api-key': key } })
+      const answer = await fetch(`${cell.url}${accepted.headers.get('location')}`, {
+        headers: { 'x-api-key': key },
+      })
       return answer.status
     }
     assert.equal(await look(one, one.key), 200)
@@ -99,7 +104,13 @@ describe.skipIf(program === undefined)('two cells on one Redis Cluster', () => {
     const repeated = await post(to, thread)
     assert.deepEqual(outcomesIn(repeated), ['unchanged', 'unchanged', 'unchanged', 'unchanged'])
     const grown = await post(to, aThread({ externalId: thread.externalId, quotes: 4 }))
-    assert.deepEqual(outcomesIn(grown), ['updated', 'unchanged', 'unchanged', 'unchanged', 'created'])
+    assert.deepEqual(outcomesIn(grown), [
+      'updated',
+      'unchanged',
+      'unchanged',
+      'unchanged',
+      'created',
+    ])
     await assertStored(other.db, other.posted)
   })
 
@@ -107,12 +118,16 @@ describe.skipIf(program === undefined)('two cells on one Redis Cluster', () => {
     const [one, other] = cells
     await one.queue.drained()
     for (const lane of LANES) assert.equal(await act(one, `${lane}:pause`), 200)
-    const filling = await Promise.all(Array.from({ length: BOUND + 1 }, () => post(one, aThread(), 'respond-async')))
+    const filling = await Promise.all(
+      Array.from({ length: BOUND + 1 }, () => post(one, aThread(), 'respond-async')),
+    )
     const codes = filling.map(({ status, body }) => (status === 202 ? 202 : body.code))
     assert.deepEqual(codes.toSorted(), [...Array.from({ length: BOUND }, () => 202), 'queue_full'])
 
     const answers = await Promise.all(
-      Array.from({ length: BOUND + 1 }, (_, at) => post(other, aThread(), at % 2 === 0 ? 'respond-async' : undefined)),
+      Array.from({ length: BOUND + 1 }, (_, at) =>
+        post(other, aThread(), at % 2 === 0 ? 'respond-async' : undefined),
+      ),
     )
     assert.deepEqual(statusesOf(answers), [200, 202])
     await other.queue.drained()
@@ -134,7 +149,9 @@ async function copyTenant(from: Db, to: Db, tenant: string): Promise<void> {
   const writers = await from.collection<{ _id: string }>('writers').find().toArray()
   await to.collection<SourceDocument>('sources').insertMany(sources)
   await to.collection<QuoteDocument>('quotes').insertMany(quotes)
-  await to.collection<{ _id: string }>('writers').insertMany(writers.filter(({ _id }) => _id !== 'probe'))
+  await to
+    .collection<{ _id: string }>('writers')
+    .insertMany(writers.filter(({ _id }) => _id !== 'probe'))
 }
 
 /** The outcomes of a source and of its quotes. */
@@ -150,7 +167,13 @@ async function startTwoNodes(t: TestScope): Promise<[RedisNode, RedisNode]> {
   const startNode = async (from: number, to: number) => {
     const busPort = await freePort()
     const cluster = ['--cluster-enabled', 'yes', '--cluster-port', String(busPort)]
-    const node = await start([...cluster, '--maxmemory-policy', 'noeviction', '--appendonly', 'yes'])
+    const node = await start([
+      ...cluster,
+      '--maxmemory-policy',
+      'noeviction',
+      '--appendonly',
+      'yes',
+    ])
     await node.send('CLUSTER', 'ADDSLOTSRANGE', from, to)
     await node.send('CLUSTER', 'SET-CONFIG-EPOCH', from + 1)
     return { node, busPort }
@@ -159,12 +182,19 @@ async function startTwoNodes(t: TestScope): Promise<[RedisNode, RedisNode]> {
   const [one, other] = await Promise.all([startNode(0, middle), startNode(middle + 1, LAST_SLOT)])
   await one.node.send('CLUSTER', 'MEET', '127.0.0.1', other.node.port, other.busPort)
   for (const { node } of [one, other])
-    await until('a cluster that is up', async () => /state:ok/.test(String(await node.send('CLUSTER', 'INFO'))))
+    await until('a cluster that is up', async () =>
+      /state:ok/.test(String(await node.send('CLUSTER', 'INFO'))),
+    )
   return [one.node, other.node]
 }
 
 /** Starts a cell with a queue whose slot is on this node. */
-async function startCell(t: TestScope, redisUrl: string, node: RedisNode, bounds = {}): Promise<Cell> {
+async function startCell(
+  t: TestScope,
+  redisUrl: string,
+  node: RedisNode,
+  bounds = {},
+): Promise<Cell> {
   const QUEUE = await until('a name of which the slot is here', async () => {
     const name = testQueueName()
     const isHere = await node.send('GET', `{${name}}`).then(
@@ -180,7 +210,10 @@ async function startCell(t: TestScope, redisUrl: string, node: RedisNode, bounds
 }
 
 async function act({ url, operator }: Cell, what: string): Promise<number> {
-  const answer = await fetch(`${url}/admin/lanes/${what}`, { method: 'POST', headers: { 'x-api-key': operator } })
+  const answer = await fetch(`${url}/admin/lanes/${what}`, {
+    method: 'POST',
+    headers: { 'x-api-key': operator },
+  })
   await answer.arrayBuffer()
   return answer.status
 }

@@ -9,7 +9,10 @@ import { startSluice } from '../support/start-sluice.ts'
 import { installPacked, readmeExample } from './support/packed-package.ts'
 
 function aThread(externalId: string, fields: Partial<ThreadRequest> = {}): ThreadRequest {
-  const quotes = [{ externalId: 'm1', speaker: 'Ada', text: 'A split one.' }, { text: 'Which layout?' }]
+  const quotes = [
+    { externalId: 'm1', speaker: 'Ada', text: 'A split one.' },
+    { text: 'Which layout?' },
+  ]
   return { service: 'slack', externalId, title: 'Which keyboard?', quotes, ...fields }
 }
 
@@ -35,7 +38,10 @@ describe('the client', () => {
     const first = await client.post(aThread('c1'))
     const again = await client.post(aThread('c1'))
     assert.ok(first.kind === 'stored' && again.kind === 'stored')
-    assert.deepEqual([first.answer.source.outcome, again.answer.source.outcome], ['created', 'unchanged'])
+    assert.deepEqual(
+      [first.answer.source.outcome, again.answer.source.outcome],
+      ['created', 'unchanged'],
+    )
     assert.equal(again.answer.source.id, first.answer.source.id)
   })
 
@@ -67,7 +73,11 @@ describe('the client', () => {
     assert.ok(error instanceof SluiceProblem)
     assert.equal(error.code, 'request_invalid')
     assert.equal(error.errors[0]?.pointer, '/title')
-    const results = await client.postBatch([aThread('c4'), aThread('c5', { title: ' ' }), aThread('c6')])
+    const results = await client.postBatch([
+      aThread('c4'),
+      aThread('c5', { title: ' ' }),
+      aThread('c6'),
+    ])
     assert.deepEqual(
       results.map(({ index, externalId, status }) => [index, externalId, status]),
       [
@@ -82,7 +92,9 @@ describe('the client', () => {
   test('reads the limits, and says that a key is not valid', async () => {
     const limits = await createClient({ url: sluice.url, apiKey: sluice.key }).limits()
     assert.equal(limits.tenant, sluice.tenant)
-    assert.ok(limits.bodyBytes > 0 && limits.importBytes >= limits.bodyBytes && limits.waitSeconds > 0)
+    assert.ok(
+      limits.bodyBytes > 0 && limits.importBytes >= limits.bodyBytes && limits.waitSeconds > 0,
+    )
     const stranger = createClient({ url: sluice.url, apiKey: 'slc_nobody' })
     await assert.rejects(stranger.post(aThread('c7')), ({ code }) => code === 'api_key_invalid')
   })

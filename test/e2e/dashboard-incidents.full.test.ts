@@ -19,7 +19,11 @@ const QUEUE_THREADS = 200
 const REST_MS = 300
 /** What the three callers post in a second, or two if the disk is slow. */
 const LAST_SECOND = Math.ceil((3 * 2_000) / REST_MS)
-const HOSTILE = ['L'.repeat(512), 'abc\u202egnp', '<img src=x onerror=alert(1)><script>alert(2)</script>"\'']
+const HOSTILE = [
+  'L'.repeat(512),
+  'abc\u202egnp',
+  '<img src=x onerror=alert(1)><script>alert(2)</script>"\'',
+]
 
 const lacks = mongodbCan.refuseByValidator ? needs('chromium') : { skip: true }
 
@@ -34,7 +38,10 @@ describe('the seven incidents', lacks, () => {
   const ledger: Posted[] = []
   /** Threads that could not be stored, and those of them that were retried since. */
   const failures = { all: 0, retried: 0 }
-  /** The most by which counts may err: processes and Redis lose what they counted in the last second before a kill. */
+  /**
+   * The most by which counts may err: processes and Redis lose what they counted in the last second
+   * before a kill.
+   */
   let unsure = 0
 
   beforeSuite(async (t) => {
@@ -44,7 +51,12 @@ describe('the seven incidents', lacks, () => {
     ])
     for (const server of [redis, mongodb]) t.onTestFinished(server.end)
     const settings = { WAIT_SECONDS, MAX_QUEUE_THREADS: String(QUEUE_THREADS) }
-    sluice = await startSluice(t, { workers: 2, redisUrl: redis.url, mongodbUrl: mongodb.url, settings })
+    sluice = await startSluice(t, {
+      workers: 2,
+      redisUrl: redis.url,
+      mongodbUrl: mongodb.url,
+      settings,
+    })
     workers = [...sluice.workers]
     queue = openQueue(t, sluice.settings)
     onCall = await openOnCall(t, sluice)
@@ -65,7 +77,11 @@ describe('the seven incidents', lacks, () => {
   /** Runs an incident while callers post, one of them without waiting. */
   async function whilePosting(t: TestScope, incident: () => Promise<unknown>): Promise<void> {
     const load = postSteadily(t, sluice, { callers: 2, restMs: REST_MS })
-    const asynchronous = postSteadily(t, sluice, { callers: 1, restMs: REST_MS, prefer: () => 'respond-async' })
+    const asynchronous = postSteadily(t, sluice, {
+      callers: 1,
+      restMs: REST_MS,
+      prefer: () => 'respond-async',
+    })
     await load.moreStored(3)
     await incident()
     ledger.push(...(await load.stop()), ...(await asynchronous.stop()))
@@ -73,9 +89,14 @@ describe('the seven incidents', lacks, () => {
 
   /** Lets MongoDB refuse these threads and no other, and posts them. */
   async function postRefused(externalIds: string[]): Promise<void> {
-    await sluice.db.command({ collMod: 'sources', validator: { externalId: { $nin: externalIds } } })
+    await sluice.db.command({
+      collMod: 'sources',
+      validator: { externalId: { $nin: externalIds } },
+    })
     const threads = externalIds.map((externalId) => aThread({ externalId }))
-    ledger.push(...(await Promise.all(threads.map((thread) => postThread(sluice, thread, 'respond-async')))))
+    ledger.push(
+      ...(await Promise.all(threads.map((thread) => postThread(sluice, thread, 'respond-async')))),
+    )
     failures.all += externalIds.length
   }
   const acceptAll = () => sluice.db.command({ collMod: 'sources', validator: {} })
@@ -99,10 +120,17 @@ describe('the seven incidents', lacks, () => {
     const { page } = onCall
     await whilePosting(t, async () => {
       await postRefused(['refused-1', ...HOSTILE])
-      await onCall.named(/Threads are failing: 4 threads could not be stored, the last one \d+ s ago/)
+      await onCall.named(
+        /Threads are failing: 4 threads could not be stored, the last one \d+ s ago/,
+      )
       await onCall.inspectAll('1 and 7 validator and hostile ids')
       await acceptAll()
-      for (const name of [/^Show 4 failures$/, /^Document failed/, /^custom\/refused-1/, /^Retry$/]) {
+      for (const name of [
+        /^Show 4 failures$/,
+        /^Document failed/,
+        /^custom\/refused-1/,
+        /^Retry$/,
+      ]) {
         const before = page.url()
         await tabTo(page, name)
         await page.keyboard.press('Enter')
@@ -123,12 +151,16 @@ describe('the seven incidents', lacks, () => {
   test('MongoDB is killed, and hangs', async (t) => {
     await whilePosting(t, async () => {
       await mongodb.kill()
-      await onCall.named(/MongoDB has been unavailable for \d+ s, for 2 of 2 workers.*; \d+ jobs wait/)
+      await onCall.named(
+        /MongoDB has been unavailable for \d+ s, for 2 of 2 workers.*; \d+ jobs wait/,
+      )
       await onCall.inspectAll('2 MongoDB killed')
       await mongodb.startAgain()
       await onCall.well()
       await whileStopped(mongodb, async () => {
-        await onCall.named(/MongoDB has been unavailable for \d+ s, for [12] of 2 workers.*; \d+ jobs? waits?/)
+        await onCall.named(
+          /MongoDB has been unavailable for \d+ s, for [12] of 2 workers.*; \d+ jobs? waits?/,
+        )
         await onCall.inspectAll('2 MongoDB hangs')
       })
       await onCall.well()
@@ -161,7 +193,9 @@ describe('the seven incidents', lacks, () => {
         ledger.push(...(await Promise.all(posts)))
       }
       await onCall.named(/The queue is full: (199|200) of 200 threads/)
-      await onCall.named(/The bulk lane has been paused for \d+ s by [0-9a-f]+ \(MongoDB is upgraded\)/)
+      await onCall.named(
+        /The bulk lane has been paused for \d+ s by [0-9a-f]+ \(MongoDB is upgraded\)/,
+      )
       await onCall.inspectAll('6 queue full')
       await onCall.runSluice('resume', 'bulk')
       await onCall.well()
@@ -217,7 +251,10 @@ describe('the seven incidents', lacks, () => {
       await second.ended
       await until('the stopped worker to be forgotten', async () => {
         const { processes, verdict } = await onCall.status()
-        return processes.every(({ pid }) => pid !== second.pid) && verdict?.every(({ level }) => level === 'note')
+        return (
+          processes.every(({ pid }) => pid !== second.pid) &&
+          verdict?.every(({ level }) => level === 'note')
+        )
       })
       for (const worker of workers.slice(1)) await kill(worker)
       await onCall.named(/No worker has shown a sign of life for \d+ s; \d+ jobs wait/)

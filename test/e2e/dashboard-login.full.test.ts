@@ -40,7 +40,11 @@ describe('the login in Chromium', needs('chromium'), () => {
     db = await testDatabase(t)
     const mongodbUrl = new URL(requiredUrl('MONGODB_URL'))
     mongodbUrl.pathname = `/${db.databaseName}`
-    servers = { REDIS_URL: requiredUrl('REDIS_URL'), MONGODB_URL: mongodbUrl.href, QUEUE: testQueueName() }
+    servers = {
+      REDIS_URL: requiredUrl('REDIS_URL'),
+      MONGODB_URL: mongodbUrl.href,
+      QUEUE: testQueueName(),
+    }
     ;({ dashboard, url } = await startDashboard(t))
     const redis = connectFailFast({ redisUrl: servers.REDIS_URL, queue: '' }, () => {})
     t.onTestFinished(() => redis.disconnect())
@@ -57,10 +61,12 @@ describe('the login in Chromium', needs('chromium'), () => {
   }
 
   const open = () => openVisitor(browser, [url])
-  const keyOf = async (role: 'operator' | 'viewer', name: string) => (await createKey(db, { role, name })).key
+  const keyOf = async (role: 'operator' | 'viewer', name: string) =>
+    (await createKey(db, { role, name })).key
 
   async function sendKey({ page }: Visitor, key: string): Promise<void> {
-    // On a busy machine, a look-up of a key may exceed its second: then the page says that MongoDB is unavailable.
+    // On a busy machine, a look-up of a key may exceed its second: then the page says that MongoDB
+    // is unavailable.
     await until('the key is checked', async () => {
       // Chromium complains of a focus that comes before its own.
       await page.locator('#key:focus').waitFor()
@@ -125,8 +131,14 @@ describe('the login in Chromium', needs('chromium'), () => {
     await page.getByRole('button', { name: 'Log out' }).click()
     await page.goto(`${url}/operations`)
     assert.match(page.url(), /\/login\?to=%2Foperations$/)
-    assert.equal(await statusOf(after?.value), 401, 'the session has ended, and not only its cookie')
-    const opened = dashboard.log.filter(({ msg }) => msg === 'session.opened').map(({ role, how }) => [role, how])
+    assert.equal(
+      await statusOf(after?.value),
+      401,
+      'the session has ended, and not only its cookie',
+    )
+    const opened = dashboard.log
+      .filter(({ msg }) => msg === 'session.opened')
+      .map(({ role, how }) => [role, how])
     assert.deepEqual(opened.slice(-2), [
       ['viewer', 'key'],
       ['operator', 'link'],
@@ -146,7 +158,12 @@ describe('the login in Chromium', needs('chromium'), () => {
     const visitor = await openVisitor(browser, [url, idp.url])
     const { page, faults } = visitor
     const way = page.getByRole('link', { name: `Log in with ${new URL(idp.url).host}` })
-    idp.person = { sub: 'u-1', email: 'ada@corp.example', email_verified: true, groups: ['on call'] }
+    idp.person = {
+      sub: 'u-1',
+      email: 'ada@corp.example',
+      email_verified: true,
+      groups: ['on call'],
+    }
     await page.goto(`${url}/operations`)
     await inspect(visitor, 'login with an identity provider')
     await way.click()
@@ -155,7 +172,10 @@ describe('the login in Chromium', needs('chromium'), () => {
     const cookie = await sessionIn(visitor)
     assert.deepEqual([cookie?.httpOnly, cookie?.sameSite, cookie?.secure], [true, 'Lax', false])
     assert.equal((await page.context().cookies(url)).length, 1, 'no login is on its way')
-    assert.equal((await dashboard.line(({ msg }) => msg === 'session.opened')).by, 'ada@corp.example')
+    assert.equal(
+      (await dashboard.line(({ msg }) => msg === 'session.opened')).by,
+      'ada@corp.example',
+    )
     await page.getByRole('button', { name: 'Log out' }).click()
 
     // The provider's own session goes on.
@@ -212,7 +232,10 @@ describe('the login in Chromium', needs('chromium'), () => {
       await page.goto(`${site}/?${new URLSearchParams({ to: `${url}/logout` })}`)
       // Fails: no other site may read the answer.
       const options = `{ method: 'POST', mode: 'no-cors', credentials: 'include' }`
-      assert.equal(await page.evaluate(`fetch('${url}/logout', ${options}).catch((error) => error.name)`), 'TypeError')
+      assert.equal(
+        await page.evaluate(`fetch('${url}/logout', ${options}).catch((error) => error.name)`),
+        'TypeError',
+      )
       await page.getByRole('button').click()
       await page.getByText('requests from other sites are refused').waitFor()
       assert.equal(page.url(), `${url}/logout`, site)
@@ -228,7 +251,10 @@ describe('the login in Chromium', needs('chromium'), () => {
   })
 })
 
-/** Two other sites with a form: browsers send cookies of `SameSite=Lax` to other ports of one host, and not across hosts. */
+/**
+ * Two other sites with a form: browsers send cookies of `SameSite=Lax` to other ports of one host,
+ * and not across hosts.
+ */
 async function startSites(t: TestScope): Promise<string[]> {
   const server = createServer(({ url = '' }, response) => {
     const to = new URL(url, 'http://site').searchParams.get('to')

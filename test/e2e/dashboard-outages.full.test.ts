@@ -22,7 +22,10 @@ test(
     const mongodb = await openTcpProxy(t, requiredUrl('MONGODB_URL'))
     const redis = await openTcpProxy(t, requiredUrl('REDIS_URL'))
     const sluice = await startSluice(t, { mongodbUrl: mongodb.url, redisUrl: redis.url })
-    const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', { ...sluice.settings, PORT: '0' })
+    const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', {
+      ...sluice.settings,
+      PORT: '0',
+    })
     const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
     const url = `http://127.0.0.1:${Object(address).port}`
     await until('the dashboard is ready', async () => (await fetch(`${url}/readyz`)).ok)
@@ -47,7 +50,9 @@ test(
     await page.getByText(/MongoDB has been unavailable for \d+ s .*; 3 jobs wait/).waitFor()
     await inspect(visitor, 'overview while MongoDB is unavailable')
     await page.goto(`${url}/thread?tenant=acme&service=slack&externalId=C1-1`)
-    await page.getByText('MongoDB is unavailable or too slow: what is stored can’t be shown.').waitFor()
+    await page
+      .getByText('MongoDB is unavailable or too slow: what is stored can’t be shown.')
+      .waitFor()
     await page
       .getByText('1 hit. MongoDB is unavailable or too slow: what is stored was not looked up.')
       .last()
@@ -75,7 +80,10 @@ test(
 
     await Promise.all([redis.reopen(), mongodb.reopen()])
     await page.getByText('All is well').waitFor()
-    await until('the threads to be stored', async () => (await sluice.db.collection('sources').countDocuments()) === 3)
+    await until(
+      'the threads to be stored',
+      async () => (await sluice.db.collection('sources').countDocuments()) === 3,
+    )
     assert.deepEqual(
       faults.filter((fault) => !/status of 503|ERR_FAILED/.test(fault)),
       [],

@@ -36,7 +36,11 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const executablePath = findChromium()
     ;[sluice, browser] = await Promise.all([startSluice(t), chromium.launch({ executablePath })])
     t.onTestFinished(() => browser.close())
-    const settings = { ...sluice.settings, PORT: '0', TRACE_URL: 'https://traces.example/{traceId}' }
+    const settings = {
+      ...sluice.settings,
+      PORT: '0',
+      TRACE_URL: 'https://traces.example/{traceId}',
+    }
     dashboard = startProcess(t, 'apps/dashboard/src/main.ts', settings)
     const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
     url = `http://127.0.0.1:${Object(address).port}`
@@ -49,35 +53,53 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     jobs = await failJobs([HTML, 'C1-2', 'C1-3', 'C1-4'])
   })
 
-  /** Posts threads that MongoDB refuses, the first with HTML in every field, and an import with a refused item. */
+  /**
+   * Posts threads that MongoDB refuses, the first with HTML in every field, and an import with a
+   * refused item.
+   */
   async function failJobs(externalIds: string[]): Promise<string[]> {
     const sources = sluice.db.collection<{ _id: string }>('sources')
-    const ids = externalIds.map((externalId) => ({ _id: sourceIdOf('acme', { service: 'slack', externalId }) }))
+    const ids = externalIds.map((externalId) => ({
+      _id: sourceIdOf('acme', { service: 'slack', externalId }),
+    }))
     // Sluice never writes such documents, so every job for their threads fails.
     await sources.insertMany(ids)
-    const fields = { title: HTML, channelName: HTML, description: HTML, quotes: [{ text: HTML, speaker: HTML }] }
+    const fields = {
+      title: HTML,
+      channelName: HTML,
+      description: HTML,
+      quotes: [{ text: HTML, speaker: HTML }],
+    }
     const headers = { prefer: 'respond-async', traceparent: `00-${TRACE}-00f067aa0ba902b7-01` }
     const replies = await Promise.all(
-      externalIds.map((externalId) => importer.post(someThread({ ...fields, externalId }), headers)),
+      externalIds.map((externalId) =>
+        importer.post(someThread({ ...fields, externalId }), headers),
+      ),
     )
     replies.forEach(acceptedIn)
     const paths = replies.map(({ headers }) => headers.get('location') ?? '')
-    for (const path of paths) assert.equal(jobIn(await importer.get(path, { prefer: 'wait=30' })).state, 'failed')
+    for (const path of paths)
+      assert.equal(jobIn(await importer.get(path, { prefer: 'wait=30' })).state, 'failed')
     await sources.deleteMany({ _id: { $in: ids.map(({ _id }) => _id) } })
-    const lines = [someThread({ externalId: 'fine', quotes: [STORED] }), { service: HTML, title: HTML }].map((item) =>
-      JSON.stringify(item),
-    )
+    const lines = [
+      someThread({ externalId: 'fine', quotes: [STORED] }),
+      { service: HTML, title: HTML },
+    ].map((item) => JSON.stringify(item))
     await importer.postImport(lines[1] ?? '', { 'import-id': WAITED })
     const posted = await importer.postImport(lines.join('\n'), { prefer: 'respond-async' })
     importId = posted.headers.get('location')?.replace('/batches/', '') ?? ''
     return paths.map((path) => path.replace('/jobs/', ''))
   }
 
-  async function logIn(key: string, options?: Parameters<Browser['newContext']>[0]): Promise<Visitor> {
+  async function logIn(
+    key: string,
+    options?: Parameters<Browser['newContext']>[0],
+  ): Promise<Visitor> {
     const visitor = await openVisitor(browser, [url], options)
     const { page } = visitor
     await page.goto(url)
-    // On a busy machine, a look-up of a key may exceed its second: then the page says that MongoDB is unavailable.
+    // On a busy machine, a look-up of a key may exceed its second: then the page says that MongoDB
+    // is unavailable.
     await until('the login', async () => {
       await page.getByLabel('Key of an operator or a viewer').fill(key)
       await page.keyboard.press('Enter')
@@ -106,38 +128,60 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await inspect(visitor, 'a thread that failed')
     await page.getByRole('link', { name: 'Jobs' }).click()
     await inspect(visitor, 'completed jobs')
-    storedIn(await importer.post(someThread({ externalId: 'fine', quotes: [{ ...STORED, speaker: 'Grace' }] })))
+    storedIn(
+      await importer.post(
+        someThread({ externalId: 'fine', quotes: [{ ...STORED, speaker: 'Grace' }] }),
+      ),
+    )
     await page.getByRole('link', { name: 'slack/fine', exact: true }).first().click()
     await page.getByRole('list', { name: 'Timeline' }).waitFor()
     await inspect(visitor, 'a completed job')
     await page.getByRole('link', { name: 'slack/fine', exact: true }).first().click()
-    const written = page.getByRole('region', { name: 'Jobs that wrote it' }).locator('tbody td:last-child')
+    const written = page
+      .getByRole('region', { name: 'Jobs that wrote it' })
+      .locator('tbody td:last-child')
     assert.deepEqual(await written.allTextContents(), [
       'changed the source, last changed 1 quote',
       'created the source, inserted 1 quote',
     ])
     await page.getByText('2 hits.').waitFor()
-    assert.equal(await page.getByText(STORED.text).count(), 0, 'no text is shown before it is revealed')
+    assert.equal(
+      await page.getByText(STORED.text).count(),
+      0,
+      'no text is shown before it is revealed',
+    )
     await page.getByRole('button', { name: 'Reveal the texts' }).click()
     await page.getByText(STORED.text).waitFor()
     await inspect(visitor, 'a thread')
     const shown = await dashboard.line(({ msg }) => msg === 'payload.revealed')
-    assert.deepEqual([shown.tenant, shown.externalId, typeof shown.operator], ['acme', 'fine', 'string'])
+    assert.deepEqual(
+      [shown.tenant, shown.externalId, typeof shown.operator],
+      ['acme', 'fine', 'string'],
+    )
     await page.getByRole('link', { name: 'Overview' }).click()
     for (const [more, words] of [
-      [{ for: '2 hours', confirmed: 'yes' }, 'for is not a duration. Write a number and a unit: 30m'],
+      [
+        { for: '2 hours', confirmed: 'yes' },
+        'for is not a duration. Write a number and a unit: 30m',
+      ],
       [{ for: '32d', confirmed: 'yes' }, 'seconds must be a whole number from 1 to 2678400'],
       [{ for: '1h' }, 'confirmed must be checked'],
     ] as const) {
       const csrf = (await page.locator('input[name=csrf]').first().getAttribute('value')) ?? ''
       const form = { csrf, why: 'a try', ...more }
-      const answer = await page.request.post(`${url}/lanes/interactive/pause`, { form, headers: { origin: url } })
+      const answer = await page.request.post(`${url}/lanes/interactive/pause`, {
+        form,
+        headers: { origin: url },
+      })
       assert.deepEqual([answer.status(), (await answer.text()).includes(words)], [400, true], words)
     }
     // By the keyboard alone.
     await page.getByLabel('Pause … the bulk lane').focus()
     await page.keyboard.press('Enter')
-    await page.locator('#lanes details[open]').getByLabel('Reason').fill('MongoDB is being upgraded')
+    await page
+      .locator('#lanes details[open]')
+      .getByLabel('Reason')
+      .fill('MongoDB is being upgraded')
     await page.keyboard.press('Tab')
     await page.keyboard.type('2h')
     await inspect(visitor, 'the menu of a lane')
@@ -147,10 +191,16 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
         /The bulk lane has been paused for \d+ s by [0-9a-f]+ \(MongoDB is being upgraded\); it ends in (2 h|\d+ min)/,
       )
       .waitFor()
-    const opened = await dashboard.line(({ msg, kind }) => msg === 'operation.opened' && kind === 'pause')
+    const opened = await dashboard.line(
+      ({ msg, kind }) => msg === 'operation.opened' && kind === 'pause',
+    )
     assert.deepEqual([opened.lane, opened.operator], ['bulk', operatorId])
     await inspect(visitor, 'overview')
-    await page.getByRole('region', { name: 'Processes' }).getByRole('link', { name: 'worker' }).first().click()
+    await page
+      .getByRole('region', { name: 'Processes' })
+      .getByRole('link', { name: 'worker' })
+      .first()
+      .click()
     await page
       .getByRole('region', { name: 'Completed jobs' })
       .getByRole('link', { name: 'slack/fine' })
@@ -159,10 +209,17 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await page.getByRole('region', { name: 'Counts' }).getByText('stored').waitFor()
     await inspect(visitor, 'a worker')
     await page.goto(`${url}/tenants/acme`)
-    await page.getByRole('region', { name: 'Failed jobs by reason' }).getByRole('link').first().waitFor()
+    await page
+      .getByRole('region', { name: 'Failed jobs by reason' })
+      .getByRole('link')
+      .first()
+      .waitFor()
     await inspect(visitor, 'a tenant')
     await page.goto(`${url}/overview`)
-    await page.getByRole('region', { name: 'Verdict' }).getByRole('button', { name: 'Resume bulk' }).click()
+    await page
+      .getByRole('region', { name: 'Verdict' })
+      .getByRole('button', { name: 'Resume bulk' })
+      .click()
     await page.getByLabel('Pause … the bulk lane').waitFor()
     // Once each process has reported what it counted.
     await until('each chart to have its lines', async () => {
@@ -184,7 +241,9 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await page.getByRole('button', { name: 'Reveal the payload' }).click()
     assert.match((await page.locator('pre').textContent()) ?? '', /speaker: `<img src=x/)
     await inspect(visitor, 'payload')
-    const revealed = await dashboard.line(({ msg, jobId }) => msg === 'payload.revealed' && jobId === jobs[0])
+    const revealed = await dashboard.line(
+      ({ msg, jobId }) => msg === 'payload.revealed' && jobId === jobs[0],
+    )
     assert.equal(revealed.operator, operatorId)
     await page.getByRole('link', { name: 'Imports' }).click()
     await inspect(visitor, 'imports')
@@ -209,11 +268,25 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     assert.equal(await page.getByRole('link', { name: 'Bull Board' }).count(), 0)
     assert.equal(await page.getByLabel('Reason').count(), 0)
     const thread = '/thread?tenant=acme&service=slack&externalId=fine'
-    for (const path of [thread, '/jobs', '/overview', '/operations', '/tenants/acme', `/jobs/${jobs[0]}`]) {
+    for (const path of [
+      thread,
+      '/jobs',
+      '/overview',
+      '/operations',
+      '/tenants/acme',
+      `/jobs/${jobs[0]}`,
+    ]) {
       await page.goto(url + path)
-      assert.equal(await page.locator('main form[method=post] button, main a.button').count(), 0, path)
+      assert.equal(
+        await page.locator('main form[method=post] button, main a.button').count(),
+        0,
+        path,
+      )
     }
-    assert.equal(await page.getByText(sourceIdOf('acme', { service: 'slack', externalId: HTML })).count(), 0)
+    assert.equal(
+      await page.getByText(sourceIdOf('acme', { service: 'slack', externalId: HTML })).count(),
+      0,
+    )
     assert.deepEqual(faults, [])
     const [cookie] = await page.context().cookies()
     const csrf = String(await page.locator('input[name=csrf]').first().getAttribute('value'))
@@ -223,15 +296,22 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
       body: Record<string, string> = { csrf },
     ) => {
       const sent = { cookie: `sluice=${cookie?.value}`, origin: url, ...headers }
-      const form = { method: 'POST', headers: sent, body: new URLSearchParams(body), redirect: 'manual' } as const
+      const form = {
+        method: 'POST',
+        headers: sent,
+        body: new URLSearchParams(body),
+        redirect: 'manual',
+      } as const
       return (await fetch(url + path, form)).status
     }
     for (const path of ['/board', '/board/api/queues']) {
       const { status } = await fetch(url + path, { headers: { cookie: `sluice=${cookie?.value}` } })
       assert.equal(status, 403, path)
     }
-    for (const path of ['/lanes/bulk/pause', thread.replace('?', '/reveal?')]) assert.equal(await send(path), 403)
-    for (const act of ['retry', 'discard', `${jobs[0]}/reveal`]) assert.equal(await send(`/jobs/${act}`), 403, act)
+    for (const path of ['/lanes/bulk/pause', thread.replace('?', '/reveal?')])
+      assert.equal(await send(path), 403)
+    for (const act of ['retry', 'discard', `${jobs[0]}/reveal`])
+      assert.equal(await send(`/jobs/${act}`), 403, act)
     assert.equal(await send('/logout', {}, {}), 403)
     assert.equal(await send('/logout', {}, { csrf: 'x' }), 403)
     assert.equal(await send('/logout', { origin: 'https://elsewhere.example' }), 403)
@@ -241,7 +321,8 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
 
   test('the longest id breaks no page, an id turns no other text around, and moments are in the zone of the browser', async () => {
     const [long, turned] = ['L'.repeat(512), 'abc\u202egnp']
-    for (const externalId of [long, turned]) storedIn(await importer.post(someThread({ externalId })))
+    for (const externalId of [long, turned])
+      storedIn(await importer.post(someThread({ externalId })))
     const options = { timezoneId: 'Asia/Kathmandu', viewport: { width: 390, height: 800 } }
     const { page, faults } = await logIn(operatorKey, options)
     const thread = (id: string) =>
@@ -253,7 +334,10 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
         const tooWide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
         assert.ok(Number(tooWide) <= 0, `${path} at ${width}: ${tooWide}`)
       }
-    assert.equal(await page.evaluate("getComputedStyle(document.querySelector('td a')).unicodeBidi"), 'isolate')
+    assert.equal(
+      await page.evaluate("getComputedStyle(document.querySelector('td a')).unicodeBidi"),
+      'isolate',
+    )
     const age = page.locator('.jobs time').first()
     assert.match((await age.textContent()) ?? '', /^\d+ (s|min)$/)
     assert.match((await age.getAttribute('title')) ?? '', /^\d{4}-.* UTC\)$/)
@@ -269,7 +353,9 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
   })
 
   test('a table keeps the focus when its page refreshes itself; a slash leads to the search; a button copies an id', async () => {
-    const { page, faults } = await logIn(operatorKey, { permissions: ['clipboard-read', 'clipboard-write'] })
+    const { page, faults } = await logIn(operatorKey, {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
     await page.goto(`${url}/jobs`)
     const table = page.getByRole('region', { name: 'Jobs' })
     await table.focus()
@@ -292,13 +378,17 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const { page, faults } = visitor
     await page.goto(`${url}/jobs?state=failed`)
     const rows = page.locator('.jobs tbody tr')
-    const heights = async () => rows.evaluateAll((all) => all.map((row) => row.getBoundingClientRect().height))
+    const heights = async () =>
+      rows.evaluateAll((all) => all.map((row) => row.getBoundingClientRect().height))
     assert.deepEqual(
       (await heights()).map((height) => height <= 36),
       [true, true, true, true],
     )
     const [count, retry] = [page.getByRole('status'), page.getByRole('button', { name: 'Retry' })]
-    assert.deepEqual([await count.textContent(), await retry.isDisabled()], ['Nothing is selected', true])
+    assert.deepEqual(
+      [await count.textContent(), await retry.isDisabled()],
+      ['Nothing is selected', true],
+    )
     const { y = 460, height = 0 } = (await retry.boundingBox()) ?? {}
     assert.ok(y + height <= 460, 'the bar stays in sight')
     await page.getByLabel('All', { exact: true }).press(' ')
@@ -322,7 +412,10 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
   })
 
   test('all jobs of a reason are retried at once, with progress; a discard names the number first', async () => {
-    const visitor = await logIn(operatorKey, { colorScheme: 'dark', viewport: { width: 390, height: 800 } })
+    const visitor = await logIn(operatorKey, {
+      colorScheme: 'dark',
+      viewport: { width: 390, height: 800 },
+    })
     const { page, faults } = visitor
     await page.goto(`${url}/overview`)
     await inspect(visitor, 'overview dark, on a phone')
@@ -333,28 +426,43 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const reason = (await page.locator('#groups a').first().textContent()) ?? ''
     await page.locator('#groups a').first().click()
     const form = page.locator('form[action="/failures/retry"]')
-    const fields = await form.evaluate((one) => [...one.querySelectorAll('input')].map((of) => [of.name, of.value]))
+    const fields = await form.evaluate((one) =>
+      [...one.querySelectorAll('input')].map((of) => [of.name, of.value]),
+    )
     const { page: other } = await logIn(operatorKey)
     await other.goto(page.url())
     await page.getByText('Discard …').click()
-    await page.getByText('This removes 4 jobs for good. 4 threads that could not be stored are lost.').waitFor()
+    await page
+      .getByText('This removes 4 jobs for good. 4 threads that could not be stored are lost.')
+      .waitFor()
     await inspect(visitor, 'discard')
     await page.getByRole('button', { name: 'Retry 4 jobs' }).click()
     // The page refreshes itself.
     await page.getByText('completed: 4 retried').waitFor()
     await other.getByText('No failed job has this reason').waitFor()
     await inspect(visitor, 'operations')
-    assert.match((await page.getByRole('link', { name: reason }).getAttribute('href')) ?? '', /^\/failures\/\w{8}$/)
+    assert.match(
+      (await page.getByRole('link', { name: reason }).getAttribute('href')) ?? '',
+      /^\/failures\/\w{8}$/,
+    )
     const second = await page.request.post(`${url}/failures/retry`, {
       form: Object.fromEntries(fields),
       headers: { origin: url },
     })
     assert.equal(second.status(), 409)
-    assert.match(await second.text(), new RegExp(`Nothing left to do.*retried by ${operatorId}`, 's'))
-    const opened = await dashboard.line(({ msg, kind }) => msg === 'operation.opened' && kind === 'retry')
+    assert.match(
+      await second.text(),
+      new RegExp(`Nothing left to do.*retried by ${operatorId}`, 's'),
+    )
+    const opened = await dashboard.line(
+      ({ msg, kind }) => msg === 'operation.opened' && kind === 'retry',
+    )
     assert.equal(opened.operator, operatorId)
     for (const id of jobs)
-      assert.equal(jobIn(await importer.get(`/jobs/${id}`, { prefer: 'wait=30' })).state, 'completed')
+      assert.equal(
+        jobIn(await importer.get(`/jobs/${id}`, { prefer: 'wait=30' })).state,
+        'completed',
+      )
     await page.getByRole('link', { name: '4 stored' }).waitFor()
     assert.equal(await page.getByRole('link', { name: '0 failed again' }).count(), 1)
     const stored = await sluice.db

@@ -25,10 +25,13 @@ describe('a caller that waits in vain learns where the answer will be', () => {
   }
   const assertWaited = async (reply: Reply) => {
     const seconds = await secondsFor(reply)
-    // Far below the default of 30 s and the 60 s that are requested below, however busy the machine is.
+    // Far below the default of 30 s and the 60 s that are requested below, however busy the machine
+    // is.
     assert.ok(seconds >= WAIT_SECONDS - 0.05 && seconds < 20, `${seconds} s`)
   }
-  /** The reply to this call. It must come before the reply to a call that waits for the deadline. */
+  /**
+   * The reply to this call. It must come before the reply to a call that waits for the deadline.
+   */
   const atOnce = async (call: () => Promise<Reply>) => {
     const waiting = caller.post(someThread()).then(() => undefined)
     const reply = await Promise.race([call(), waiting])

@@ -18,7 +18,9 @@ describe('the pages under /docs, in Chromium', needs('chromium'), () => {
     t.onTestFinished(() => browser.close())
   })
 
-  /** Opens a page that may reach nothing but the API, and records its errors and its other requests. */
+  /**
+   * Opens a page that may reach nothing but the API, and records its errors and its other requests.
+   */
   async function open(path: string): Promise<{ page: Page; faults: string[] }> {
     const page = await browser.newPage()
     const faults: string[] = []
@@ -27,7 +29,8 @@ describe('the pages under /docs, in Chromium', needs('chromium'), () => {
     page.on('pageerror', (error) => faults.push(String(error)))
     page.on('request', (request) => {
       const { origin, protocol } = new URL(request.url())
-      if (origin !== sluice.url && protocol !== 'data:') faults.push(`a request to ${request.url()}`)
+      if (origin !== sluice.url && protocol !== 'data:')
+        faults.push(`a request to ${request.url()}`)
     })
     await page.goto(sluice.url + path)
     return { page, faults }
@@ -46,7 +49,8 @@ describe('the pages under /docs, in Chromium', needs('chromium'), () => {
     await page.keyboard.press('Escape')
     await tabTo(page, '.opblock-summary-control')
     await page.keyboard.press('Enter')
-    // The page draws the route's form anew once it knows the example, and a button that is drawn anew loses the focus.
+    // The page draws the route's form anew once it knows the example, and a button that is drawn
+    // anew loses the focus.
     await page.locator('textarea.body-param__text').waitFor()
     await tabTo(page, 'button.execute')
     await page.keyboard.press('Enter')
@@ -58,7 +62,11 @@ describe('the pages under /docs, in Chromium', needs('chromium'), () => {
   })
 
   test("a problem's type opens the section that explains it", async () => {
-    const { type } = problemIn(await createCaller({ url: sluice.url }).post({}), 403, 'api_key_invalid')
+    const { type } = problemIn(
+      await createCaller({ url: sluice.url }).post({}),
+      403,
+      'api_key_invalid',
+    )
     const { page, faults } = await open(type)
     const section = page.locator('section:target')
     assert.match((await section.textContent()) ?? '', /API key missing or invalid.*What to do:/s)
@@ -66,7 +74,9 @@ describe('the pages under /docs, in Chromium', needs('chromium'), () => {
   })
 })
 
-const routeCount = Object.values(describeApi(DEFAULT_LIMITS).paths).flatMap((path) => Object.keys(path)).length
+const routeCount = Object.values(describeApi(DEFAULT_LIMITS).paths).flatMap((path) =>
+  Object.keys(path),
+).length
 
 /** More elements than any way between two of the test. */
 const MOST_TABS = 60

@@ -29,7 +29,10 @@ describe.skipIf(!mongodbCan.refuseByValidator)('a job that can never succeed', (
       caller.post(broken, claimed),
       caller.post(refused(), { prefer: 'respond-async' }),
       caller.post(refused(), { prefer: 'wait=1' }),
-      Promise.all([caller.postImport(refused()), caller.postImport(refused(), { prefer: 'respond-async' })]),
+      Promise.all([
+        caller.postImport(refused()),
+        caller.postImport(refused(), { prefer: 'respond-async' }),
+      ]),
       Promise.all(Array.from({ length: 20 }, () => caller.post(someThread()))),
     ])
   })
@@ -86,6 +89,9 @@ describe.skipIf(!mongodbCan.refuseByValidator)('a job that can never succeed', (
   })
 
   test('does not prevent a valid post of the same source', async () => {
-    assert.equal(storedIn(await caller.post({ ...broken, title: 'fixed' })).source.outcome, 'created')
+    assert.equal(
+      storedIn(await caller.post({ ...broken, title: 'fixed' })).source.outcome,
+      'created',
+    )
   })
 })

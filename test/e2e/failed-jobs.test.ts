@@ -49,18 +49,29 @@ describe('failed jobs and their operators', () => {
     if (mongodbCan.refuseByValidator)
       await sluice.db.createCollection('quotes', { validator: { speaker: { $ne: 'refused' } } })
     const lines = ['fine', 'refused', 'also fine'].map((speaker) =>
-      JSON.stringify(someThread({ externalId: speaker, quotes: [{ externalId: 'q', text: 'a', speaker }] })),
+      JSON.stringify(
+        someThread({ externalId: speaker, quotes: [{ externalId: 'q', text: 'a', speaker }] }),
+      ),
     )
     const posted = await importer.postImport(lines.join('\n'), { prefer: 'respond-async' })
     importId = posted.headers.get('location')?.replace('/batches/', '')
-    const ids = ['retried', 'older', 'discarded', 'discarded by command', 'retried by command', 'looked at']
+    const ids = [
+      'retried',
+      'older',
+      'discarded',
+      'discarded by command',
+      'retried by command',
+      'looked at',
+    ]
     for (const id of ids) await breakStore(id)
     const replies = await Promise.all(
       ids.map((externalId) => importer.post(broken(externalId), { prefer: 'respond-async' })),
     )
     replies.forEach(acceptedIn)
     paths = new Map(ids.map((id, at) => [id, jobPathIn(replies[at] as Reply)]))
-    const jobs = await Promise.all([...paths.values()].map((path) => importer.get(path, { prefer: 'wait=30' })))
+    const jobs = await Promise.all(
+      [...paths.values()].map((path) => importer.get(path, { prefer: 'wait=30' })),
+    )
     assert.deepEqual(
       jobs.map((reply) => jobIn(reply).state),
       ids.map(() => 'failed'),
@@ -68,15 +79,22 @@ describe('failed jobs and their operators', () => {
     for (const id of ids) await mendStore(id)
   })
 
-  const broken = (externalId: string) => someThread({ externalId, title: 'as it was', description: 'given once' })
+  const broken = (externalId: string) =>
+    someThread({ externalId, title: 'as it was', description: 'given once' })
   const sourceId = (externalId: string) => sourceIdOf('acme', { service: 'slack', externalId })
   /** Sluice never writes such a document, so every job for it fails. */
-  const breakStore = (id: string) => sluice.db.collection<{ _id: string }>('sources').insertOne({ _id: sourceId(id) })
-  const mendStore = (id: string) => sluice.db.collection<{ _id: string }>('sources').deleteOne({ _id: sourceId(id) })
+  const breakStore = (id: string) =>
+    sluice.db.collection<{ _id: string }>('sources').insertOne({ _id: sourceId(id) })
+  const mendStore = (id: string) =>
+    sluice.db.collection<{ _id: string }>('sources').deleteOne({ _id: sourceId(id) })
   const idOf = (externalId: string) => paths.get(externalId)?.replace('/jobs/', '') ?? ''
 
   async function operate(kind: OperationKind, body: unknown) {
-    const opened = await operator.send(`/admin/jobs:${kind}`, { method: 'POST', headers: JSON_BODY, body })
+    const opened = await operator.send(`/admin/jobs:${kind}`, {
+      method: 'POST',
+      headers: JSON_BODY,
+      body,
+    })
     const { id, state } = operationIn(opened, 202)
     assert.equal(state, 'waiting')
     assert.equal(opened.headers.get('location'), `/admin/operations/${id}`)
@@ -92,7 +110,15 @@ describe('failed jobs and their operators', () => {
     const { jobs } = pageIn(await operator.get('/admin/jobs?tenant=acme&externalId=looked%20at'))
     assert.deepEqual(
       jobs.map(({ id, tenant, name, attempts, lane }) => ({ id, tenant, name, attempts, lane })),
-      [{ id: idOf('looked at'), tenant: 'acme', name: 'slack/looked at', attempts: 5, lane: 'bulk' }],
+      [
+        {
+          id: idOf('looked at'),
+          tenant: 'acme',
+          name: 'slack/looked at',
+          attempts: 5,
+          lane: 'bulk',
+        },
+      ],
     )
     assert.match(jobs[0]?.reason ?? '', /\w/)
     assert.deepEqual(pageIn(await operator.get('/admin/jobs?tenant=globex')).jobs, [])
@@ -131,7 +157,10 @@ describe('failed jobs and their operators', () => {
     })
     const job = failedJobIn(await operator.get(`/admin/jobs/${id}`))
     const document = `collection quotes, _id "${sourceId('refused')}`
-    assert.match(job.reason, /^threads\[1\] "slack\/refused": .*validation.* \(code 121 DocumentValidationFailure, /)
+    assert.match(
+      job.reason,
+      /^threads\[1\] "slack\/refused": .*validation.* \(code 121 DocumentValidationFailure, /,
+    )
     assert.ok(job.reason.includes(document), job.reason)
     assert.deepEqual(
       job.failedThreads.map(({ place, service, externalId }) => ({ place, service, externalId })),
@@ -140,7 +169,8 @@ describe('failed jobs and their operators', () => {
     assert.equal(job.tries.length, 5)
     assert.doesNotMatch(job.stack[0] ?? '', /partlyStored/)
     const [worker] = sluice.workers
-    const { reason, ...logged } = (await worker?.line(({ msg, jobId }) => msg === 'job.failed' && jobId === id)) ?? {}
+    const { reason, ...logged } =
+      (await worker?.line(({ msg, jobId }) => msg === 'job.failed' && jobId === id)) ?? {}
     assert.equal(reason, job.reason)
     assert.deepEqual([logged.importId, logged.failedThreads], [importId, ['slack/refused']])
     assert.equal(logged.page, `https://board.example/jobs/${id}`)
@@ -157,7 +187,11 @@ describe('failed jobs and their operators', () => {
       problemIn(await importer.get(path), 403, 'operator_only')
     }
     for (const path of ['/admin/jobs:retry', '/admin/jobs:discard']) {
-      problemIn(await importer.send(path, { method: 'POST', headers: JSON_BODY, body }), 403, 'operator_only')
+      problemIn(
+        await importer.send(path, { method: 'POST', headers: JSON_BODY, body }),
+        403,
+        'operator_only',
+      )
     }
     problemIn(await operator.post(someThread()), 403, 'importer_only')
     problemIn(
@@ -193,7 +227,11 @@ describe('failed jobs and their operators', () => {
   })
 
   test('a malformed question is a fault, and nothing is done', async () => {
-    for (const path of ['/admin/jobs?tennant=acme', '/admin/jobs?limit=1000', '/admin/jobs?since=yesterday']) {
+    for (const path of [
+      '/admin/jobs?tennant=acme',
+      '/admin/jobs?limit=1000',
+      '/admin/jobs?since=yesterday',
+    ]) {
       problemIn(await operator.get(path), 400, 'request_invalid')
     }
     for (const body of [{}, { ids: ['a'], filter: {} }, { filter: { tennant: 'acme' } }]) {
@@ -219,12 +257,16 @@ describe('failed jobs and their operators', () => {
   })
 
   test('a request that is retried after a newer one never replaces what the newer one gave', async () => {
-    const newer = storedIn(await importer.post(someThread({ externalId: 'older', title: 'as it is now' })))
+    const newer = storedIn(
+      await importer.post(someThread({ externalId: 'older', title: 'as it is now' })),
+    )
     assert.equal(newer.source.title, 'as it is now')
     await operate('retry', { ids: [idOf('older')] })
     const job = jobIn(await importer.get(paths.get('older') ?? '', { prefer: 'wait=20' }))
     assert.equal(job.state, 'completed')
-    const stored = await sluice.db.collection<SourceDocument>('sources').findOne({ _id: sourceId('older') })
+    const stored = await sluice.db
+      .collection<SourceDocument>('sources')
+      .findOne({ _id: sourceId('older') })
     assert.deepEqual([stored?.title, stored?.description], ['as it is now', 'given once'])
   })
 
@@ -235,7 +277,10 @@ describe('failed jobs and their operators', () => {
     assert.equal((await operate('discard', { ids: [idOf('discarded')] })).done, 0)
   })
 
-  const withKey = (key?: string) => ({ folder: tmpdir(), env: key === undefined ? {} : { SLUICE_API_KEY: key } })
+  const withKey = (key?: string) => ({
+    folder: tmpdir(),
+    env: key === undefined ? {} : { SLUICE_API_KEY: key },
+  })
 
   test('are listed, shown, retried and discarded by the command, with a key that is on no command line', async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-jobs-'))
@@ -252,11 +297,17 @@ describe('failed jobs and their operators', () => {
       command('discard', '--all'),
       runCommand(withKey(sluice.key), 'jobs', ['list', '--url', sluice.url]),
     ])
-    assert.match(list.stdout, /^ID .*REASON\n[0-9a-f-]{36} .* acme +slack\/discarded by command +5 .*\n$/)
+    assert.match(
+      list.stdout,
+      /^ID .*REASON\n[0-9a-f-]{36} .* acme +slack\/discarded by command +5 .*\n$/,
+    )
     assert.match(shown.stdout, /^tenant +acme$.*^attempt 5:$.*^payload:$.*"title": "as it was"/ms)
     assert.deepEqual([many.code, many.stdout], [1, ''])
     assert.match(many.stderr, /Nothing was discarded. Add --yes/)
-    assert.match(refused.stderr, /^error: The key is valid, but it is not an operator’s\. .* \(403 operator_only\)$/m)
+    assert.match(
+      refused.stderr,
+      /^error: The key is valid, but it is not an operator’s\. .* \(403 operator_only\)$/m,
+    )
 
     const [retried, discarded] = await Promise.all([
       command('retry', id),
@@ -272,13 +323,25 @@ describe('failed jobs and their operators', () => {
     const path = '/admin/lanes/bulk:resume'
     const refused = await createCaller({ url: sluice.url, key }).send(path, { method: 'POST' })
     problemIn(refused, 403, 'operator_only')
-    problemIn(await operator.send('/admin/lanes/fast:pause', { method: 'POST' }), 404, 'route_unknown')
+    problemIn(
+      await operator.send('/admin/lanes/fast:pause', { method: 'POST' }),
+      404,
+      'route_unknown',
+    )
     const paused = await runCommand(withKey(operatorKey), 'pause', ['bulk', '--url', sluice.url])
     assert.match(paused.stdout, /^The bulk lane is paused\./)
-    const again = await runCommand(withKey(operatorKey), 'pause', ['bulk', '--why', 'too', '--url', sluice.url])
+    const again = await runCommand(withKey(operatorKey), 'pause', [
+      'bulk',
+      '--why',
+      'too',
+      '--url',
+      sluice.url,
+    ])
     assert.match(
       again.stdout,
-      new RegExp(`^The bulk lane was paused already: .* by ${operatorId} \\(${operatorId}: too\\)\\.`),
+      new RegExp(
+        `^The bulk lane was paused already: .* by ${operatorId} \\(${operatorId}: too\\)\\.`,
+      ),
     )
     const status = await runCommand(withKey(operatorKey), 'status', ['--url', sluice.url])
     assert.match(
@@ -286,7 +349,9 @@ describe('failed jobs and their operators', () => {
       new RegExp(`^The bulk lane has been paused for \\d+ s by ${operatorId} .*: too\\)\\.$`, 'm'),
     )
     assert.equal(await readMetric(sluice.api, 'sluice_lane_paused', { lane: 'bulk' }), 1)
-    const job = jobPathIn(await importer.post(someThread({ externalId: 'waits' }), { prefer: 'respond-async' }))
+    const job = jobPathIn(
+      await importer.post(someThread({ externalId: 'waits' }), { prefer: 'respond-async' }),
+    )
     storedIn(await importer.post(someThread({ externalId: 'does not wait' })))
     assert.equal(jobIn(await importer.get(job)).state, 'waiting')
     const resumed = operationIn(await operator.send(path, { method: 'POST' }), 200)
@@ -294,11 +359,27 @@ describe('failed jobs and their operators', () => {
     assert.equal(jobIn(await importer.get(job, { prefer: 'wait=20' })).state, 'completed')
     const { operations } = JSON.parse((await operator.get('/admin/operations')).text)
     // It ends by itself.
-    problemIn(await operator.send('/admin/lanes/bulk:pause?seconds=0', { method: 'POST' }), 400, 'request_invalid')
-    problemIn(await operator.send('/admin/lanes/bulk:resume?seconds=1', { method: 'POST' }), 400, 'request_invalid')
-    const ending = await runCommand(withKey(operatorKey), 'pause', ['bulk', '--for', '1s', '--url', sluice.url])
+    problemIn(
+      await operator.send('/admin/lanes/bulk:pause?seconds=0', { method: 'POST' }),
+      400,
+      'request_invalid',
+    )
+    problemIn(
+      await operator.send('/admin/lanes/bulk:resume?seconds=1', { method: 'POST' }),
+      400,
+      'request_invalid',
+    )
+    const ending = await runCommand(withKey(operatorKey), 'pause', [
+      'bulk',
+      '--for',
+      '1s',
+      '--url',
+      sluice.url,
+    ])
     assert.match(ending.stdout, /^The bulk lane is paused\. The pause ends by itself at \d{4}-/)
-    const ends = jobPathIn(await importer.post(someThread({ externalId: 'ends' }), { prefer: 'respond-async' }))
+    const ends = jobPathIn(
+      await importer.post(someThread({ externalId: 'ends' }), { prefer: 'respond-async' }),
+    )
     assert.equal(jobIn(await importer.get(ends, { prefer: 'wait=20' })).state, 'completed')
     assert.equal(await readMetric(sluice.api, 'sluice_lane_paused', { lane: 'bulk' }), 0)
     assert.deepEqual(

@@ -46,7 +46,8 @@ describe.skipIf(isFull)('an operator finds a thread', () => {
     assert.equal(status, 200)
     return JSON.parse(text)
   }
-  const stored = async (query: FindQuery) => (await find(query)).hits.filter(({ state }) => state === 'stored')
+  const stored = async (query: FindQuery) =>
+    (await find(query)).hits.filter(({ state }) => state === 'stored')
 
   test('by its externalId, in every tenant, with the jobs that stored it', async () => {
     const { hits, ...found } = await find({ q: 'C0123-1' })
@@ -63,14 +64,23 @@ describe.skipIf(isFull)('an operator finds a thread', () => {
     assert.equal(source?.insertedBy, job?.id)
     assert.deepEqual(job?.outcomes, { created: 1, updated: 0, unchanged: 0 })
     assert.deepEqual(found, { more: false, notes: [] })
-    assert.deepEqual(await find({ q: 'C0123-1', tenant: 'nobody' }), { hits: [], more: false, notes: [] })
+    assert.deepEqual(await find({ q: 'C0123-1', tenant: 'nobody' }), {
+      hits: [],
+      more: false,
+      notes: [],
+    })
   })
 
   test('by its id, by the id of a message, and by its job', async () => {
     const nameOf = ({ kind, name, quote }: Hit) => `${kind} ${name} ${quote}`
     const [source] = await stored({ q: 'C0123-2' })
-    assert.deepEqual((await stored({ q: source?.id ?? '' })).map(nameOf), ['source slack/C0123-2 undefined'])
-    const [message = ''] = quoteIdsOf(sourceIdOf('acme', { service: 'slack', externalId: 'C0123-1' }), quotes)
+    assert.deepEqual((await stored({ q: source?.id ?? '' })).map(nameOf), [
+      'source slack/C0123-2 undefined',
+    ])
+    const [message = ''] = quoteIdsOf(
+      sourceIdOf('acme', { service: 'slack', externalId: 'C0123-1' }),
+      quotes,
+    )
     assert.deepEqual((await stored({ q: message })).map(nameOf), ['quote slack/C0123-1 m-77'])
     assert.deepEqual(await stored({ q: message, tenant: 'other' }), [])
     const [job] = (await find({ q: source?.insertedBy ?? '' })).hits
@@ -80,7 +90,9 @@ describe.skipIf(isFull)('an operator finds a thread', () => {
   test('in the terminal, and a mistake is answered with its field', async () => {
     const run = promisify(execFile)
     const args = ['find', 'C0123-2', '--url', sluice.url]
-    const { stdout } = await run(SLUICE, args, { env: { ...process.env, SLUICE_API_KEY: operatorKey } })
+    const { stdout } = await run(SLUICE, args, {
+      env: { ...process.env, SLUICE_API_KEY: operatorKey },
+    })
     assert.match(
       stdout,
       /^completed +job .* slack\/C0123-2\n.*\nstored +source .* slack\/C0123-2\n.*inserted by [\w-]+\n/,
@@ -104,7 +116,8 @@ describe.skipIf(isFull)('an operator finds a thread', () => {
   })
 
   test('by what has completed since', async () => {
-    const list = async (query: string) => JSON.parse((await operator.get(`/admin/recent${query}`)).text)
+    const list = async (query: string) =>
+      JSON.parse((await operator.get(`/admin/recent${query}`)).text)
     const { jobs, next } = await list('')
     assert.deepEqual([jobs.length, (await list(`?after=${next}`)).jobs], [3, []])
     storedIn(await createCaller(sluice).post(someThread({ externalId: 'later', quotes: [] })))
@@ -132,7 +145,11 @@ test('one thread is found among all that wait', async () => {
   let next = 0
   const postSome = async () => {
     while (next < WAITING)
-      acceptedIn(await caller.post(someThread({ externalId: `waiting-${next++}` }), { prefer: 'respond-async' }))
+      acceptedIn(
+        await caller.post(someThread({ externalId: `waiting-${next++}` }), {
+          prefer: 'respond-async',
+        }),
+      )
   }
   await Promise.all(Array.from({ length: CALLERS }, postSome))
   const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call later' })

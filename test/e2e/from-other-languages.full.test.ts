@@ -1,4 +1,5 @@
-// The programs of docs/from-other-languages.md store each thread once, though their key's quota turns many posts away.
+// The programs of docs/from-other-languages.md store each thread once, though their key's quota
+// turns many posts away.
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -26,27 +27,38 @@ describe('the programs of docs/from-other-languages.md', () => {
   let document: string
   beforeSuite(async (t) => {
     sluice = await shareSluice(t)
-    document = await readFile(new URL('../../docs/from-other-languages.md', import.meta.url), 'utf8')
+    document = await readFile(
+      new URL('../../docs/from-other-languages.md', import.meta.url),
+      'utf8',
+    )
   })
 
   for (const [language, program, file, printed] of PROGRAMS) {
     const isMissing = spawnSync(program, [language === 'go' ? 'version' : '--version']).status !== 0
-    test.skipIf(isMissing)(`${language}: a burst beyond the key's quota is stored whole`, async (t) => {
-      const folder = await mkdtemp(join(tmpdir(), 'sluice-burst-'))
-      t.onTestFinished(() => rm(folder, { recursive: true }))
-      const [, burst = ''] = new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 's').exec(document) ?? []
-      await writeFile(join(folder, file), burst.replace(/\b5_?000\b/, String(THREADS)))
-      const { key } = await createKey(sluice.db, { tenant: sluice.tenant, name: language, limits: QUOTA })
-      const own = { SLUICE_URL: sluice.url, SLUICE_API_KEY: key, HOME: homedir() }
-      const args = language === 'go' ? ['run', file] : [file]
-      const env = { ...runtimeEnv(), ...own }
-      const { stdout, stderr } = await promisify(execFile)(program, args, { cwd: folder, env })
-      // curl prints a line for each attempt that is turned away.
-      assert.match(stderr, language === 'bash' ? /^(?!.*failed).*error: 429/s : /^$/)
-      assert.match(stdout, printed)
-      const externalId = new RegExp(`^${language === 'bash' ? 'shell' : language}-`)
-      const stored = { tenant: sluice.tenant, externalId }
-      assert.equal(await sluice.db.collection('sources').countDocuments(stored), THREADS)
-    })
+    test.skipIf(isMissing)(
+      `${language}: a burst beyond the key's quota is stored whole`,
+      async (t) => {
+        const folder = await mkdtemp(join(tmpdir(), 'sluice-burst-'))
+        t.onTestFinished(() => rm(folder, { recursive: true }))
+        const [, burst = ''] =
+          new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 's').exec(document) ?? []
+        await writeFile(join(folder, file), burst.replace(/\b5_?000\b/, String(THREADS)))
+        const { key } = await createKey(sluice.db, {
+          tenant: sluice.tenant,
+          name: language,
+          limits: QUOTA,
+        })
+        const own = { SLUICE_URL: sluice.url, SLUICE_API_KEY: key, HOME: homedir() }
+        const args = language === 'go' ? ['run', file] : [file]
+        const env = { ...runtimeEnv(), ...own }
+        const { stdout, stderr } = await promisify(execFile)(program, args, { cwd: folder, env })
+        // curl prints a line for each attempt that is turned away.
+        assert.match(stderr, language === 'bash' ? /^(?!.*failed).*error: 429/s : /^$/)
+        assert.match(stdout, printed)
+        const externalId = new RegExp(`^${language === 'bash' ? 'shell' : language}-`)
+        const stored = { tenant: sluice.tenant, externalId }
+        assert.equal(await sluice.db.collection('sources').countDocuments(stored), THREADS)
+      },
+    )
   }
 })

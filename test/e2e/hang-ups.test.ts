@@ -23,7 +23,9 @@ describe('a caller that hangs up leaves nothing behind', () => {
       threads.map(async (thread) => {
         const body = JSON.stringify(thread)
         const wire = await openWire(sluice.url)
-        await wire.write(postHead({ 'x-api-key': sluice.key, 'content-length': body.length }) + body)
+        await wire.write(
+          postHead({ 'x-api-key': sluice.key, 'content-length': body.length }) + body,
+        )
         return wire
       }),
     )
@@ -39,7 +41,10 @@ describe('a caller that hangs up leaves nothing behind', () => {
 
   test('callers that hang up after a second have waited in vain, and the verdict says so', async () => {
     const { url, db, api } = sluice
-    const operator = createCaller({ url, key: (await createKey(db, { role: 'operator', name: 'on call' })).key })
+    const operator = createCaller({
+      url,
+      key: (await createKey(db, { role: 'operator', name: 'on call' })).key,
+    })
     const wires = await postAll()
     await untilMetric(api, 'sluice_awaited_jobs', 30)
     await pause(1_100) // A proxy that is less patient than WAIT_SECONDS.
@@ -52,7 +57,9 @@ describe('a caller that hangs up leaves nothing behind', () => {
   test('a caller that hangs up amid its body leaves nothing waiting and nothing stored', async () => {
     const { url, key, api } = sluice
     const wire = await openWire(url)
-    await wire.write(`${postHead({ 'x-api-key': key, 'content-length': 100, expect: '100-continue' })}`)
+    await wire.write(
+      `${postHead({ 'x-api-key': key, 'content-length': 100, expect: '100-continue' })}`,
+    )
     await wire.until(/100 Continue/)
     await wire.write('{"title":')
     wire.socket.destroy()

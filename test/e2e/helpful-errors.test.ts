@@ -32,7 +32,11 @@ describe('an answer says what to do about a fault', () => {
   ]
   for (const [service, says] of services) {
     test(`the unknown service ${service} gets a hint`, async () => {
-      const { errors } = problemIn(await caller.post(someThread({ service })), 400, 'request_invalid')
+      const { errors } = problemIn(
+        await caller.post(someThread({ service })),
+        400,
+        'request_invalid',
+      )
       assert.deepEqual([errors?.[0]?.pointer, errors?.[0]?.code], ['/service', 'enum'])
       assert.match(errors?.[0]?.message ?? '', says)
     })
@@ -51,7 +55,11 @@ describe('an answer says what to do about a fault', () => {
   })
 
   test('an empty key is called empty, as a shell sends it whose variable is not set', async () => {
-    const { detail } = problemIn(await caller.get('/sources', { 'x-api-key': ' ' }), 403, 'api_key_invalid')
+    const { detail } = problemIn(
+      await caller.get('/sources', { 'x-api-key': ' ' }),
+      403,
+      'api_key_invalid',
+    )
     assert.equal(detail, 'The header x-api-key is empty.')
   })
 
@@ -66,18 +74,28 @@ describe('an answer says what to do about a fault', () => {
   test('an import without items is called empty', async () => {
     for (const prefer of ['', 'respond-async']) {
       for (const body of ['', '\n \n'])
-        assert.match(problemIn(await caller.postImport(body, { prefer }), 400, 'request_invalid').detail, /is empty/)
+        assert.match(
+          problemIn(await caller.postImport(body, { prefer }), 400, 'request_invalid').detail,
+          /is empty/,
+        )
       assert.match(
-        problemIn(await caller.postImport('[]', { ...JSON_TYPE, prefer }), 400, 'request_invalid').detail,
+        problemIn(await caller.postImport('[]', { ...JSON_TYPE, prefer }), 400, 'request_invalid')
+          .detail,
         /is empty/,
       )
     }
   })
 
   test('a fault in an import names its line, which counts blank ones, and its index', async () => {
-    const body = ['', JSON.stringify(someThread()), ' ', '', '{"title":1}', '{', JSON.stringify(someThread())].join(
-      '\r\n',
-    )
+    const body = [
+      '',
+      JSON.stringify(someThread()),
+      ' ',
+      '',
+      '{"title":1}',
+      '{',
+      JSON.stringify(someThread()),
+    ].join('\r\n')
     const lines = linesOf(await caller.postImport(body))
     assert.deepEqual(
       lines.slice(0, -1).map(({ index, line, status }) => [index, line, status]),
@@ -118,7 +136,10 @@ describe('an answer says what to do about a fault', () => {
 
     test('in the answers 200, 202 and 400', async () => {
       assert.deepEqual(storedIn(await caller.post(thread())).warnings, warnings)
-      assert.deepEqual(acceptedIn(await caller.post(thread(), { prefer: 'respond-async' })).warnings, warnings)
+      assert.deepEqual(
+        acceptedIn(await caller.post(thread(), { prefer: 'respond-async' })).warnings,
+        warnings,
+      )
       const invalid = await caller.post({ ...thread(), title: 7 })
       assert.deepEqual(problemIn(invalid, 400, 'request_invalid').warnings, warnings)
     })
@@ -130,7 +151,9 @@ describe('an answer says what to do about a fault', () => {
     })
 
     test('in the items of an import, stored and refused', async () => {
-      const body = [thread(), { ...thread(), title: 7 }, someThread()].map((item) => JSON.stringify(item)).join('\n')
+      const body = [thread(), { ...thread(), title: 7 }, someThread()]
+        .map((item) => JSON.stringify(item))
+        .join('\n')
       const [stored, refused, other] = linesOf(await caller.postImport(body))
       assert.deepEqual(stored.warnings, warnings)
       assert.deepEqual(refused.problem.warnings, warnings)

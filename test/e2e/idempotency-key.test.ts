@@ -60,7 +60,9 @@ describe('POST /sources with an Idempotency-Key', () => {
     const second = await caller.post(thread, { ...key, 'x-request-id': 'the-second' })
     assertSame([second], first)
     assert.equal(second.headers.get('x-request-id'), 'the-second')
-    const line = await sluice.api.line(({ requestId, msg }) => msg === 'request.answered' && requestId === 'the-second')
+    const line = await sluice.api.line(
+      ({ requestId, msg }) => msg === 'request.answered' && requestId === 'the-second',
+    )
     assert.equal(line.replayed, true)
   })
 
@@ -69,7 +71,11 @@ describe('POST /sources with an Idempotency-Key', () => {
     const thread = someThread({ createdAt: '2024-05-01' })
     const first = await caller.post(thread, key)
     const { title, ...others } = thread
-    const same = JSON.stringify({ ...others, colour: 'red', createdAt: '2024-05-01T02:00:00+02:00', title }, null, 2)
+    const same = JSON.stringify(
+      { ...others, colour: 'red', createdAt: '2024-05-01T02:00:00+02:00', title },
+      null,
+      2,
+    )
     assertSame([await caller.post(same, key)], first)
   })
 
@@ -83,7 +89,11 @@ describe('POST /sources with an Idempotency-Key', () => {
     const key = newKey()
     const thread = someThread()
     storedIn(await caller.post(thread, key))
-    problemIn(await caller.post({ ...thread, title: 'another' }, key), 422, 'idempotency_key_reused')
+    problemIn(
+      await caller.post({ ...thread, title: 'another' }, key),
+      422,
+      'idempotency_key_reused',
+    )
     problemIn(await otherReplica.post(someThread(), key), 422, 'idempotency_key_reused')
     const stored = await sluice.db.collection('sources').findOne({ externalId: thread.externalId })
     assert.equal(stored?.title, thread.title)
@@ -134,11 +144,27 @@ describe('POST /sources with an Idempotency-Key', () => {
     assert.equal(storedIn(await caller.post(thread, key)).source.outcome, 'unchanged')
   })
 
-  const invalid = ['', '""', '"open', 'a b', 'a, b', '"a", "a"', '"a";p=1', '"é"', 'é', '"\\a"', `"${'x'.repeat(256)}"`]
+  const invalid = [
+    '',
+    '""',
+    '"open',
+    'a b',
+    'a, b',
+    '"a", "a"',
+    '"a";p=1',
+    '"é"',
+    'é',
+    '"\\a"',
+    `"${'x'.repeat(256)}"`,
+  ]
   for (const value of invalid) {
     test(`is refused with the key ${value.slice(0, 20)}`, async () => {
       const headers = { 'idempotency-key': Buffer.from(value).toString('latin1') || ' ' }
-      const { detail, errors } = problemIn(await caller.post(someThread(), headers), 400, 'idempotency_key_invalid')
+      const { detail, errors } = problemIn(
+        await caller.post(someThread(), headers),
+        400,
+        'idempotency_key_invalid',
+      )
       assert.match(detail, /1 to 255/)
       assert.equal(errors?.[0]?.code, 'header_invalid')
     })
@@ -161,7 +187,11 @@ describe('POST /sources with an Idempotency-Key', () => {
       ['/limits', 'GET'],
     ]
     for (const [path, method] of others)
-      problemIn(await caller.send(path, { method, headers: newKey() }), 400, 'idempotency_key_invalid')
+      problemIn(
+        await caller.send(path, { method, headers: newKey() }),
+        400,
+        'idempotency_key_invalid',
+      )
   })
 })
 
@@ -173,7 +203,9 @@ describe('a request that repeats one in progress', () => {
     }
   })
   const accepted = async () => {
-    const counts = await Promise.all(replicas.map((api) => readMetric(api, 'sluice_threads_accepted_total')))
+    const counts = await Promise.all(
+      replicas.map((api) => readMetric(api, 'sluice_threads_accepted_total')),
+    )
     return counts.reduce((one, other) => one + other)
   }
 
@@ -195,7 +227,11 @@ describe('a request that repeats one in progress', () => {
     worker.signal('SIGTERM')
     await worker.ended
     const { externalId } = thread
-    assert.equal(worker.log.filter((line) => line.msg === 'job.stored' && line.externalId === externalId).length, 1)
+    assert.equal(
+      worker.log.filter((line) => line.msg === 'job.stored' && line.externalId === externalId)
+        .length,
+      1,
+    )
     assert.equal((await accepted()) - before, 1)
   })
 })

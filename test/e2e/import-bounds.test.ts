@@ -32,7 +32,13 @@ describe('an import keeps its bounds', () => {
   for (const [it, contentType, bytes, limit] of heads) {
     test(`${it} is refused by its head, and the answer names the limit`, async () => {
       const wire = await openWire(url)
-      await wire.write(importHead({ 'x-api-key': sluice.key, 'content-type': contentType, 'content-length': bytes }))
+      await wire.write(
+        importHead({
+          'x-api-key': sluice.key,
+          'content-type': contentType,
+          'content-length': bytes,
+        }),
+      )
       const answer = await wire.until(/"requestId":"[^"]+"/)
       assert.match(answer, /^HTTP\/1.1 413 /)
       assert.match(answer, limit)
@@ -71,7 +77,10 @@ describe('an import keeps its bounds', () => {
     await wire.write('0\r\n\r\n')
     const answer = await wire.until(/\r\n0\r\n\r\n$/)
     assert.match(answer, /"index":1,"status":413,"problem":\{/)
-    assert.match(answer, /"summary":\{"received":2,"created":1,"updated":0,"unchanged":0,"failed":1\}/)
+    assert.match(
+      answer,
+      /"summary":\{"received":2,"created":1,"updated":0,"unchanged":0,"failed":1\}/,
+    )
     // The API has read the whole body, so the connection serves the next request.
     await wire.write(`GET /limits HTTP/1.1\r\nhost: test\r\n\r\n`)
     assert.match(await wire.until(/waitSeconds/), /HTTP\/1.1 200 OK[\s\S]*HTTP\/1.1 200 OK/)
@@ -81,7 +90,10 @@ describe('an import keeps its bounds', () => {
   test('a line of white space is ignored, however long it is', async () => {
     const body = `${' \t'.repeat((300 * KIB) / 2)}\r\n${line('bounds-blank')}${' '.repeat(100)}\n${line('bounds-blank-2')}  `
     const { text } = await caller.postImport(body)
-    assert.match(text, /"summary":\{"received":2,"created":2,"updated":0,"unchanged":0,"failed":0\}/)
+    assert.match(
+      text,
+      /"summary":\{"received":2,"created":2,"updated":0,"unchanged":0,"failed":0\}/,
+    )
   })
 
   test('the answer to an asynchronous import lists its refused items, at most 1 MiB and five faults of each item', async () => {
@@ -106,7 +118,9 @@ describe('an import keeps its bounds', () => {
     const answer = await wire.until(/"requestId":"[^"]+"/)
     assert.match(answer, /^HTTP\/1.1 413 /)
     const location = /^location: (\/batches\/\S+)/m.exec(answer)?.[1] ?? ''
-    await until('the import is done', async () => /"completed"/.test((await caller.get(location)).text))
+    await until('the import is done', async () =>
+      /"completed"/.test((await caller.get(location)).text),
+    )
     assert.equal(JSON.parse((await caller.get(location)).text).summary.received, 60)
     wire.socket.destroy()
   })
@@ -119,13 +133,19 @@ describe('an import keeps its bounds', () => {
       sluice.db.collection('sources').findOne({ externalId: 'bounds-broken-0' }),
     )
     wire.socket.destroy()
-    const { importId } = await sluice.api.line(({ status, importId }) => status === 'gone' && importId !== undefined)
-    await until('the import is done', async () => /"completed"/.test((await caller.get(`/batches/${importId}`)).text))
+    const { importId } = await sluice.api.line(
+      ({ status, importId }) => status === 'gone' && importId !== undefined,
+    )
+    await until('the import is done', async () =>
+      /"completed"/.test((await caller.get(`/batches/${importId}`)).text),
+    )
   })
 
   test('an array of too many bytes is refused with the limit bodyBytes', async () => {
     const wire = await openWire(url)
-    await wire.write(importHead({ ...chunked, 'content-type': 'application/json' }) + chunk(' '.repeat(MIB)))
+    await wire.write(
+      importHead({ ...chunked, 'content-type': 'application/json' }) + chunk(' '.repeat(MIB)),
+    )
     await wire.write('0\r\n\r\n')
     assert.match(await wire.until(/"requestId":"[^"]+"/), /\(bodyBytes\)/)
     wire.socket.destroy()
@@ -133,7 +153,10 @@ describe('an import keeps its bounds', () => {
 })
 
 test('a caller that leaves more results unread than the spill file may hold is disconnected at once', async (t) => {
-  const { url, key, api } = await startSluice(t, { workers: 0, settings: { MAX_SPILL_BYTES: '1000' } })
+  const { url, key, api } = await startSluice(t, {
+    workers: 0,
+    settings: { MAX_SPILL_BYTES: '1000' },
+  })
   const wire = await openWire(url)
   await wire.write(importHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }))
   const lines = chunk(`${JSON.stringify({ quotes: Array(50).fill(7) })}\n`.repeat(1_000))

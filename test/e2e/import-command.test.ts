@@ -17,7 +17,10 @@ import { until } from '../support/until.ts'
 import { slackExport } from './support/slack-export.ts'
 import { someThread } from './support/some-thread.ts'
 
-/** Of an import that meets the bounds of queue and key: as many batches as are in flight, or twice as many. */
+/**
+ * Of an import that meets the bounds of queue and key: as many batches as are in flight, or twice
+ * as many.
+ */
 const BEYOND_BOUNDS = scale(2_000, 4_000)
 /** Threads of a request of `sluice import`. */
 const BATCH = 500
@@ -55,7 +58,12 @@ function startImport(
   })
   t.onTestFinished(() => void child.kill('SIGKILL'))
   const output = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-  const ended = output.then(([stdout, stderr, [code, signal]]) => ({ stdout, stderr, code, signal }))
+  const ended = output.then(([stdout, stderr, [code, signal]]) => ({
+    stdout,
+    stderr,
+    code,
+    signal,
+  }))
   return { child, ended }
 }
 
@@ -78,7 +86,11 @@ function summed({ stdout, stderr, code }: { stdout: string; stderr: string; code
   return { code, stderr, summary: last.startsWith('{') ? JSON.parse(last) : undefined }
 }
 
-async function writeThreads(folder: string, name: string, threads: readonly object[]): Promise<string> {
+async function writeThreads(
+  folder: string,
+  name: string,
+  threads: readonly object[],
+): Promise<string> {
   const file = join(folder, name)
   await writeFile(file, threads.map((thread) => `${JSON.stringify(thread)}\n`).join(''))
   return file
@@ -97,8 +109,8 @@ function mbox(mails: readonly (readonly [day: number, headers: Record<string, st
 }
 
 /**
- * An archive of two conversations. Of the first, the mails in the middle name their parents only, and the last one's
- * References are truncated. In its second half, it seems to be two.
+ * An archive of two conversations. Of the first, the mails in the middle name their parents only,
+ * and the last one's References are truncated. In its second half, it seems to be two.
  */
 const FIRST_HALF = [
   [1, { 'Message-ID': '<1@a>', Subject: 'Cold oven' }],
@@ -119,10 +131,12 @@ const copies = { 'copies of messages': 1 }
 
 describe('sluice import', () => {
   let sluice: TestSluice
-  const count = (collection: string, filter: object) => sluice.db.collection(collection).countDocuments(filter)
+  const count = (collection: string, filter: object) =>
+    sluice.db.collection(collection).countDocuments(filter)
   const sourceIds = async (filter: object) =>
     (await sluice.db.collection('sources').find(filter).toArray()).map(({ _id }) => _id)
-  const quotesOf = async (filter: object) => count('quotes', { sourceId: { $in: await sourceIds(filter) } })
+  const quotesOf = async (filter: object) =>
+    count('quotes', { sourceId: { $in: await sourceIds(filter) } })
 
   beforeSuite(async (t) => {
     sluice = await startSluice(t)
@@ -136,7 +150,12 @@ describe('sluice import', () => {
     assert.deepEqual(first.summary.threads, { created: 700, updated: 0, unchanged: 0, rejected: 0 })
     assert.equal(await count('sources', { externalId: /^n-/ }), 700)
     const second = await importAll(sluice, file)
-    assert.deepEqual(second.summary.threads, { created: 0, updated: 0, unchanged: 700, rejected: 0 })
+    assert.deepEqual(second.summary.threads, {
+      created: 0,
+      updated: 0,
+      unchanged: 700,
+      rejected: 0,
+    })
     assert.deepEqual(second.summary.quotes.created + second.summary.quotes.updated, 0)
   })
 
@@ -147,15 +166,23 @@ describe('sluice import', () => {
     const first = await importAll(sluice, file)
     assert.equal(first.code, 0, first.stderr)
     assert.deepEqual(first.summary.threads, { created: 60, updated: 0, unchanged: 0, rejected: 0 })
-    const stored = await sluice.db.collection('sources').findOne({ externalId: 'C1/1714556003.000100' })
-    assert.deepEqual([stored?.title, stored?.channelName, stored?.quoteCount], ['Question 3', 'general', 2])
+    const stored = await sluice.db
+      .collection('sources')
+      .findOne({ externalId: 'C1/1714556003.000100' })
+    assert.deepEqual(
+      [stored?.title, stored?.channelName, stored?.quoteCount],
+      ['Question 3', 'general', 2],
+    )
     const second = await importAll(sluice, file)
     assert.deepEqual(second.summary.threads, { created: 0, updated: 0, unchanged: 60, rejected: 0 })
     assert.deepEqual(await readdir(folder), ['export.zip'])
   })
 
   describe('of mails', () => {
-    /** Imports an archive for a tenant, and returns the counts of its threads and quotes that are not 0. */
+    /**
+     * Imports an archive for a tenant, and returns the counts of its threads and quotes that are
+     * not 0.
+     */
     async function importMails(t: TestContext, tenant: string, mails: Parameters<typeof mbox>[0]) {
       const file = join(await someFolder(t), 'archive.mbox')
       await writeFile(file, mbox(mails))
@@ -163,7 +190,11 @@ describe('sluice import', () => {
       const { code, stderr, summary } = await importAll({ url: sluice.url, key }, file)
       assert.equal(code, 0, stderr)
       const { threads, quotes, skipped } = summary
-      const some = Object.entries({ ...threads, ...prefixed('quotes ', quotes), ...skipped }).filter(([, n]) => n !== 0)
+      const some = Object.entries({
+        ...threads,
+        ...prefixed('quotes ', quotes),
+        ...skipped,
+      }).filter(([, n]) => n !== 0)
       return Object.fromEntries(some)
     }
     const prefixed = (prefix: string, counts: object) =>
@@ -227,9 +258,18 @@ describe('sluice import', () => {
     const importRows = async (...rows: string[]) => {
       const file = join(folder, 'tickets.csv')
       await writeFile(file, ['ticket,externalId,createdAt,text', ...rows].join('\n'))
-      const { code, stderr } = await importAll(sluice, file, '--set', 'service=custom', '--group-by', 'ticket')
+      const { code, stderr } = await importAll(
+        sluice,
+        file,
+        '--set',
+        'service=custom',
+        '--group-by',
+        'ticket',
+      )
       assert.equal(code, 0, stderr)
-      return (await sluice.db.collection('sources').findOne({ service: 'custom', externalId: 'csv-7' }))?.createdAt
+      return (
+        await sluice.db.collection('sources').findOne({ service: 'custom', externalId: 'csv-7' })
+      )?.createdAt
     }
     const on = (day: string) => new Date(`2024-05-${day}`)
     assert.deepEqual(await importRows('csv-7,2,2024-05-03,b', 'csv-7,1,2024-05-02,a'), on('02'))
@@ -242,7 +282,9 @@ describe('sluice import', () => {
     const limits = { quotesPerSecond: 200, burstQuotes: 100 }
     const { key } = await createKey(sluice.db, { tenant: 'slow', name: 'slow', limits })
     const quotes = [{ externalId: '1', text: 'a message' }]
-    const threads = Array.from({ length: KILLED }, (_, at) => someThread({ externalId: `k-${at}`, quotes }))
+    const threads = Array.from({ length: KILLED }, (_, at) =>
+      someThread({ externalId: `k-${at}`, quotes }),
+    )
     const file = await writeThreads(await someFolder(t), 'killed.ndjson', threads)
     const settled = async () => {
       const text = await readFile(`${file}.sluice-checkpoint`, 'utf8').catch(() => '')
@@ -276,7 +318,11 @@ describe('sluice import', () => {
   test('rejected records are written to a file, which can be fixed and imported', async (t) => {
     const good = (id: string) => someThread({ externalId: id })
     const bad = someThread({ externalId: 'r-2', createdAt: 'yesterday' })
-    const file = await writeThreads(await someFolder(t), 'some.ndjson', [good('r-1'), bad, good('r-3')])
+    const file = await writeThreads(await someFolder(t), 'some.ndjson', [
+      good('r-1'),
+      bad,
+      good('r-3'),
+    ])
     const first = await importAll(sluice, file)
     assert.equal(first.code, 1)
     assert.equal(first.summary.state, 'completed_with_rejected')
@@ -294,13 +340,28 @@ describe('sluice import', () => {
   test('a Slack message without a timestamp becomes a reply of its thread after one was added', async (t) => {
     const folder = await someFolder(t)
     const file = join(folder, 'export.zip')
-    const root = { type: 'message', ts: '1714556000.000100', user: 'U1', text: 'Question', reply_count: 1 }
+    const root = {
+      type: 'message',
+      ts: '1714556000.000100',
+      user: 'U1',
+      text: 'Question',
+      reply_count: 1,
+    }
     const reply = { type: 'message', thread_ts: root.ts, user: 'U2', text: 'Answer' }
-    const lists = { 'channels.json': [{ id: 'C9', name: 'fixes' }], 'users.json': [{ id: 'U2', name: 'grace' }] }
+    const lists = {
+      'channels.json': [{ id: 'C9', name: 'fixes' }],
+      'users.json': [{ id: 'U2', name: 'grace' }],
+    }
     const files = Object.entries({ ...lists, 'fixes/2024-05-01.json': [root, reply] })
-    await writeFile(file, makeZip(Object.fromEntries(files.map(([name, list]) => [name, JSON.stringify(list)]))))
+    await writeFile(
+      file,
+      makeZip(Object.fromEntries(files.map(([name, list]) => [name, JSON.stringify(list)]))),
+    )
     const first = await importAll(sluice, '--id-prefix', 'a/', file)
-    assert.deepEqual([first.code, first.summary.rejectedReasons], [1, { 'a message without a timestamp `ts`': 1 }])
+    assert.deepEqual(
+      [first.code, first.summary.rejectedReasons],
+      [1, { 'a message without a timestamp `ts`': 1 }],
+    )
     const rejected = `${file}.rejected.ndjson`
     const line = await readFile(rejected, 'utf8')
     await writeFile(rejected, line.replace('"record":{', '"record":{"ts":"1714556001.000100",'))
@@ -308,16 +369,27 @@ describe('sluice import', () => {
     assert.equal(second.code, 0, second.stderr)
     const sources = await sluice.db.collection('sources').find({ externalId: /C9/ }).toArray()
     assert.deepEqual(
-      sources.map(({ externalId, title, channelName, quoteCount }) => [externalId, title, channelName, quoteCount]),
+      sources.map(({ externalId, title, channelName, quoteCount }) => [
+        externalId,
+        title,
+        channelName,
+        quoteCount,
+      ]),
       [[`a/C9/${root.ts}`, 'Question', 'fixes', 2]],
     )
-    const stored = await sluice.db.collection('quotes').findOne({ sourceId: sources[0]?._id, text: 'Answer' })
+    const stored = await sluice.db
+      .collection('quotes')
+      .findOne({ sourceId: sources[0]?._id, text: 'Answer' })
     assert.equal(stored?.speaker, 'grace')
   })
 
   test('it gives up after too many rejected records, and fails with a key that is not known', async (t) => {
     const folder = await someFolder(t)
-    const bad = await writeThreads(folder, 'bad.ndjson', Array(20).fill({ ...someThread(), createdAt: 'yesterday' }))
+    const bad = await writeThreads(
+      folder,
+      'bad.ndjson',
+      Array(20).fill({ ...someThread(), createdAt: 'yesterday' }),
+    )
     const good = await writeThreads(folder, 'good.ndjson', [someThread()])
     const [gaveUp, failed] = await Promise.all([
       importAll(sluice, '--format', 'ndjson', '--max-errors', '5', bad),
@@ -325,7 +397,10 @@ describe('sluice import', () => {
     ])
     assert.deepEqual([gaveUp.code, gaveUp.summary.state], [2, 'gave_up'])
     const again = await importAll(sluice, '--format', 'ndjson', '--max-errors', '5', bad)
-    assert.deepEqual([again.code, again.summary.threads.rejected], [2, gaveUp.summary.threads.rejected])
+    assert.deepEqual(
+      [again.code, again.summary.threads.rejected],
+      [2, gaveUp.summary.threads.rejected],
+    )
     assert.deepEqual([failed.code, failed.summary.state], [3, 'failed'])
     assert.match(failed.summary.problem, /Check the key/)
   })
@@ -335,7 +410,9 @@ describe('sluice import', () => {
     const full = await startSluice(t, { settings: { MAX_QUEUE_THREADS: '200', WAIT_SECONDS: '2' } })
     const limits = { quotesPerSecond: 800, burstQuotes: 800 }
     const { key } = await createKey(full.db, { tenant: 'full', name: 'full', limits })
-    const threads = Array.from({ length: BEYOND_BOUNDS }, (_, at) => someThread({ externalId: `f-${at}` }))
+    const threads = Array.from({ length: BEYOND_BOUNDS }, (_, at) =>
+      someThread({ externalId: `f-${at}` }),
+    )
     const file = await writeThreads(await someFolder(t), 'threads.ndjson', threads)
     const { left } = openQueue(t, full.settings)
     // If nothing drained for half a second, callers would be told to come again in a minute.
@@ -348,7 +425,10 @@ describe('sluice import', () => {
     assert.equal(code, 0, stderr)
     const { created, unchanged, ...others } = summary.threads
     assert.deepEqual([created + unchanged, others], [BEYOND_BOUNDS, { updated: 0, rejected: 0 }])
-    assert.equal(await full.db.collection('sources').countDocuments({ tenant: 'full' }), BEYOND_BOUNDS)
+    assert.equal(
+      await full.db.collection('sources').countDocuments({ tenant: 'full' }),
+      BEYOND_BOUNDS,
+    )
     const answers = full.api.log.filter(({ path }) => path === '/sources:batch')
     // Each of the four batches in flight asks at most once a second.
     assert.ok(
@@ -363,11 +443,16 @@ describe('sluice import', () => {
     const long = await writeThreads(folder, 'b.ndjson', [someThread({ title: 'takes long' })])
     const temp = join(folder, 'temp')
     await mkdir(temp)
-    const env = { TMPDIR: temp, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(TAKES_LONG)}` }
+    const env = {
+      TMPDIR: temp,
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(TAKES_LONG)}`,
+    }
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const { child, ended } = startImport(t, sluice, [read, long], env)
       const importer = await importerOf(child)
-      await until('it reads the record', async () => (await readdir(temp)).includes(`sluice-import-${importer}-x`))
+      await until('it reads the record', async () =>
+        (await readdir(temp)).includes(`sluice-import-${importer}-x`),
+      )
       child.kill(signal)
       const { code, stderr } = await ended
       assert.equal(code, 4, stderr)
@@ -376,24 +461,34 @@ describe('sluice import', () => {
       assert.deepEqual(await readdir(temp), [])
     }
     const { summary } = await importAll(sluice, read, long)
-    assert.deepEqual([summary.state, summary.threads.created + summary.threads.unchanged], ['completed', 2])
+    assert.deepEqual(
+      [summary.state, summary.threads.created + summary.threads.unchanged],
+      ['completed', 2],
+    )
   })
 
   test('standard input is sent as it comes, and a crash has an exit code of its own', async (t) => {
     const crash = "process.on('SIGUSR2', () => { throw new Error('on purpose') })"
-    const child = spawn(process.execPath, [MAIN, 'import', '--url', sluice.url, '--format', 'ndjson', '-'], {
-      env: {
-        ...runtimeEnv(),
-        SLUICE_API_KEY: sluice.key,
-        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(crash)}`,
+    const child = spawn(
+      process.execPath,
+      [MAIN, 'import', '--url', sluice.url, '--format', 'ndjson', '-'],
+      {
+        env: {
+          ...runtimeEnv(),
+          SLUICE_API_KEY: sluice.key,
+          NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(crash)}`,
+        },
+        stdio: ['pipe', 'pipe', 'ignore'],
       },
-      stdio: ['pipe', 'pipe', 'ignore'],
-    })
+    )
     t.onTestFinished(() => void child.kill('SIGKILL'))
     child.stdin.on('error', () => {})
     child.stdin.write(`${JSON.stringify(someThread({ externalId: 'in-1' }))}\n`)
     const ended = Promise.all([text(child.stdout), once(child, 'close')])
-    await until('the thread is stored', async () => (await count('sources', { externalId: 'in-1' })) === 1)
+    await until(
+      'the thread is stored',
+      async () => (await count('sources', { externalId: 'in-1' })) === 1,
+    )
     process.kill(await importerOf(child), 'SIGUSR2')
     const [stdout, [code]] = await ended
     assert.equal(code, 5)

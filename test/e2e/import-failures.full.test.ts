@@ -19,7 +19,14 @@ const SECONDS = 5 + BUSY_MS / 1_000
 const WRONG_KEY = `slc_${'0'.repeat(36)}`
 
 /** A comment without its submission: its title is looked up before anything is sent. */
-const COMMENT = { id: 'k1', link_id: 't3_1abc', body: 'Loud.', author: 'bob', created_utc: 1, subreddit: 'keyboards' }
+const COMMENT = {
+  id: 'k1',
+  link_id: 't3_1abc',
+  body: 'Loud.',
+  author: 'bob',
+  created_utc: 1,
+  subreddit: 'keyboards',
+}
 /** An answer to a mail that is missing. */
 const MBOX = `From ada Wed May  1 09:30:00 2024
 From: ada@example.org
@@ -29,8 +36,12 @@ In-Reply-To: <1@example.org>
 
 Yes.
 `
-/** The first record is rejected at once, the other one is in flight for as long as no worker runs. */
-const BAD_AND_GOOD = [someThread({ createdAt: 'yesterday' }), someThread()].map((one) => JSON.stringify(one)).join('\n')
+/**
+ * The first record is rejected at once, the other one is in flight for as long as no worker runs.
+ */
+const BAD_AND_GOOD = [someThread({ createdAt: 'yesterday' }), someThread()]
+  .map((one) => JSON.stringify(one))
+  .join('\n')
 
 interface Case {
   key?: string
@@ -103,14 +114,20 @@ describe('an import that fails ends with exit code 3 within 5 s, and its summary
     sluice = await startSluice(t, { workers: 0 })
   })
 
-  for (const [name, { key, content, args = justTheFile, prepare, problem }] of Object.entries(CASES)) {
+  for (const [name, { key, content, args = justTheFile, prepare, problem }] of Object.entries(
+    CASES,
+  )) {
     test(name, async (t) => {
       const file = await someFile(t, content)
       await prepare?.(file)
-      const child = spawn(process.execPath, [MAIN, 'import', '--json', '--url', sluice.url, ...args(file)], {
-        env: { ...runtimeEnv(), SLUICE_API_KEY: key ?? sluice.key },
-        stdio: ['pipe', 'pipe', 'ignore'],
-      })
+      const child = spawn(
+        process.execPath,
+        [MAIN, 'import', '--json', '--url', sluice.url, ...args(file)],
+        {
+          env: { ...runtimeEnv(), SLUICE_API_KEY: key ?? sluice.key },
+          stdio: ['pipe', 'pipe', 'ignore'],
+        },
+      )
       t.onTestFinished(() => void child.kill('SIGKILL'))
       child.stdin.on('error', () => {})
       child.stdin.write(content)
@@ -121,7 +138,10 @@ describe('an import that fails ends with exit code 3 within 5 s, and its summary
       assert.deepEqual([code, summary.kind, summary.state], [3, 'summary', 'failed'], stdout)
       assert.match(summary.problem, problem)
       // Nothing says that the import can go on from a checkpoint that was never written.
-      assert.ok(summary.checkpoint === undefined || existsSync(summary.checkpoint), summary.checkpoint)
+      assert.ok(
+        summary.checkpoint === undefined || existsSync(summary.checkpoint),
+        summary.checkpoint,
+      )
       assert.ok(seconds < SECONDS, `ended after ${seconds} s`)
     })
   }

@@ -16,7 +16,10 @@ const SLUICE = fileURLToPath(new URL('../../sluice', import.meta.url))
 const MIB = 1024 * 1024
 
 const MAIL_BYTES = scale(64, 1024) * MIB
-/** docs/importing.md states the bound of the full form. Without limits of V8, the short form takes more, too. */
+/**
+ * docs/importing.md states the bound of the full form. Without limits of V8, the short form takes
+ * more, too.
+ */
 const MOST_BYTES = scale(240, 300) * 1e6
 
 /** Tells the most memory that a process ever occupied, when it ends. */
@@ -66,9 +69,13 @@ test('a dry run of a large mailbox takes little memory', async (t) => {
   await pipeline(someMails(MAIL_BYTES), createWriteStream(mailbox))
   const preload = `--import=data:text/javascript,${encodeURIComponent(TELL_PEAK)}`
   const env = { ...runtimeEnv(), NODE_OPTIONS: preload }
-  const { stdout, stderr } = await execute(SLUICE, ['import', '--dry-run', '--json', '--temp-dir', folder, mailbox], {
-    env,
-  })
+  const { stdout, stderr } = await execute(
+    SLUICE,
+    ['import', '--dry-run', '--json', '--temp-dir', folder, mailbox],
+    {
+      env,
+    },
+  )
   const { state, valid } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '')
   assert.equal(state, 'completed')
   assert.ok(valid.threads > MAIL_BYTES / MIB, `only ${valid.threads} threads`)

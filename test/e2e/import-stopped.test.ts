@@ -20,7 +20,9 @@ beforeSuite(async (t) => {
 test('a stopping API exits as soon as an open import is done', async () => {
   const { url, key, api } = sluice
   const wire = await openWire(url)
-  await wire.write(importHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }) + line())
+  await wire.write(
+    importHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }) + line(),
+  )
   await wire.until(/"outcome":"created"/)
 
   api.signal('SIGTERM')
@@ -42,13 +44,17 @@ test('an import whose connection broke has stopped after its items, and one that
   const part = { ...head, 'import-id': crypto.randomUUID() }
   const [cut, whole] = await Promise.all([openWire(url), openWire(url)])
   const shown = async () =>
-    (await imports.list()).flatMap(({ done, ended, received }) => (done ? [`${ended} ${received}`] : []))
+    (await imports.list()).flatMap(({ done, ended, received }) =>
+      done ? [`${ended} ${received}`] : [],
+    )
   await cut.write(importHead(part) + line())
   await cut.until(/"outcome":"created"/)
   cut.socket.destroy()
   await until('it is known to have stopped', async () => (await shown()).includes('cut 1'))
   await whole.write(`${importHead(head)}${line()}${line()}${line()}0\r\n\r\n`)
-  await until('the other one is known to have ended', async () => (await shown()).includes('whole 3'))
+  await until('the other one is known to have ended', async () =>
+    (await shown()).includes('whole 3'),
+  )
   // The caller posts the rest: whether that is all of it, nobody knows.
   const again = await openWire(url)
   await again.write(`${importHead(part)}${line()}0\r\n\r\n`)

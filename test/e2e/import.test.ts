@@ -76,12 +76,17 @@ describe('POST /sources:batch', () => {
   test('a source that two jobs of an import store is created once', async () => {
     // With a date of its own, a thread does not change if its later item is written first.
     const createdAt = '2024-05-01'
-    const threads = Array.from({ length: 120 }, (_, at) => someThread({ externalId: `b4-${at}`, createdAt }))
+    const threads = Array.from({ length: 120 }, (_, at) =>
+      someThread({ externalId: `b4-${at}`, createdAt }),
+    )
     const { lines, summary } = await post(sluice, ndjson([...threads, ...threads.slice(0, 3)]))
-    // The job that is written first creates the source. The other one changes nothing, but if a write of it was refused
-    // meanwhile, it can't know that, and answers `updated`.
+    // The job that is written first creates the source. The other one changes nothing, but if a
+    // write of it was refused meanwhile, it can't know that, and answers `updated`.
     for (const at of [0, 1, 2])
-      assert.match([lines[at]?.outcome, lines[120 + at]?.outcome].sort().join(), /^created,(unchanged|updated)$/)
+      assert.match(
+        [lines[at]?.outcome, lines[120 + at]?.outcome].sort().join(),
+        /^created,(unchanged|updated)$/,
+      )
     assert.equal(lines[120]?.id, lines[0]?.id)
     const { unchanged = 0, updated = 0, ...others } = summary
     assert.deepEqual(others, { received: 123, created: 120, failed: 0 })
@@ -121,7 +126,9 @@ describe('POST /sources:batch', () => {
   })
 
   test('items of one externalId are accepted in their order', async () => {
-    const versions = Array.from({ length: 130 }, (_, at) => someThread({ externalId: 'b3', title: `version ${at}` }))
+    const versions = Array.from({ length: 130 }, (_, at) =>
+      someThread({ externalId: 'b3', title: `version ${at}` }),
+    )
     const { lines } = await post(sluice, ndjson(versions))
     assert.equal(lines.filter(({ outcome }) => outcome === 'created').length, 1)
     const source = await sluice.db.collection('sources').findOne({ externalId: 'b3' })
@@ -144,7 +151,10 @@ describe('POST /sources:batch', () => {
     const quotes = sluice.db.collection('quotes')
     const sourceId = (await sluice.db.collection('sources').findOne({ externalId: 'again-1' }))?._id
     // What nobody reads, nobody corrects.
-    await quotes.updateMany({ sourceId }, { $set: { text: 'changed by hand' }, $unset: { 'meta.textDigest': '' } })
+    await quotes.updateMany(
+      { sourceId },
+      { $set: { text: 'changed by hand' }, $unset: { 'meta.textDigest': '' } },
+    )
     const { summary } = await post(sluice, ndjson(threads))
     assert.deepEqual(summary, { received: 3, created: 0, updated: 0, unchanged: 3, failed: 0 })
     assert.deepEqual(await quotes.distinct('text', { sourceId }), ['changed by hand'])
@@ -152,7 +162,9 @@ describe('POST /sources:batch', () => {
 
   test('accepts an array, and answers one object', async () => {
     const body = [someThread({ externalId: 'b4' }), 7]
-    const reply = await createCaller(sluice).postImport(body, { 'content-type': 'application/json' })
+    const reply = await createCaller(sluice).postImport(body, {
+      'content-type': 'application/json',
+    })
     const { results, summary } = Object(JSON.parse(reply.text))
     assert.deepEqual(
       results.map(({ index, status }: Line) => [index, status]),
@@ -173,8 +185,12 @@ describe('POST /sources:batch', () => {
   test('accepts compressed lines, and reports in a last line that the rest cannot be read', async () => {
     const zipped = gzipSync(ndjson([someThread({ externalId: 'b5' })]))
     assert.equal((await post(sluice, zipped, { 'content-encoding': 'gzip' })).summary.created, 1)
-    const many = gzipSync(ndjson(Array.from({ length: 500 }, (_, at) => someThread({ externalId: `b5-${at}` }))))
-    const cut = await post(sluice, many.subarray(0, many.length - 100), { 'content-encoding': 'gzip' })
+    const many = gzipSync(
+      ndjson(Array.from({ length: 500 }, (_, at) => someThread({ externalId: `b5-${at}` }))),
+    )
+    const cut = await post(sluice, many.subarray(0, many.length - 100), {
+      'content-encoding': 'gzip',
+    })
     assert.equal(cut.status, 200)
     assert.equal(cut.lines.at(-1)?.problem?.code, 'body_unreadable')
     assert.equal(cut.summary.failed, 1)
@@ -184,7 +200,10 @@ describe('POST /sources:batch', () => {
 
   test('a body of which nothing can be read gets a 400', async () => {
     const zipped = gzipSync(ndjson([someThread()]))
-    assert.equal((await post(sluice, zipped.subarray(0, 12), { 'content-encoding': 'gzip' })).status, 400)
+    assert.equal(
+      (await post(sluice, zipped.subarray(0, 12), { 'content-encoding': 'gzip' })).status,
+      400,
+    )
     assert.equal((await post(sluice, 'not zipped', { 'content-encoding': 'gzip' })).status, 400)
   })
 
@@ -238,7 +257,13 @@ describe('POST /sources:batch', () => {
     })
     // Whether more requests come, nobody knows: none is under way.
     assert.equal(found.state, 'completed')
-    assert.deepEqual(found.summary, { received: 4, created: 1, updated: 0, unchanged: 1, failed: 2 })
+    assert.deepEqual(found.summary, {
+      received: 4,
+      created: 1,
+      updated: 0,
+      unchanged: 1,
+      failed: 2,
+    })
     assert.deepEqual(
       found.problems.map((item: Line) => [item.index, item.problem?.code]),
       [1, 1].map((index) => [index, 'request_invalid']),
@@ -246,7 +271,10 @@ describe('POST /sources:batch', () => {
   })
 
   test('with respond-async it answers 202, and its location later has the summary', async () => {
-    const threads = [...Array.from({ length: 60 }, (_, at) => someThread({ externalId: `b7-${at}` })), { title: 'x' }]
+    const threads = [
+      ...Array.from({ length: 60 }, (_, at) => someThread({ externalId: `b7-${at}` })),
+      { title: 'x' },
+    ]
     const caller = createCaller(sluice)
     const reply = await caller.postImport(ndjson(threads), { prefer: 'respond-async' })
     assert.equal(reply.status, 202)

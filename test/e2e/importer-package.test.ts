@@ -12,11 +12,16 @@ import { someThread } from './support/some-thread.ts'
 
 const execute = promisify(execFile)
 
-/** Of the threads that the external sort has to sort on disk, in several parts: together some 10 MB. */
+/**
+ * Of the threads that the external sort has to sort on disk, in several parts: together some 10 MB.
+ */
 const SORTED_THREADS = 300
 const LONG_TEXT = ' It goes on.'.repeat(3_000)
 
-/** The Node of this process, and others on the PATH that `sluice-import` supports, by their versions. */
+/**
+ * The Node of this process, and others on the PATH that `sluice-import` supports, by their
+ * versions.
+ */
 async function nodesOfMachine(): Promise<Map<string, string>> {
   const folders = (runtimeEnv().PATH ?? '').split(delimiter)
   const nodes = new Map<string, string>()
@@ -26,7 +31,8 @@ async function nodesOfMachine(): Promise<Map<string, string>> {
       () => '',
     )
     const [major = 0, minor = 0] = version.slice(1).split('.').map(Number)
-    if ((major > 20 || (major === 20 && minor >= 3)) && !nodes.has(version)) nodes.set(version, node)
+    if ((major > 20 || (major === 20 && minor >= 3)) && !nodes.has(version))
+      nodes.set(version, node)
   }
   return nodes
 }
@@ -46,7 +52,15 @@ describe('the packed importer', () => {
   async function importByEach(file: string): Promise<object[]> {
     const counts: object[] = []
     for (const node of nodes.values()) {
-      const args = ['node_modules/.bin/sluice-import', file, '--json', '--url', sluice.url, '--key-file', 'key']
+      const args = [
+        'node_modules/.bin/sluice-import',
+        file,
+        '--json',
+        '--url',
+        sluice.url,
+        '--key-file',
+        'key',
+      ]
       const { stdout, stderr } = await execute(node, args, { cwd: project.folder, env: {} })
       assert.equal(stderr, '')
       const { threads } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '')
@@ -65,7 +79,11 @@ describe('the packed importer', () => {
     const files = (await readdir(folder)).toSorted()
     assert.deepEqual(files, ['LICENSES.txt', 'README.md', 'package.json', 'sluice-import.js'])
     for (const file of files)
-      assert.doesNotMatch(await readFile(join(folder, file), 'utf8'), /['"](ioredis|bullmq|mongodb)\b/, file)
+      assert.doesNotMatch(
+        await readFile(join(folder, file), 'utf8'),
+        /['"](ioredis|bullmq|mongodb)\b/,
+        file,
+      )
   })
 
   test('stores threads of NDJSON', async () => {
@@ -84,12 +102,16 @@ describe('the packed importer', () => {
   })
 
   test('runs by npx under its own name, and ends with the code of a file that is missing', async () => {
-    const ran = (...args: string[]) => execute('npx', ['--offline', 'sluice-import', ...args], { cwd: project.folder })
+    const ran = (...args: string[]) =>
+      execute('npx', ['--offline', 'sluice-import', ...args], { cwd: project.folder })
     assert.match((await ran('--help')).stdout, /^Usage: sluice-import \[options\] <files\.\.\.>/)
     const { version } = JSON.parse(
       await readFile(join(project.folder, 'node_modules/@sluice/importer/package.json'), 'utf8'),
     )
     assert.equal((await ran('--version')).stdout.trim(), version)
-    await assert.rejects(ran('missing.zip', '--dry-run'), { code: 3, stdout: /missing\.zip cannot be read/ })
+    await assert.rejects(ran('missing.zip', '--dry-run'), {
+      code: 3,
+      stdout: /missing\.zip cannot be read/,
+    })
   })
 })

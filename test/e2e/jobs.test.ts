@@ -41,11 +41,14 @@ describe('GET /jobs describes a job to the caller that has its id', () => {
       key: (await createKey(sluice.db, { tenant: 'globex', name: 'jobs' })).key,
     })
   })
-  const postAsync = async (body: unknown) => jobPathIn(await caller.post(body, { prefer: 'respond-async' }))
+  const postAsync = async (body: unknown) =>
+    jobPathIn(await caller.post(body, { prefer: 'respond-async' }))
 
   test('a completed job has the body that a waiting caller would have got', async () => {
     const thread = rich()
-    const { result, ...job } = jobIn(await caller.get(await postAsync(thread), { prefer: 'wait=20' }))
+    const { result, ...job } = jobIn(
+      await caller.get(await postAsync(thread), { prefer: 'wait=20' }),
+    )
     assert.ok(result !== undefined)
     assert.deepEqual(Object.keys(job).sort(), ['attempts', 'changedAt', 'id', 'state'])
     assert.deepEqual([job.state, job.attempts], ['completed', 1])
@@ -63,7 +66,10 @@ describe('GET /jobs describes a job to the caller that has its id', () => {
   test("changedAt is the time of the job's last change of state", async () => {
     const before = Date.now()
     const { changedAt } = jobIn(await caller.get(await postAsync(rich()), { prefer: 'wait=20' }))
-    assert.ok(Date.parse(changedAt) >= before - 5 && Date.parse(changedAt) <= Date.now() + 5, changedAt)
+    assert.ok(
+      Date.parse(changedAt) >= before - 5 && Date.parse(changedAt) <= Date.now() + 5,
+      changedAt,
+    )
     assert.match(changedAt, /\.\d{3}Z$/)
   })
 
@@ -84,7 +90,11 @@ describe('GET /jobs describes a job to the caller that has its id', () => {
     const [path, small] = [await postAsync(large), await postAsync(rich())]
     for (const job of [path, small]) jobIn(await caller.get(job, { prefer: 'wait=20' }))
     const limits = { quotesPerSecond: 1, burstQuotes: 300 }
-    const { key } = await createKey(sluice.db, { tenant: sluice.tenant, name: 'limited reads', limits })
+    const { key } = await createKey(sluice.db, {
+      tenant: sluice.tenant,
+      name: 'limited reads',
+      limits,
+    })
     const limited = createCaller({ url: sluice.url, key })
     // The tenant reads one large answer at a time, with a pause: until then, it gets a 503.
     await until('it is read', async () => (await limited.get(path)).status === 200)
@@ -97,7 +107,11 @@ describe('GET /jobs describes a job to the caller that has its id', () => {
     const path = await postAsync(rich())
     jobIn(await caller.get(path, { prefer: 'wait=20' }))
     const foreign = problemIn(await other.get(path), 404, 'job_unknown')
-    const never = problemIn(await other.get('/jobs/01900000-0000-7000-8000-000000000000'), 404, 'job_unknown')
+    const never = problemIn(
+      await other.get('/jobs/01900000-0000-7000-8000-000000000000'),
+      404,
+      'job_unknown',
+    )
     const bareOf = ({ instance: _, requestId: __, ...rest }: typeof foreign) => rest
     assert.deepEqual(bareOf(foreign), bareOf(never))
     problemIn(await other.get(path, { prefer: 'wait=20' }), 404, 'job_unknown')
@@ -125,6 +139,10 @@ describe('GET /jobs describes a job to the caller that has its id', () => {
   }
 
   test('a caller without a key gets a 403', async () => {
-    problemIn(await createCaller(sluice).get(await postAsync(rich()), { 'x-api-key': '' }), 403, 'api_key_invalid')
+    problemIn(
+      await createCaller(sluice).get(await postAsync(rich()), { 'x-api-key': '' }),
+      403,
+      'api_key_invalid',
+    )
   })
 })

@@ -11,21 +11,35 @@ import { someThread } from './support/some-thread.ts'
 test('a key with limits of its own is refused beyond them, while another key of its tenant is not', async (t) => {
   const { url, key, db, tenant } = await shareSluice(t)
   const limits = { quotesPerSecond: 1, burstQuotes: 2 }
-  const limited = createCaller({ url, key: (await createKey(db, { tenant, name: 'limited', limits })).key })
+  const limited = createCaller({
+    url,
+    key: (await createKey(db, { tenant, name: 'limited', limits })).key,
+  })
   storedIn(await limited.post(someThread({ quotes: Array(60).fill({ text: 'a word' }) })))
   const refused = await limited.post(someThread())
   assert.deepEqual([refused.status, JSON.parse(refused.text).code], [429, 'rate_limited'])
   storedIn(await createCaller({ url, key }).post(someThread()))
   // The quota of all keys is far larger than the debt.
   await limitKey(db, 'limited', undefined)
-  await until('the key has the limits of all keys', async () => (await limited.post(someThread())).status === 200)
+  await until(
+    'the key has the limits of all keys',
+    async () => (await limited.post(someThread())).status === 200,
+  )
 })
 
 test('operators list and retry failed jobs while the queue is full', async (t) => {
-  const settings = { MAX_QUEUE_THREADS: '100', TENANT_SHARE: '1', QUOTES_PER_SECOND: '2', BURST_QUOTES: '5000' }
+  const settings = {
+    MAX_QUEUE_THREADS: '100',
+    TENANT_SHARE: '1',
+    QUOTES_PER_SECOND: '2',
+    BURST_QUOTES: '5000',
+  }
   const { url, key, db } = await startSluice(t, { workers: 0, settings })
   const importer = createCaller({ url, key })
-  const operator = createCaller({ url, key: (await createKey(db, { role: 'operator', name: 'on call' })).key })
+  const operator = createCaller({
+    url,
+    key: (await createKey(db, { role: 'operator', name: 'on call' })).key,
+  })
   const replies = await Promise.all(
     Array.from({ length: 120 }, () => importer.post(someThread(), { prefer: 'respond-async' })),
   )
@@ -40,7 +54,11 @@ test('operators list and retry failed jobs while the queue is full', async (t) =
   problemIn(await importer.post(someThread()), 503, 'queue_full')
   assert.deepEqual(pageIn(await operator.get('/admin/jobs')).jobs, [])
   const headers = { 'content-type': 'application/json' }
-  const opened = await operator.send('/admin/jobs:retry', { method: 'POST', headers, body: { filter: {} } })
+  const opened = await operator.send('/admin/jobs:retry', {
+    method: 'POST',
+    headers,
+    body: { filter: {} },
+  })
   const { id } = operationIn(opened, 202)
   await until('the operation is completed', async () => {
     return operationIn(await operator.get(`/admin/operations/${id}`), 200).state === 'completed'

@@ -29,11 +29,17 @@ describe('a leaked key can be followed', () => {
     const { key, record } = await createKey(sluice.db, { tenant: 'leaky', name, expiresAt })
     return { keyId: record.id.slice(0, 12), caller: createCaller({ url: sluice.url, key }) }
   }
-  const read = async <Answer>(path: string): Promise<Answer> => JSON.parse((await operator.get(path)).text)
+  const read = async <Answer>(path: string): Promise<Answer> =>
+    JSON.parse((await operator.get(path)).text)
   const answered = (requestId: string) =>
     sluice.api.line((line) => line.msg === 'request.answered' && line.requestId === requestId)
   const sendAs = (caller: Caller, id: string) => caller.post(someThread(), { 'x-request-id': id })
-  const lineOf = ({ tenant, keyId, keyRefused, status }: Record<string, unknown>) => [status, tenant, keyId, keyRefused]
+  const lineOf = ({ tenant, keyId, keyRefused, status }: Record<string, unknown>) => [
+    status,
+    tenant,
+    keyId,
+    keyRefused,
+  ]
 
   test('to what it posted: in the log, in the jobs, and by a look-up', async () => {
     const { keyId, caller } = await newKey('followed')
@@ -50,21 +56,25 @@ describe('a leaked key can be followed', () => {
     assert.deepEqual((await found(keyId)).map(keyOf), Array(3).fill(`job ${keyId}`))
     assert.deepEqual((await found(jobId)).map(keyOf), [`job ${keyId}`])
     assert.deepEqual((await found(importId)).map(keyOf), [`import ${keyId}`])
-    const shown = await runCommand({ folder: tmpdir(), env: { SLUICE_API_KEY: operatorKey } }, 'jobs', [
-      'show',
-      jobId,
-      '--url',
-      sluice.url,
-    ])
+    const shown = await runCommand(
+      { folder: tmpdir(), env: { SLUICE_API_KEY: operatorKey } },
+      'jobs',
+      ['show', jobId, '--url', sluice.url],
+    )
     assert.match(shown.stdout, new RegExp(`key ${keyId}`))
   })
 
   test('before it expires: a key that ends within a week is named, until it is rotated or revoked', async () => {
     const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
-    const [soon] = await Promise.all([newKey('soon', inDays(6.9)), newKey('later', inDays(7.1)), newKey('never')])
+    const [soon] = await Promise.all([
+      newKey('soon', inDays(6.9)),
+      newKey('later', inDays(7.1)),
+      newKey('never'),
+    ])
     const { keyId } = await newKey('rotated', inDays(3))
     await rotateKey(sluice.db, keyId, { overlapSeconds: 60, expiresAt: inDays(90) })
-    const expiring = async () => (await read<Status>('/admin/overview')).expiringKeys?.map((key) => key.keyId)
+    const expiring = async () =>
+      (await read<Status>('/admin/overview')).expiringKeys?.map((key) => key.keyId)
     const isListed = (keys: unknown) => isDeepStrictEqual(keys, [soon.keyId])
     await until('only the key that ends soon is listed', async () => isListed(await expiring()))
     await revokeKey(sluice.db, soon.keyId)
@@ -76,12 +86,19 @@ describe('a leaked key can be followed', () => {
     storedIn(await expired.caller.post(someThread()))
     await revokeKey(sluice.db, revoked.keyId)
     for (const { caller } of [revoked, expired])
-      await until('the key is refused', async () => (await caller.post(someThread())).status === 403)
+      await until(
+        'the key is refused',
+        async () => (await caller.post(someThread())).status === 403,
+      )
 
     const own = problemIn(await sendAs(revoked.caller, 'revoked'), 403, 'api_key_invalid')
     problemIn(await sendAs(expired.caller, 'expired'), 403, 'api_key_invalid')
     const guess = createCaller({ url: sluice.url, key: `slc_${'0'.repeat(36)}` })
-    const { requestId: _own, ...same } = problemIn(await sendAs(guess, 'guess'), 403, 'api_key_invalid')
+    const { requestId: _own, ...same } = problemIn(
+      await sendAs(guess, 'guess'),
+      403,
+      'api_key_invalid',
+    )
     assert.deepEqual({ ...same, requestId: 'revoked' }, own)
     problemIn(await sendAs(operator, 'operator'), 403, 'importer_only')
     assert.deepEqual(lineOf(await answered('revoked')), [403, 'leaky', revoked.keyId, 'revoked'])
@@ -90,29 +107,46 @@ describe('a leaked key can be followed', () => {
     assert.equal((await answered('operator')).keyId?.toString().length, 12)
 
     const tenantOf = async ({ get }: Caller) => JSON.parse((await get('/limits')).text).tenant
-    assert.deepEqual(await Promise.all([revoked.caller, operator].map(tenantOf)), [undefined, undefined])
+    assert.deepEqual(await Promise.all([revoked.caller, operator].map(tenantOf)), [
+      undefined,
+      undefined,
+    ])
 
-    const refused = sluice.api.log.filter(({ msg, status }) => msg === 'request.answered' && status === 403)
+    const refused = sluice.api.log.filter(
+      ({ msg, status }) => msg === 'request.answered' && status === 403,
+    )
     const ofKey = (keyId: string) => refused.filter((line) => line.keyId === keyId).length
     const status = await until('the refusals are shown', async () => {
       const found = await read<Status>('/admin/overview')
       return found.lastMinutes.forbidden === refused.length ? found : undefined
     })
     const [api] = status.processes.filter(({ kind }) => kind === 'api')
-    const counts = new Map(api?.refusedKeys?.map(({ keyId, why, requests }) => [`${why} ${keyId}`, requests]))
+    const counts = new Map(
+      api?.refusedKeys?.map(({ keyId, why, requests }) => [`${why} ${keyId}`, requests]),
+    )
     assert.equal(counts.get(`revoked ${revoked.keyId}`), ofKey(revoked.keyId))
     assert.equal(counts.get(`expired ${expired.keyId}`), ofKey(expired.keyId))
-    const findings = status.verdict?.map(({ code, level, text }) => `${code} ${level}: ${text}`).join('\n') ?? ''
+    const findings =
+      status.verdict?.map(({ code, level, text }) => `${code} ${level}: ${text}`).join('\n') ?? ''
     assert.match(
       findings,
-      new RegExp(`key_expired problem: The key ${expired.keyId} of leaky has expired, .* refused, `),
+      new RegExp(
+        `key_expired problem: The key ${expired.keyId} of leaky has expired, .* refused, `,
+      ),
     )
-    assert.match(findings, new RegExp(`key_revoked note: The key ${revoked.keyId} of leaky is revoked, .* refused, `))
+    assert.match(
+      findings,
+      new RegExp(`key_revoked note: The key ${revoked.keyId} of leaky is revoked, .* refused, `),
+    )
     const metrics = await metricsOf(sluice.api)
     for (const why of ['revoked', 'expired', 'unknown', 'role'])
-      assert.match(metrics, new RegExp(`sluice_keys_refused_total\\{why="${why}",process="api"\\} [1-9]`))
+      assert.match(
+        metrics,
+        new RegExp(`sluice_keys_refused_total\\{why="${why}",process="api"\\} [1-9]`),
+      )
 
-    // Nobody can repair the caller of a key that was leaked: once it is revoked, its use is no problem.
+    // Nobody can repair the caller of a key that was leaked: once it is revoked, its use is no
+    // problem.
     await revokeKey(sluice.db, expired.keyId)
     await until('the expired key is no problem any more', async () => {
       await expired.caller.post(someThread())
@@ -120,6 +154,9 @@ describe('a leaked key can be followed', () => {
       return !verdict.some(({ code }) => code === 'key_expired')
     })
     // Nor is the one that was named because it would have expired soon.
-    await until('no key expires soon', async () => (await read<Status>('/admin/overview')).expiringKeys?.length === 0)
+    await until(
+      'no key expires soon',
+      async () => (await read<Status>('/admin/overview')).expiringKeys?.length === 0,
+    )
   })
 })

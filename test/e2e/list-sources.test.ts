@@ -26,16 +26,23 @@ describe("a tenant's sources can be listed", () => {
   async function list(caller: Caller, query: Record<string, string> = {}): Promise<SourceList> {
     return sourceListIn(await caller.get(`/sources?${new URLSearchParams(query)}`))
   }
-  async function readAll(caller: Caller, query: Record<string, string>): Promise<SourceList['sources'][]> {
+  async function readAll(
+    caller: Caller,
+    query: Record<string, string>,
+  ): Promise<SourceList['sources'][]> {
     const pages = []
     for (let after: string | undefined = ''; after !== undefined; ) {
-      const { sources, next }: SourceList = await list(caller, { ...query, ...(after !== '' && { after }) })
+      const { sources, next }: SourceList = await list(caller, {
+        ...query,
+        ...(after !== '' && { after }),
+      })
       pages.push(sources)
       after = next
     }
     return pages
   }
-  const namesOf = (sources: SourceList['sources']) => sources.map(({ externalId }) => externalId).join(' ')
+  const namesOf = (sources: SourceList['sources']) =>
+    sources.map(({ externalId }) => externalId).join(' ')
 
   test('newest first, by the first request for each, as they are read one by one', async () => {
     const caller = await newTenant('newest')
@@ -92,11 +99,16 @@ describe("a tenant's sources can be listed", () => {
 
   test('a cursor of another tenant or another filter is refused', async () => {
     const [caller, other] = [await newTenant('cursors'), await newTenant('others')]
-    for (const externalId of ['a', 'b']) await Promise.all([caller, other].map((each) => post(each, { externalId })))
+    for (const externalId of ['a', 'b'])
+      await Promise.all([caller, other].map((each) => post(each, { externalId })))
     const { next = '' } = await list(caller, { limit: '1' })
     assert.equal((await list(caller, { after: next, limit: '9' })).sources.length, 1)
     const refused = async (from: Caller, query: Record<string, string>) => {
-      const problem = problemIn(await from.get(`/sources?${new URLSearchParams(query)}`), 400, 'request_invalid')
+      const problem = problemIn(
+        await from.get(`/sources?${new URLSearchParams(query)}`),
+        400,
+        'request_invalid',
+      )
       return problem.errors?.map(({ pointer, message }) => `${pointer} ${message}`).join()
     }
     const foreign = /^\/after after must be `next` of an earlier page of this list/
@@ -104,7 +116,8 @@ describe("a tenant's sources can be listed", () => {
     assert.match((await refused(other, { after: next })) ?? '', foreign)
     for (const query of [{ service: 'slack' }, { since: '2020-01-01' }])
       assert.match((await refused(caller, { after: next, ...query })) ?? '', foreign)
-    for (const after of ['x', `${next}x`]) assert.match((await refused(caller, { after })) ?? '', unreadable)
+    for (const after of ['x', `${next}x`])
+      assert.match((await refused(caller, { after })) ?? '', unreadable)
   })
 
   test('an invalid parameter is a 400 that names it and its bound', async () => {
@@ -113,7 +126,10 @@ describe("a tenant's sources can be listed", () => {
       problemIn(await caller.get(`/sources?${query}`), 400, 'request_invalid').errors?.[0]?.message
     assert.equal(await messageOf('limit=0'), 'limit must be a whole number from 1 to 1000.')
     assert.equal(await messageOf('limit=1001'), 'limit must be a whole number from 1 to 1000.')
-    assert.match((await messageOf('since=yesterday')) ?? '', /^since must be a date or date-time of ISO 8601/)
+    assert.match(
+      (await messageOf('since=yesterday')) ?? '',
+      /^since must be a date or date-time of ISO 8601/,
+    )
     assert.match((await messageOf('service=telefax')) ?? '', /^service must be one of x, zendesk/)
     assert.equal(await messageOf('externalId=a'), 'service is required beside externalId.')
     assert.equal(
@@ -143,7 +159,9 @@ describe("a tenant's sources can be listed", () => {
     assert.equal(namesOf((await list(caller)).sources), 'own')
     const { listKey } = own.meta
     const page = sources.find({ 'meta.listKey': { $gte: listKey.slice(0, 25), $lte: listKey } })
-    const plan = JSON.stringify(await page.sort({ 'meta.listKey': -1 }).limit(2).explain('queryPlanner'))
+    const plan = JSON.stringify(
+      await page.sort({ 'meta.listKey': -1 }).limit(2).explain('queryPlanner'),
+    )
     assert.match(plan, /"IXSCAN","keyPattern":\{"meta.listKey":1\}/)
     assert.doesNotMatch(plan, /"(SORT|COLLSCAN)"/)
   })

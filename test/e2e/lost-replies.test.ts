@@ -12,7 +12,10 @@ import { someThread } from './support/some-thread.ts'
 import { untilMetric } from './support/until-metric.ts'
 
 const CALLERS = 20
-/** A reply is overdue after a second, lookups are half a second apart, and reconnecting takes a moment. */
+/**
+ * A reply is overdue after a second, lookups are half a second apart, and reconnecting takes a
+ * moment.
+ */
 const SOON_MS = 3_000 + BUSY_MS
 
 test('a caller whose reply is lost still gets its answer within three seconds', async (t) => {
@@ -39,7 +42,8 @@ test('a caller whose reply is lost still gets its answer within three seconds', 
   const began = performance.now()
   await proxy.reopen()
 
-  for (const reply of await Promise.all(waiting)) assert.equal(storedIn(reply).source.outcome, 'created')
+  for (const reply of await Promise.all(waiting))
+    assert.equal(storedIn(reply).source.outcome, 'created')
   const ms = performance.now() - began
   assert.ok(ms < SOON_MS, `${ms} ms`)
 })

@@ -35,7 +35,10 @@ const rows: MergeRow[] = [
   },
   {
     it: 'a quote keeps the fields that a request leaves out',
-    posts: [q({ speaker: 'ada', replyingTo: 'p', createdAt: '2024-05-01' }), q({ replyingTo: null })],
+    posts: [
+      q({ speaker: 'ada', replyingTo: 'p', createdAt: '2024-05-01' }),
+      q({ replyingTo: null }),
+    ],
     outcomes: ['unchanged', 'unchanged'],
     quote: { speaker: 'ada', replyingTo: 'p', createdAt: '2024-05-01T00:00:00.000Z' },
   },
@@ -90,12 +93,18 @@ const rows: MergeRow[] = [
   },
   {
     it: 'a quote without externalId that is posted again is unchanged',
-    posts: [{ quotes: [{ text: 'a', speaker: 'ada' }] }, { quotes: [{ text: 'a', username: 'ada' }] }],
+    posts: [
+      { quotes: [{ text: 'a', speaker: 'ada' }] },
+      { quotes: [{ text: 'a', username: 'ada' }] },
+    ],
     outcomes: ['unchanged', 'unchanged'],
   },
   {
     it: 'equal quotes are distinguished by their count',
-    posts: [{ quotes: [{ text: 'a' }, { text: 'a' }] }, { quotes: [{ text: 'a' }, { text: 'a' }, { text: 'a' }] }],
+    posts: [
+      { quotes: [{ text: 'a' }, { text: 'a' }] },
+      { quotes: [{ text: 'a' }, { text: 'a' }, { text: 'a' }] },
+    ],
     outcomes: ['updated', 'unchanged', 'unchanged', 'created'],
     source: { wordCount: 3 },
   },

@@ -8,13 +8,21 @@ import { storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 const rows: MergeRow[] = [
-  { it: 'the first post creates the source and its quotes', posts: [q({})], outcomes: ['created', 'created'] },
+  {
+    it: 'the first post creates the source and its quotes',
+    posts: [q({})],
+    outcomes: ['created', 'created'],
+  },
   {
     it: 'a second equal post changes nothing',
     posts: [q({ upVotes: 1 }), q({ upVotes: 1 })],
     outcomes: ['unchanged', 'unchanged'],
   },
-  { it: 'a third equal post changes nothing', posts: [q({}), q({}), q({})], outcomes: ['unchanged', 'unchanged'] },
+  {
+    it: 'a third equal post changes nothing',
+    posts: [q({}), q({}), q({})],
+    outcomes: ['unchanged', 'unchanged'],
+  },
   {
     it: 'a post of fewer fields changes nothing',
     posts: [{ url: 'u', ...q({ speaker: 'ada' }) }, q({})],
@@ -81,12 +89,19 @@ describe('a source that is posted again is merged', () => {
   checkMerges(() => caller, rows)
 
   test('a post again keeps all ids, and each document is stored once', async () => {
-    const thread = someThread({ quotes: [{ text: 'a', externalId: 'q1' }, { text: 'b' }, { text: 'b' }] })
+    const thread = someThread({
+      quotes: [{ text: 'a', externalId: 'q1' }, { text: 'b' }, { text: 'b' }],
+    })
     const answers = await Promise.all(Array.from({ length: 20 }, () => caller.post(thread)))
-    const ids = answers.map(storedIn).map(({ source, quotes }) => [source.id, ...quotes.map(({ id }) => id)])
+    const ids = answers
+      .map(storedIn)
+      .map(({ source, quotes }) => [source.id, ...quotes.map(({ id }) => id)])
     for (const some of ids) assert.deepEqual(some, ids[0])
     const sourceId = ids[0]?.[0] ?? ''
-    assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: thread.externalId }), 1)
+    assert.equal(
+      await sluice.db.collection('sources').countDocuments({ externalId: thread.externalId }),
+      1,
+    )
     assert.equal(await sluice.db.collection('quotes').countDocuments({ sourceId }), 3)
     const created = answers.filter((reply) => storedIn(reply).source.outcome === 'created')
     assert.equal(created.length, 1)

@@ -24,8 +24,8 @@ describe('the order of messages', () => {
   })
 
   /**
-   * The stored quotes of a source in this order. Quotes of one place come in the order of their hashes, not in that of
-   * their insertion.
+   * The stored quotes of a source in this order. Quotes of one place come in the order of their
+   * hashes, not in that of their insertion.
    */
   async function readQuotes(externalId: string, sort: Record<string, 1>): Promise<QuoteDocument[]> {
     const source = await sluice.db.collection('sources').findOne({ externalId })
@@ -65,7 +65,10 @@ describe('the order of messages', () => {
 
   test('messages that are posted again keep their places, and new ones follow', async () => {
     const say = (...texts: string[]) =>
-      someThread({ externalId: 'order-again', quotes: texts.map((text) => ({ externalId: text, text })) })
+      someThread({
+        externalId: 'order-again',
+        quotes: texts.map((text) => ({ externalId: text, text })),
+      })
     const replies = []
     for (const texts of [
       ['b', 'a', 'b', 'c'],

@@ -29,8 +29,11 @@ describe('the metrics of a running Sluice', () => {
     processes = { api: sluice.api, worker, dashboard }
   })
 
-  const sumOf = async (name: string, metric: `sluice_${string}`, labels: Record<string, string> = {}) =>
-    readMetric(processes[name] ?? assert.fail(), metric, labels)
+  const sumOf = async (
+    name: string,
+    metric: `sluice_${string}`,
+    labels: Record<string, string> = {},
+  ) => readMetric(processes[name] ?? assert.fail(), metric, labels)
 
   test('pass promtool', needs('prometheus'), async () => {
     for (const [name, process] of Object.entries(processes))
@@ -40,32 +43,54 @@ describe('the metrics of a running Sluice', () => {
   test('requests are counted by route, method and status, and those of no route as such', async () => {
     const labels = { route: '/sources/{id}', method: 'GET', status: '404' }
     const headers = { 'x-api-key': sluice.key }
-    for (const id of ['A'.repeat(24), 'B'.repeat(24)]) await fetch(`${sluice.url}/sources/${id}`, { headers })
+    for (const id of ['A'.repeat(24), 'B'.repeat(24)])
+      await fetch(`${sluice.url}/sources/${id}`, { headers })
     assert.equal(await sumOf('api', 'sluice_requests_total', labels), 2)
     assert.equal(await sumOf('api', 'sluice_request_seconds_count', { route: labels.route }), 2)
     await fetch(`${sluice.url}/unknown`, { method: 'PATCH', headers })
-    assert.equal(await sumOf('api', 'sluice_requests_total', { route: 'none', method: 'PATCH', status: '404' }), 1)
+    assert.equal(
+      await sumOf('api', 'sluice_requests_total', {
+        route: 'none',
+        method: 'PATCH',
+        status: '404',
+      }),
+      1,
+    )
   })
 
   test('a stored thread is counted by its outcome, with its times in the queue, in the store and end to end', async () => {
     const { status } = await postThread(sluice, aThread())
     assert.equal(status, 200)
     // The caller may have its answer before the worker learns that Redis has the result.
-    await until('the thread is counted', async () => (await sumOf('worker', 'sluice_threads_stored_total')) > 0)
+    await until(
+      'the thread is counted',
+      async () => (await sumOf('worker', 'sluice_threads_stored_total')) > 0,
+    )
     assert.equal(await sumOf('worker', 'sluice_threads_stored_total', { outcome: 'created' }), 1)
     for (const time of ['queue_', 'store_', ''])
-      assert.equal(await sumOf('worker', `sluice_job_${time}seconds_count`, { lane: 'interactive' }), 1, time)
+      assert.equal(
+        await sumOf('worker', `sluice_job_${time}seconds_count`, { lane: 'interactive' }),
+        1,
+        time,
+      )
     assert.equal(await sumOf('worker', 'sluice_batch_threads_sum'), 1)
     const [queue, store, whole] = await Promise.all(
       ['queue_', 'store_', ''].map((time) => sumOf('worker', `sluice_job_${time}seconds_sum`)),
     )
-    assert(queue && store && whole && Math.abs(whole - queue - store) < 0.001, `${queue} + ${store} = ${whole}`)
+    assert(
+      queue && store && whole && Math.abs(whole - queue - store) < 0.001,
+      `${queue} + ${store} = ${whole}`,
+    )
   })
 
   test('the times of commands are those of Redis and MongoDB, scripts by their names', async () => {
     assert((await sumOf('api', 'sluice_redis_command_seconds_count', { command: 'enqueue' })) >= 1)
-    assert((await sumOf('worker', 'sluice_redis_command_seconds_count', { command: 'complete' })) >= 1)
-    assert((await sumOf('worker', 'sluice_mongodb_command_seconds_count', { command: 'insert' })) >= 1)
+    assert(
+      (await sumOf('worker', 'sluice_redis_command_seconds_count', { command: 'complete' })) >= 1,
+    )
+    assert(
+      (await sumOf('worker', 'sluice_mongodb_command_seconds_count', { command: 'insert' })) >= 1,
+    )
     assert((await sumOf('api', 'sluice_mongodb_command_seconds_count', { command: 'find' })) >= 1)
     assert.equal(await sumOf('worker', 'sluice_store_available'), 1)
     assert.equal(await sumOf('dashboard', 'sluice_build_info'), 1)
@@ -74,26 +99,40 @@ describe('the metrics of a running Sluice', () => {
   test('the API reports the state of the queue', async () => {
     assert.equal(await sumOf('api', 'sluice_jobs', { lane: 'interactive', state: 'waiting' }), 0)
     assert.equal(await sumOf('api', 'sluice_threads', { lane: 'bulk', state: 'failed' }), 0)
-    assert.equal(await sumOf('api', 'sluice_oldest_job_seconds', { lane: 'bulk', state: 'active' }), 0)
+    assert.equal(
+      await sumOf('api', 'sluice_oldest_job_seconds', { lane: 'bulk', state: 'active' }),
+      0,
+    )
     assert.equal(await sumOf('api', 'sluice_lane_paused', { lane: 'bulk' }), 0)
   })
 
-  test('each query of the Grafana dashboard finds data, and no alert fires', needs('prometheus'), async (t) => {
-    const prometheus = await startPrometheus(t, Object.values(processes))
-    const load = postSteadily(t, sluice, { callers: 2 })
-    const { panels } = JSON.parse(await readDocumented('grafana.json'))
-    const targets: { expr: string }[] = panels.flatMap((panel: { targets?: [] }) => panel.targets ?? [])
-    assert(targets.length > 20)
-    for (const { expr } of targets) {
-      const query = expr.replaceAll('$__rate_interval', '10s')
-      await until(query, async () => (await prometheus.query(query)).some(({ value: [, value] }) => value !== 'NaN'))
-    }
-    await load.stop()
-    await until('no alert fires', async () => (await prometheus.firing()).length === 0)
-  })
+  test(
+    'each query of the Grafana dashboard finds data, and no alert fires',
+    needs('prometheus'),
+    async (t) => {
+      const prometheus = await startPrometheus(t, Object.values(processes))
+      const load = postSteadily(t, sluice, { callers: 2 })
+      const { panels } = JSON.parse(await readDocumented('grafana.json'))
+      const targets: { expr: string }[] = panels.flatMap(
+        (panel: { targets?: [] }) => panel.targets ?? [],
+      )
+      assert(targets.length > 20)
+      for (const { expr } of targets) {
+        const query = expr.replaceAll('$__rate_interval', '10s')
+        await until(query, async () =>
+          (await prometheus.query(query)).some(({ value: [, value] }) => value !== 'NaN'),
+        )
+      }
+      await load.stop()
+      await until('no alert fires', async () => (await prometheus.firing()).length === 0)
+    },
+  )
 
   test('each process is seen by its heartbeats, which count what happened', async (t) => {
-    const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
+    const redis = connectRetrying(
+      { redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' },
+      () => {},
+    )
     t.onTestFinished(() => redis.disconnect())
     const keys = queueKeys(sluice.settings.QUEUE ?? '')
     const readOverview = createReadOverview(redis, keys)
@@ -106,10 +145,14 @@ describe('the metrics of a running Sluice', () => {
     const stored = await until(
       'the heartbeats after a thread was stored',
       async () =>
-        (await readHistory('1 h')).find(({ point }) => point && point.accepted > 0 && point.stored.created > 0)?.point,
+        (await readHistory('1 h')).find(
+          ({ point }) => point && point.accepted > 0 && point.stored.created > 0,
+        )?.point,
     )
     const whole = stored?.totalTime?.interactive
-    assert(stored?.queueTime && stored.storeTime && whole && whole.p99 < 30 && whole.p95 <= whole.p99)
+    assert(
+      stored?.queueTime && stored.storeTime && whole && whole.p99 < 30 && whole.p95 <= whole.p99,
+    )
   })
 
   test('the API and `sluice status` show what the heartbeats tell, to an operator', async () => {

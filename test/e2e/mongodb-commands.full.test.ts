@@ -1,5 +1,5 @@
-// What Sluice's processes send to MongoDB: each command goes to the shards of its threads, walks no collection, and needs
-// no more rights than docs/operate/mongodb.md gives.
+// What Sluice's processes send to MongoDB: each command goes to the shards of its threads, walks no
+// collection, and needs no more rights than docs/operate/mongodb.md gives.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { runInNewContext } from 'node:vm'
@@ -18,7 +18,11 @@ import { storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 const PROCESSES = ['sluiceApi', 'sluiceWorker', 'sluiceDashboard', 'sluiceOperator'] as const
-const SHARD_KEYS: Readonly<Record<string, string>> = { sources: '_id', quotes: 'sourceId', writers: '_id' }
+const SHARD_KEYS: Readonly<Record<string, string>> = {
+  sources: '_id',
+  quotes: 'sourceId',
+  writers: '_id',
+}
 
 describe('the commands that the processes send to MongoDB', () => {
   const recorded = Object.fromEntries(PROCESSES.map((process) => [process, recordCommands()]))
@@ -29,15 +33,28 @@ describe('the commands that the processes send to MongoDB', () => {
     const sluice = await prepareSluice(t, { settings: { LIST_SOURCES: 'on' } })
     db = sluice.db
     const urls = await Promise.all(
-      PROCESSES.map((process) => openTcpProxy(t, sluice.settings.MONGODB_URL ?? '', recorded[process]?.gate)),
+      PROCESSES.map((process) =>
+        openTcpProxy(t, sluice.settings.MONGODB_URL ?? '', recorded[process]?.gate),
+      ),
     )
-    const [forApi, forWorker, forDashboard, forOperator] = urls.map(({ url }) => ({ MONGODB_URL: url }))
-    const [{ api, url }, worker] = await Promise.all([sluice.startApi(forApi), sluice.startWorker(forWorker)])
-    const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', { ...sluice.settings, ...forDashboard })
+    const [forApi, forWorker, forDashboard, forOperator] = urls.map(({ url }) => ({
+      MONGODB_URL: url,
+    }))
+    const [{ api, url }, worker] = await Promise.all([
+      sluice.startApi(forApi),
+      sluice.startWorker(forWorker),
+    ])
+    const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', {
+      ...sluice.settings,
+      ...forDashboard,
+    })
     const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
 
     const run = async (...args: string[]) => {
-      const { code, stderr } = await runSluice({ settings: { ...sluice.settings, ...forOperator } }, ...args)
+      const { code, stderr } = await runSluice(
+        { settings: { ...sluice.settings, ...forOperator } },
+        ...args,
+      )
       assert.equal(code, 0, stderr)
     }
     await run('keys', 'create', '--tenant', 'acme', '--name', 'importer')
@@ -54,15 +71,24 @@ describe('the commands that the processes send to MongoDB', () => {
     storedIn(await importer.post(thread))
     for (const text of ['two', 'three'])
       storedIn(await importer.post({ ...thread, quotes: [{ externalId: 'q1', text }] }))
-    storedIn(await importer.post({ ...thread, quotes: [{ externalId: 'q1', text: 'three' }, { text: 'more' }] }))
+    storedIn(
+      await importer.post({
+        ...thread,
+        quotes: [{ externalId: 'q1', text: 'three' }, { text: 'more' }],
+      }),
+    )
     for (const _ of [1, 2])
       await importer.postImport(
-        ['t2', 't3', 't4'].map((externalId) => JSON.stringify({ ...thread, externalId })).join('\n'),
+        ['t2', 't3', 't4']
+          .map((externalId) => JSON.stringify({ ...thread, externalId }))
+          .join('\n'),
       )
     assert.equal((await importer.get(`/sources/${id}`)).status, 200)
-    for (const path of ['/sources', '/sources?service=slack']) assert.equal((await importer.get(path)).status, 200)
+    for (const path of ['/sources', '/sources?service=slack'])
+      assert.equal((await importer.get(path)).status, 200)
 
-    // A source with the token of a writer that is gone, which the next writer sums, and one with wrong totals.
+    // A source with the token of a writer that is gone, which the next writer sums, and one with
+    // wrong totals.
     const sources = db.collection<SourceDocument>('sources')
     const gone = { writer: 'gone', batch: 1, request: 'lost', since: new Date(0) }
     await sources.updateOne({ _id: id }, { $set: { 'meta.tokens': [gone] } })
@@ -85,7 +111,9 @@ describe('the commands that the processes send to MongoDB', () => {
     for (const path of ['/', '/find?q=t1', '/thread?tenant=acme&service=slack&externalId=t1'])
       assert.equal((await fetch(origin + path, { headers: { cookie } })).url, origin + path)
     await sources.updateOne({ _id: id }, { $set: { 'meta.tokens': [gone] } })
-    const page = await fetch(`${origin}/thread?tenant=acme&service=slack&externalId=t1`, { headers: { cookie } })
+    const page = await fetch(`${origin}/thread?tenant=acme&service=slack&externalId=t1`, {
+      headers: { cookie },
+    })
     assert.match(await page.text(), /is stored in part/)
     // At their end, processes write what they would have written later.
     for (const process of [worker, api, dashboard]) {
@@ -122,16 +150,26 @@ describe('the commands that the processes send to MongoDB', () => {
   test('walk no collection, but for lists', async () => {
     const names = ['sources', 'quotes']
     for (const name of names) {
-      const others = Array.from({ length: 4_000 }, (_, at) => ({ _id: `other-${at}`, sourceId: `other-${at}` }))
+      const others = Array.from({ length: 4_000 }, (_, at) => ({
+        _id: `other-${at}`,
+        sourceId: `other-${at}`,
+      }))
       await db.collection<{ _id: string }>(name).insertMany(others)
     }
     const ofThreads = new Map<string, [collection: string, filter: Document]>()
     for (const command of ['sluiceApi', 'sluiceWorker', 'sluiceDashboard'].flatMap(commandsOf))
       for (const filter of filtersOf(command))
-        if (names.includes(collectionOf(command)) && !('meta.listKey' in filter) && !takesAny(command))
+        if (
+          names.includes(collectionOf(command)) &&
+          !('meta.listKey' in filter) &&
+          !takesAny(command)
+        )
           ofThreads.set(`${nameOf(command)} by ${shapeOf(filter)}`, [collectionOf(command), filter])
     for (const kind of ['find', 'aggregate'])
-      assert(ofThreads.has(`${kind} quotes by {"sourceId":{"$in":[]},"_id":{"$gte":"","$lt":""}}`), kind)
+      assert(
+        ofThreads.has(`${kind} quotes by {"sourceId":{"$in":[]},"_id":{"$gte":"","$lt":""}}`),
+        kind,
+      )
     const walks = await openWalks(db)
     for (const [shape, query] of ofThreads) assert.equal(await walks(...query), false, shape)
   })
@@ -159,7 +197,11 @@ function collectionOf({ update, aggregate, find }: Document): string {
 
 function filtersOf(command: Document): Document[] {
   if (collectionOf(command) === undefined) return []
-  return command.updates?.map(({ q }: Document) => q) ?? [command.filter ?? command.pipeline[0].$match ?? {}]
+  return (
+    command.updates?.map(({ q }: Document) => q) ?? [
+      command.filter ?? command.pipeline[0].$match ?? {},
+    ]
+  )
 }
 
 /** Whether a command reads the first document that the server finds. */
@@ -169,7 +211,9 @@ function takesAny({ find, filter, limit }: Document): boolean {
 
 /** A filter without its values. */
 function shapeOf(filter: Document): string {
-  return JSON.stringify(filter, (_, value) => (Array.isArray(value) ? [] : typeof value === 'object' ? value : ''))
+  return JSON.stringify(filter, (_, value) =>
+    Array.isArray(value) ? [] : typeof value === 'object' ? value : '',
+  )
 }
 
 /** Describes each filter of a command that names no shard. */
@@ -183,12 +227,16 @@ function scatteredIn(command: Document): string[] {
 }
 
 /**
- * Makes a function that returns whether a query walks its collection, by the server's plan. SecantusDB names a walk for
- * each filter of two fields; there, a query that never takes less than a quarter of the time of a walk is one.
+ * Makes a function that returns whether a query walks its collection, by the server's plan.
+ * SecantusDB names a walk for each filter of two fields; there, a query that never takes less than
+ * a quarter of the time of a walk is one.
  */
 async function openWalks(db: Db) {
   const isWalk = async (find: string, filter: Document) => {
-    const { queryPlanner } = await db.command({ explain: { find, filter }, verbosity: 'queryPlanner' })
+    const { queryPlanner } = await db.command({
+      explain: { find, filter },
+      verbosity: 'queryPlanner',
+    })
     return JSON.stringify(queryPlanner).includes('COLLSCAN')
   }
   /** In ms. */
@@ -202,7 +250,8 @@ async function openWalks(db: Db) {
   for (let run = 0; run < 3; run++) walks.push(await timeOf('quotes', { absent: 1 }))
   // A busy machine slows one run or another.
   return async (collection: string, filter: Document) => {
-    for (let run = 0; run < 30; run++) if ((await timeOf(collection, filter)) < Math.min(...walks) / 4) return false
+    for (let run = 0; run < 30; run++)
+      if ((await timeOf(collection, filter)) < Math.min(...walks) / 4) return false
     return true
   }
 }

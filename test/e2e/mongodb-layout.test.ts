@@ -14,7 +14,10 @@ describe('the layout number of the documents in MongoDB', () => {
   const numbersIn = (db: Db) => db.collection<ById>('layout').find({ _id: 'documents' }).toArray()
 
   async function storeOne(sluice: PreparedSluice, more = {}): Promise<void> {
-    const [{ url, api }, worker] = await Promise.all([sluice.startApi(more), sluice.startWorker(more)])
+    const [{ url, api }, worker] = await Promise.all([
+      sluice.startApi(more),
+      sluice.startWorker(more),
+    ])
     await untilKeyIsKnown(url, sluice.key)
     storedIn(await createCaller({ url, key: sluice.key }).post(someThread({ externalId: 'same' })))
     for (const process of [api, worker]) process.signal('SIGTERM')
@@ -43,7 +46,12 @@ describe('the layout number of the documents in MongoDB', () => {
     assert.match(stdout, new RegExp(`FAULT .*${found.source}.*MONGODB_URL`))
   })
 
-  async function assertRefused(t: TestContext, sluice: PreparedSluice, app: string, found: RegExp): Promise<void> {
+  async function assertRefused(
+    t: TestContext,
+    sluice: PreparedSluice,
+    app: string,
+    found: RegExp,
+  ): Promise<void> {
     const process = startProcess(t, `apps/${app}/src/main.ts`, sluice.settings)
     const { err } = await process.line(({ msg }) => msg === 'process.start_failed')
     assert.match(Object(err).message, found)

@@ -19,8 +19,16 @@ import { until } from '../support/until.ts'
 import { chunk, importHead, openWire } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
 
-/** Starts nginx with a configuration of `docs/operate/first-day.md`, of which some texts are replaced, until it listens on the port. */
-async function startNginx(t: TestScope, block: number, port: number, replaced: Record<string, string>): Promise<void> {
+/**
+ * Starts nginx with a configuration of `docs/operate/first-day.md`, of which some texts are
+ * replaced, until it listens on the port.
+ */
+async function startNginx(
+  t: TestScope,
+  block: number,
+  port: number,
+  replaced: Record<string, string>,
+): Promise<void> {
   const manual = await readFile(new URL('../../docs/operate/first-day.md', import.meta.url), 'utf8')
   const documented = [...manual.matchAll(/```nginx\n([\s\S]*?)```/g)][block]?.[1] ?? ''
   const servers = Object.entries(replaced).reduce((text, [from, to]) => {
@@ -28,7 +36,9 @@ async function startNginx(t: TestScope, block: number, port: number, replaced: R
     return text.replace(from, to)
   }, documented)
   const folder = await mkdtemp(join(tmpdir(), 'sluice-nginx-'))
-  const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${folder}/${name};`)
+  const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${folder}/${name};`,
+  )
   const lines = [
     'daemon off;',
     `pid ${folder}/pid;`,
@@ -38,7 +48,11 @@ async function startNginx(t: TestScope, block: number, port: number, replaced: R
     '}',
   ]
   await writeFile(join(folder, 'nginx.conf'), lines.join('\n'))
-  const nginx = spawn('nginx', ['-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')], { stdio: 'ignore' })
+  const nginx = spawn(
+    'nginx',
+    ['-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')],
+    { stdio: 'ignore' },
+  )
   const missing = once(nginx, 'error').then(() => {
     throw new Error('nginx is missing. On Debian: apt-get install nginx-light')
   })
@@ -66,7 +80,10 @@ describe('behind nginx, by the configuration of the manual', needs('nginx'), () 
     sluice = await shareSluice(t)
     const port = await freePort()
     url = `http://127.0.0.1:${port}`
-    const ports = { '127.0.0.1:3000': new URL(sluice.url).host, 'listen 8080': `listen 127.0.0.1:${port}` }
+    const ports = {
+      '127.0.0.1:3000': new URL(sluice.url).host,
+      'listen 8080': `listen 127.0.0.1:${port}`,
+    }
     await startNginx(t, 0, port, ports)
   })
 
@@ -80,7 +97,10 @@ describe('behind nginx, by the configuration of the manual', needs('nginx'), () 
     }
     const stored = [200, 'New source received successfully.']
     assert.deepEqual(await post(sluice.key, JSON.stringify(someThread())), stored)
-    assert.deepEqual(await post('slc_wrong', JSON.stringify(someThread())), [403, 'api_key_invalid'])
+    assert.deepEqual(await post('slc_wrong', JSON.stringify(someThread())), [
+      403,
+      'api_key_invalid',
+    ])
     assert.deepEqual(await post(sluice.key, ' '.repeat(11 * 1024 * 1024)), [413, 'body_too_large'])
   })
 
@@ -101,8 +121,16 @@ describe('behind nginx, by the configuration of the manual', needs('nginx'), () 
     const lines = Array.from({ length: 8_000 }, (_, at) => {
       return `${JSON.stringify(someThread({ externalId: `large-${at}`, title: 'long '.repeat(390) }))}\n`
     })
-    const headers = { 'x-api-key': sluice.key, 'content-type': 'application/x-ndjson', prefer: 'respond-async' }
-    const response = await fetch(`${url}/sources:batch`, { method: 'POST', headers, body: lines.join('') })
+    const headers = {
+      'x-api-key': sluice.key,
+      'content-type': 'application/x-ndjson',
+      prefer: 'respond-async',
+    }
+    const response = await fetch(`${url}/sources:batch`, {
+      method: 'POST',
+      headers,
+      body: lines.join(''),
+    })
     const { summary } = JSON.parse(await response.text())
     assert.deepEqual([response.status, summary.received, summary.failed], [202, lines.length, 0])
   })
@@ -138,13 +166,21 @@ describe('the dashboard behind nginx with TLS, at a port of its own', needs('ngi
       assert.equal(linked, origin)
       const logIn = async (to: number, from: string) => {
         const headers = { origin: from, 'content-type': 'application/x-www-form-urlencoded' }
-        const sent = request({ ca, port: to, host: '127.0.0.1', path: '/login', method: 'POST', headers })
+        const sent = request({
+          ca,
+          port: to,
+          host: '127.0.0.1',
+          path: '/login',
+          method: 'POST',
+          headers,
+        })
         sent.end(new URLSearchParams({ link }).toString())
         const [response]: IncomingMessage[] = await once(sent, 'response')
         return `${response?.statusCode} ${Buffer.concat((await response?.toArray()) ?? [])}`
       }
       const refused = /^403 [\s\S]*<h1>Request refused<\/h1>[\s\S]*set DASHBOARD_URL to the address/
-      for (const from of ['null', `https://127.0.0.1:${other}`]) assert.match(await logIn(other, from), refused, from)
+      for (const from of ['null', `https://127.0.0.1:${other}`])
+        assert.match(await logIn(other, from), refused, from)
       assert.match(await logIn(other, origin), /^303 /)
       // Not refused as from another site, but because the link has worked once.
       assert.match(await logIn(port, origin), /^403 (?![\s\S]*Request refused)/)
@@ -156,7 +192,10 @@ describe('the dashboard behind nginx with TLS, at a port of its own', needs('ngi
         /its certificate is not trusted \(self-signed certificate.*\)\. Set NODE_EXTRA_CA_CERTS to a file/,
       )
       const trusting = { SLUICE_API_KEY: 'slc_1', NODE_EXTRA_CA_CERTS: certificate.file }
-      assert.doesNotMatch((await runSluice({ settings: trusting }, ...asking)).stderr, /certificate/)
+      assert.doesNotMatch(
+        (await runSluice({ settings: trusting }, ...asking)).stderr,
+        /certificate/,
+      )
     },
   )
 })

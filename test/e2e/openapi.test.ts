@@ -22,8 +22,14 @@ describe('the API explains itself', () => {
     sluice = await startSluice(t)
     const { url, db } = sluice
     stranger = createCaller({ url })
-    const operator = createCaller({ url, key: (await createKey(db, { role: 'operator', name: 'on call' })).key })
-    const viewer = createCaller({ url, key: (await createKey(db, { role: 'viewer', name: 'looks' })).key })
+    const operator = createCaller({
+      url,
+      key: (await createKey(db, { role: 'operator', name: 'on call' })).key,
+    })
+    const viewer = createCaller({
+      url,
+      key: (await createKey(db, { role: 'viewer', name: 'looks' })).key,
+    })
     callers = { importer: createCaller(sluice), operator, viewer, open: stranger }
   })
 
@@ -49,7 +55,8 @@ describe('the API explains itself', () => {
       for (const [sender, caller] of Object.entries(callers)) {
         const reply = await caller.send(path, { method })
         const isServed = isOpen || roles.some((role) => role === sender)
-        if (isServed) assert.ok(reply.status !== 403 && reply.status !== 405, `${reply.status} to ${sender}`)
+        if (isServed)
+          assert.ok(reply.status !== 403 && reply.status !== 405, `${reply.status} to ${sender}`)
         else if (sender === 'open') problemIn(reply, 403, 'api_key_invalid')
         else problemIn(reply, 403, roles.includes('importer') ? 'importer_only' : 'operator_only')
       }
@@ -72,7 +79,11 @@ describe('the API explains itself', () => {
   for (const { method, path, mediaType, role, example } of examples) {
     test(`the example of ${method} ${path} as ${mediaType} is accepted`, async () => {
       const { value: body } = Object(example)
-      const reply = await callers[role]?.send(path, { method, headers: { 'content-type': mediaType }, body })
+      const reply = await callers[role]?.send(path, {
+        method,
+        headers: { 'content-type': mediaType },
+        body,
+      })
       assert.ok(reply !== undefined && reply.status < 400, `${reply?.status} ${reply?.text}`)
       assert.doesNotMatch(reply.text, /"failed":[1-9]/)
     })
@@ -97,7 +108,10 @@ describe('the API explains itself', () => {
   test('/ and /docs/ lead to /docs', async () => {
     for (const path of ['/', '/docs/']) {
       const { status, headers } = await stranger.get(path)
-      assert.deepEqual([status, new URL(headers.get('location') ?? '', sluice.url + path).pathname], [302, '/docs'])
+      assert.deepEqual(
+        [status, new URL(headers.get('location') ?? '', sluice.url + path).pathname],
+        [302, '/docs'],
+      )
     }
   })
 
@@ -118,7 +132,10 @@ describe('the API explains itself', () => {
 
   test('the files of the pages are served compressed and as they are, and no other file is', async () => {
     const { text } = await stranger.get('/docs')
-    const paths = Array.from(text.matchAll(/(?:src|href)="(docs\/assets\/[^"]+)"/g), ([, path]) => `/${path}`)
+    const paths = Array.from(
+      text.matchAll(/(?:src|href)="(docs\/assets\/[^"]+)"/g),
+      ([, path]) => `/${path}`,
+    )
     assert.equal(paths.length, 4)
     for (const path of paths) {
       const [plain, zipped] = await Promise.all(
@@ -129,14 +146,26 @@ describe('the API explains itself', () => {
       assert.match(plain?.headers['cache-control'] ?? '', /max-age/)
       assert(plain?.body.equals(gunzipSync(zipped?.body ?? '')))
     }
-    for (const name of ['nothing', 'constructor', 'swagger-ui.js', '..%2f..%2f..%2fpackage.json', '%2e%2e%2fpages.ts'])
+    for (const name of [
+      'nothing',
+      'constructor',
+      'swagger-ui.js',
+      '..%2f..%2f..%2fpackage.json',
+      '%2e%2e%2fpages.ts',
+    ])
       problemIn(await stranger.get(`/docs/assets/${name}`), 404, 'route_unknown')
   })
 })
 
-/** Gets a file by plain HTTP: undici (7) throws beside its callers if a connection closes while a large answer is paused. */
+/**
+ * Gets a file by plain HTTP: undici (7) throws beside its callers if a connection closes while a
+ * large answer is paused.
+ */
 async function getFile(url: string, coding: string) {
-  const [response]: IncomingMessage[] = await once(get(url, { headers: { 'accept-encoding': coding } }), 'response')
+  const [response]: IncomingMessage[] = await once(
+    get(url, { headers: { 'accept-encoding': coding } }),
+    'response',
+  )
   assert(response)
   return { headers: response.headers, body: await buffer(response) }
 }

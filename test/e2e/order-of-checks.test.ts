@@ -18,7 +18,11 @@ describe('a request is checked in order, and refused as early as possible', () =
   const wrong = () => ({ 'x-api-key': 'wrong' })
 
   const heads: [it: string, headersOf: () => Record<string, string | number>, status: number][] = [
-    ['the key is checked first', () => ({ ...wrong(), 'content-length': 50 * MIB, 'content-type': 'text/plain' }), 403],
+    [
+      'the key is checked first',
+      () => ({ ...wrong(), 'content-length': 50 * MIB, 'content-type': 'text/plain' }),
+      403,
+    ],
     [
       'the media type is checked before the size',
       () => ({ ...good(), 'content-length': 50 * MIB, 'content-type': 'text/plain' }),
@@ -31,10 +35,18 @@ describe('a request is checked in order, and refused as early as possible', () =
     ],
     [
       'the charset is checked before the size',
-      () => ({ ...good(), 'content-length': 50 * MIB, 'content-type': 'application/json; charset=latin1' }),
+      () => ({
+        ...good(),
+        'content-length': 50 * MIB,
+        'content-type': 'application/json; charset=latin1',
+      }),
       415,
     ],
-    ['the announced size is checked before the body', () => ({ ...good(), 'content-length': 10 * MIB + 1 }), 413],
+    [
+      'the announced size is checked before the body',
+      () => ({ ...good(), 'content-length': 10 * MIB + 1 }),
+      413,
+    ],
   ]
   for (const [it, headersOf, status] of heads) {
     test(`${it}: ${status} before the body arrives`, async () => {
@@ -49,7 +61,8 @@ describe('a request is checked in order, and refused as early as possible', () =
       await wire.write(postHead({ ...headersOf(), expect: '100-continue' }))
       const answer = await wire.until(/"requestId":"[^"]+"/)
       assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `))
-      // The next bytes on this connection could be the body or another request, so the connection can't be used again.
+      // The next bytes on this connection could be the body or another request, so the connection
+      // can't be used again.
       assert.match(answer, /^connection: close\r$/im)
       wire.socket.destroy()
     })
@@ -65,9 +78,19 @@ describe('a request is checked in order, and refused as early as possible', () =
     wire.socket.destroy()
   })
 
-  const bodies: [it: string, body: string, headersOf: () => Record<string, string>, status: number][] = [
+  const bodies: [
+    it: string,
+    body: string,
+    headersOf: () => Record<string, string>,
+    status: number,
+  ][] = [
     ['a wrong key is reported before a wrong body', '{', wrong, 403],
-    ['a wrong type is reported before a wrong body', '{', () => ({ ...good(), 'content-type': 'text/json' }), 415],
+    [
+      'a wrong type is reported before a wrong body',
+      '{',
+      () => ({ ...good(), 'content-type': 'text/json' }),
+      415,
+    ],
     ['too many bytes are reported before wrong JSON', '{'.repeat(10 * MIB + 1), good, 413],
     ['wrong JSON is reported before a wrong thread', '{"title":7', good, 400],
   ]
@@ -97,7 +120,8 @@ describe('a request is checked in order, and refused as early as possible', () =
     test(`a caller that sends 50 MiB in chunks before reading gets ${status} for ${it}`, async () => {
       const wire = await openWire(url)
       await wire.write(postHead({ ...headersOf(), 'transfer-encoding': 'chunked' }))
-      for (let sent = 0; sent < 50; sent++) await wire.write(`${MIB.toString(16)}\r\n${'{'.repeat(MIB)}\r\n`)
+      for (let sent = 0; sent < 50; sent++)
+        await wire.write(`${MIB.toString(16)}\r\n${'{'.repeat(MIB)}\r\n`)
       await wire.write('0\r\n\r\n')
       assert.match(await wire.until(/"requestId":"[^"]+"/), new RegExp(`^HTTP/1.1 ${status} `))
       wire.socket.destroy()

@@ -64,7 +64,14 @@ describe('Prefer chooses whether to wait, and how strictly to validate', () => {
       url: ' ',
       colour: 'red',
       quotes: [
-        { text: 'a', username: 'ada', externalId: 'q1', createdAt: '2024-05-01', score: 7, colour: 'red' },
+        {
+          text: 'a',
+          username: 'ada',
+          externalId: 'q1',
+          createdAt: '2024-05-01',
+          score: 7,
+          colour: 'red',
+        },
         { text: 'b', externalId: 'q2', replyingTo: 'q1', downVotes: 1 },
         { text: 'c', externalId: 'q1' },
       ],
@@ -93,7 +100,12 @@ describe('Prefer chooses whether to wait, and how strictly to validate', () => {
 
   const strict: [it: string, send: unknown, pointer: string, code: string][] = [
     ['an unknown field of the source', someThread({ colour: 'red' }), '/colour', 'unknown_field'],
-    ['an unknown field with / and ~ in it', someThread({ 'a/b~c': 1 }), '/a~1b~0c', 'unknown_field'],
+    [
+      'an unknown field with / and ~ in it',
+      someThread({ 'a/b~c': 1 }),
+      '/a~1b~0c',
+      'unknown_field',
+    ],
     ['an unknown field of a quote', someQuote({ id: 'q' }), '/quotes/0/id', 'unknown_field'],
     [
       '__proto__',
@@ -121,7 +133,11 @@ describe('Prefer chooses whether to wait, and how strictly to validate', () => {
   ]
   for (const [it, send, pointer, code] of strict) {
     test(`handling=strict refuses ${it}, and lenient handling accepts it`, async () => {
-      const { errors } = problemIn(await caller.post(send, { prefer: 'handling=strict' }), 400, 'request_invalid')
+      const { errors } = problemIn(
+        await caller.post(send, { prefer: 'handling=strict' }),
+        400,
+        'request_invalid',
+      )
       assert.deepEqual(
         errors?.map((error) => [error.pointer, error.code]),
         [[pointer, code]],

@@ -26,7 +26,10 @@ describe('a queue that is full', () => {
   const callers = new Map<string, ReturnType<typeof createCaller>>()
   const callerOf = (tenant: string) => callers.get(tenant) ?? assert.fail(tenant)
   beforeSuite(async (t) => {
-    sluice = await startSluice(t, { workers: 0, settings: { MAX_QUEUE_THREADS: String(THREADS), WAIT_SECONDS: '2' } })
+    sluice = await startSluice(t, {
+      workers: 0,
+      settings: { MAX_QUEUE_THREADS: String(THREADS), WAIT_SECONDS: '2' },
+    })
     for (const tenant of ['one', 'two', 'three']) {
       const { key } = await createKey(sluice.db, { tenant, name: tenant })
       callers.set(tenant, createCaller({ url: sluice.url, key }))
@@ -40,7 +43,9 @@ describe('a queue that is full', () => {
       ['two', 'tenant_share', 50],
       ['three', 'queue_full', 0],
     ] as const) {
-      const replies = await Promise.all(Array.from({ length: 64 }, () => callerOf(tenant).post(someThread(), ASYNC)))
+      const replies = await Promise.all(
+        Array.from({ length: 64 }, () => callerOf(tenant).post(someThread(), ASYNC)),
+      )
       const taken = replies.filter(({ status }) => status === 202)
       assert.equal(taken.length, accepted, tenant)
       paths.push(...taken.map(jobPathIn))
@@ -110,19 +115,27 @@ describe('a queue that is full', () => {
       assert.equal(jobIn(await caller.get(path, { prefer: 'wait=20' })).state, 'completed')
     }
     assert.equal(await sluice.db.collection('sources').countDocuments(), paths.length)
-    await until('a request is accepted', async () => (await callerOf('three').post(someThread())).status === 200)
+    await until(
+      'a request is accepted',
+      async () => (await callerOf('three').post(someThread())).status === 200,
+    )
   })
 })
 
 test('an import reads on as soon as there is room', async (t: TestContext) => {
-  const sluice = await startSluice(t, { workers: 0, settings: { MAX_QUEUE_THREADS: '200', WAIT_SECONDS: '60' } })
+  const sluice = await startSluice(t, {
+    workers: 0,
+    settings: { MAX_QUEUE_THREADS: '200', WAIT_SECONDS: '60' },
+  })
   const lines = Array.from({ length: 1_000 }, () => JSON.stringify(someThread())).join('\n')
   const importing = createCaller(sluice).postImport(lines)
   const { bulk } = openQueue(t, sluice.settings)
   await until('the tenant has its share', async () => (await bulk.getWaitingCount()) === 2)
   await sluice.startWorker()
   const summary = JSON.parse((await importing).text.trim().split('\n').at(-1) ?? '')
-  assert.deepEqual(summary, { summary: { received: 1_000, created: 1_000, updated: 0, unchanged: 0, failed: 0 } })
+  assert.deepEqual(summary, {
+    summary: { received: 1_000, created: 1_000, updated: 0, unchanged: 0, failed: 0 },
+  })
 })
 
 describe('the quota of a key', () => {
@@ -131,7 +144,10 @@ describe('the quota of a key', () => {
     sluice = await shareSluice(t)
   })
   let keys = 0
-  /** A key of its own limits: `key-limits.test.ts` shows that without them a key has those of the settings. */
+  /**
+   * A key of its own limits: `key-limits.test.ts` shows that without them a key has those of the
+   * settings.
+   */
   async function newKey(limits = { quotesPerSecond: 1, burstQuotes: 10 }): Promise<string> {
     const { tenant, db } = sluice
     return (await createKey(db, { tenant, name: `${tenant}-${keys++}`, limits })).key
@@ -141,7 +157,9 @@ describe('the quota of a key', () => {
   test('lets a burst pass, then refuses with the headers and the type of the draft, before the body is read', async () => {
     const key = await newKey()
     const caller = callerWith(key)
-    storedIn(await caller.post(someThread({ quotes: Array.from({ length: 40 }, () => ({ text: 'a' })) })))
+    storedIn(
+      await caller.post(someThread({ quotes: Array.from({ length: 40 }, () => ({ text: 'a' })) })),
+    )
     const reply = await caller.post(someThread())
     assert.equal(reply.status, 429)
     const problem = JSON.parse(reply.text)
@@ -172,11 +190,15 @@ describe('the quota of a key', () => {
     for (const [at, post] of posts.entries()) {
       const { headers } = await post()
       assert.equal(headers.get('ratelimit-policy'), '"quotes";q=600;w=600;sluice-unit="quotes"')
-      const [, left, refilled] = /^"quotes";r=(\d+);t=(\d+)$/.exec(headers.get('ratelimit') ?? '')?.map(Number) ?? []
+      const [, left, refilled] =
+        /^"quotes";r=(\d+);t=(\d+)$/.exec(headers.get('ratelimit') ?? '')?.map(Number) ?? []
       const charged = 100 * (at + 1)
       // The bucket is refilled meanwhile, by a quote a second.
       assert.ok(left !== undefined && left >= 600 - charged && left < 650 - charged, `${left}`)
-      assert.ok(refilled !== undefined && refilled > charged - 50 && refilled <= charged, `${refilled}`)
+      assert.ok(
+        refilled !== undefined && refilled > charged - 50 && refilled <= charged,
+        `${refilled}`,
+      )
     }
     assert.equal((await caller.post({})).headers.get('ratelimit'), null)
     assert.equal((await caller.get('/jobs/1')).headers.get('ratelimit'), null)
@@ -198,7 +220,15 @@ describe('the quota of a key', () => {
 
   test('is that of one key, and refills', async () => {
     const other = callerWith(await newKey())
-    acceptedIn(await other.post(someThread({ quotes: Array.from({ length: 11 }, () => ({ text: 'a' })) }), ASYNC))
-    await until('the bucket is refilled', async () => (await other.post(someThread(), ASYNC)).status === 202)
+    acceptedIn(
+      await other.post(
+        someThread({ quotes: Array.from({ length: 11 }, () => ({ text: 'a' })) }),
+        ASYNC,
+      ),
+    )
+    await until(
+      'the bucket is refilled',
+      async () => (await other.post(someThread(), ASYNC)).status === 202,
+    )
   })
 })

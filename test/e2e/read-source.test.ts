@@ -25,8 +25,10 @@ describe('a stored source can be read', () => {
     const { key } = await createKey(sluice.db, { tenant: 'globex', name: 'read-source' })
     other = createCaller({ url: sluice.url, key })
   })
-  const post = async (changes: Body): Promise<ThreadAnswer> => storedIn(await caller.post(someThread(changes)))
-  const read = async (id: string, query = '') => sourcePageIn(await caller.get(`/sources/${id}${query}`))
+  const post = async (changes: Body): Promise<ThreadAnswer> =>
+    storedIn(await caller.post(someThread(changes)))
+  const read = async (id: string, query = '') =>
+    sourcePageIn(await caller.get(`/sources/${id}${query}`))
   const nameOf = ({ service, externalId }: SourcePage['source']) =>
     `/sources?${new URLSearchParams({ service, externalId })}`
 
@@ -54,30 +56,48 @@ describe('a stored source can be read', () => {
       externalId: 'a b/ü+1',
       description: 'About keyboards',
       upVotes: 5,
-      quotes: [quote('a', { speaker: 'ada', createdAt: '2024-05-01' }), quote('b', { replyingTo: 'a', downVotes: 2 })],
+      quotes: [
+        quote('a', { speaker: 'ada', createdAt: '2024-05-01' }),
+        quote('b', { replyingTo: 'a', downVotes: 2 }),
+      ],
     })
     const { outcome: _, ...source } = posted.source
     const quotes = posted.quotes.map(({ outcome: _, ...fields }) => fields)
     const page = await read(source.id)
     assert.deepEqual(page.source, source)
-    assert.deepEqual(new Set(page.quotes.map(({ position: _, ...fields }) => fields)), new Set(quotes))
+    assert.deepEqual(
+      new Set(page.quotes.map(({ position: _, ...fields }) => fields)),
+      new Set(quotes),
+    )
     assert.deepEqual(sourcePageIn(await caller.get(nameOf(source))), page)
   })
 
   test('fields that other tools add to its documents are not shown', async () => {
     const { source } = await post({})
-    await sluice.db.collection<{ _id: string }>('sources').updateOne({ _id: source.id }, { $set: { vector: [1] } })
-    await sluice.db.collection('quotes').updateOne({ sourceId: source.id }, { $set: { vector: [1] } })
+    await sluice.db
+      .collection<{ _id: string }>('sources')
+      .updateOne({ _id: source.id }, { $set: { vector: [1] } })
+    await sluice.db
+      .collection('quotes')
+      .updateOne({ sourceId: source.id }, { $set: { vector: [1] } })
     await read(source.id)
-    assert.doesNotMatch((await caller.get(`/sources/${source.id}`)).text, /vector|meta|tenant|sourceId/)
+    assert.doesNotMatch(
+      (await caller.get(`/sources/${source.id}`)).text,
+      /vector|meta|tenant|sourceId/,
+    )
   })
 
   test('without its quotes in a look-up of many, in the order of the look-up, while the queue is full', async (t) => {
     const sources = []
-    for (const externalId of ['l-1', 'l-2', 'l-3']) sources.push((await post({ externalId })).source)
+    for (const externalId of ['l-1', 'l-2', 'l-3'])
+      sources.push((await post({ externalId })).source)
     const headers = { 'content-type': 'application/json' }
     const lookUp = async (from: Caller, body: unknown) => {
-      const { text, ...reply } = await from.send('/sources:lookup', { method: 'POST', headers, body })
+      const { text, ...reply } = await from.send('/sources:lookup', {
+        method: 'POST',
+        headers,
+        body,
+      })
       return { ...reply, text, json: JSON.parse(text) }
     }
     const names = { service: 'slack', externalIds: ['l-3', 'none', 'l-1', 'l-3', 'l-2'] }
@@ -85,7 +105,9 @@ describe('a stored source can be read', () => {
     const [one, two, three] = sources.map(({ outcome: _, ...source }) => source)
     assert.deepEqual([found.status, found.json], [200, { sources: [three, one, two] }])
     assert.deepEqual((await lookUp(other, names)).json, { sources: [] })
-    const full = createCaller(await startSluice(t, { settings: { MAX_QUEUE_THREADS: '100' }, workers: 0 }))
+    const full = createCaller(
+      await startSluice(t, { settings: { MAX_QUEUE_THREADS: '100' }, workers: 0 }),
+    )
     const fill = () => full.post(someThread(), { prefer: 'respond-async' })
     await Promise.all(Array.from({ length: 100 }, fill))
     assert.equal((await fill()).status, 503)
@@ -117,7 +139,9 @@ describe('a stored source can be read', () => {
         headers,
         body: { service: 'slack', externalIds },
       })
-      const { sources, rest }: { sources: { externalId: string }[]; rest?: string[] } = JSON.parse(reply.text)
+      const { sources, rest }: { sources: { externalId: string }[]; rest?: string[] } = JSON.parse(
+        reply.text,
+      )
       return { found: sources.map(({ externalId }) => externalId), rest }
     }
     assert.deepEqual(await lookUp(caller, names), { found: names, rest: undefined })
@@ -133,10 +157,22 @@ describe('a stored source can be read', () => {
     const bareOf = ({ instance: _, requestId: __, ...rest }: Body) => rest
     const foreign = problemIn(await other.get(`/sources/${source.id}`), 404, 'source_unknown')
     for (const path of [`/sources/${'x'.repeat(24)}`, '/sources/1', '/sources/%00', nameOf(source)])
-      assert.deepEqual(bareOf(problemIn(await other.get(path), 404, 'source_unknown')), bareOf(foreign), path)
-    problemIn(await createCaller({ url: sluice.url }).get(`/sources/${source.id}`), 403, 'api_key_invalid')
+      assert.deepEqual(
+        bareOf(problemIn(await other.get(path), 404, 'source_unknown')),
+        bareOf(foreign),
+        path,
+      )
+    problemIn(
+      await createCaller({ url: sluice.url }).get(`/sources/${source.id}`),
+      403,
+      'api_key_invalid',
+    )
     const operator = await createKey(sluice.db, { role: 'operator', name: 'reads a source' })
-    problemIn(await createCaller({ ...sluice, ...operator }).get(nameOf(source)), 403, 'importer_only')
+    problemIn(
+      await createCaller({ ...sluice, ...operator }).get(nameOf(source)),
+      403,
+      'importer_only',
+    )
   })
 
   test('in the order in which its messages were given first, although later posts have another order', async () => {
@@ -148,18 +184,31 @@ describe('a stored source can be read', () => {
 
   test('sorted by date, and by position where dates are equal', async () => {
     const { source } = await post({
-      quotes: [quote('d', onDay(3)), quote('b', onDay(2)), quote('c', onDay(2)), quote('a', onDay(1))],
+      quotes: [
+        quote('d', onDay(3)),
+        quote('b', onDay(2)),
+        quote('c', onDay(2)),
+        quote('a', onDay(1)),
+      ],
     })
     await position(source.id, { d: 0, b: 1, c: 2, a: 3 })
     for (const limit of [1, 2, 3, 100])
-      assert.equal((await readAll(source.id, limit)).map(({ quotes }) => textsOf(quotes)).join(' '), 'a b c d')
+      assert.equal(
+        (await readAll(source.id, limit)).map(({ quotes }) => textsOf(quotes)).join(' '),
+        'a b c d',
+      )
   })
 
   test('sorted by position if a quote has no date', async () => {
-    const { source } = await post({ quotes: [quote('b'), quote('c', onDay(2)), quote('d', onDay(1)), quote('a')] })
+    const { source } = await post({
+      quotes: [quote('b'), quote('c', onDay(2)), quote('d', onDay(1)), quote('a')],
+    })
     await position(source.id, { a: 0, b: 1, c: 2, d: 3 })
     for (const limit of [1, 2, 3, 100])
-      assert.equal((await readAll(source.id, limit)).map(({ quotes }) => textsOf(quotes)).join(' '), 'a b c d')
+      assert.equal(
+        (await readAll(source.id, limit)).map(({ quotes }) => textsOf(quotes)).join(' '),
+        'a b c d',
+      )
   })
 
   test('in pages that show each quote once, although all dates are equal', async () => {
@@ -171,14 +220,20 @@ describe('a stored source can be read', () => {
         pages.map(({ quotes }) => quotes.length),
         [10, 10, 5],
       )
-      assert.deepEqual(new Set(pages.flatMap(({ quotes }) => quotes.map(({ text }) => text))), new Set(names))
+      assert.deepEqual(
+        new Set(pages.flatMap(({ quotes }) => quotes.map(({ text }) => text))),
+        new Set(names),
+      )
     }
   })
 
   test('in pages while quotes are added: those after the place are shown, and none twice', async () => {
     const thread = someThread()
     const { source } = storedIn(
-      await caller.post({ ...thread, quotes: [1, 3, 5, 7].map((day) => quote(`${day}`, onDay(day))) }),
+      await caller.post({
+        ...thread,
+        quotes: [1, 3, 5, 7].map((day) => quote(`${day}`, onDay(day))),
+      }),
     )
     const added = [quote('2', onDay(2)), quote('6', onDay(6)), quote('8', {})]
     const add = async () => storedIn(await caller.post({ ...thread, quotes: added.splice(0, 1) }))
@@ -209,7 +264,10 @@ describe('a stored source can be read', () => {
     }
     const pages = await readAll(id, 1_000)
     assert.ok(pages.length > 1, 'one page has all')
-    assert.deepEqual(new Set(pages.flatMap(({ quotes }) => quotes.map(({ text }) => text))), new Set(texts))
+    assert.deepEqual(
+      new Set(pages.flatMap(({ quotes }) => quotes.map(({ text }) => text))),
+      new Set(texts),
+    )
   })
 
   test('HEAD answers as GET does, without a body', async () => {
@@ -222,7 +280,8 @@ describe('a stored source can be read', () => {
 
   test('a read writes nothing', async () => {
     const { source } = await post({})
-    const stored = () => sluice.db.collection<{ _id: string }>('sources').findOne({ _id: source.id })
+    const stored = () =>
+      sluice.db.collection<{ _id: string }>('sources').findOne({ _id: source.id })
     const before = await stored()
     await read(source.id)
     assert.deepEqual(await stored(), before)
@@ -244,7 +303,11 @@ describe('a stored source can be read', () => {
     for (const [query, parameter, message] of rows) {
       test(query, async () => {
         const { source } = await post({})
-        const { errors } = problemIn(await caller.get(`/sources/${source.id}${query}`), 400, 'request_invalid')
+        const { errors } = problemIn(
+          await caller.get(`/sources/${source.id}${query}`),
+          400,
+          'request_invalid',
+        )
         assert.equal(errors?.[0]?.pointer, `/${parameter}`)
         assert.match(errors?.[0]?.message ?? '', message)
       })
@@ -263,7 +326,11 @@ describe('a stored source can be read', () => {
     ]
     for (const [query, parameters] of named) {
       test(`/sources${query.slice(0, 60)}`, async () => {
-        const { errors = [] } = problemIn(await caller.get(`/sources${query}`), 400, 'request_invalid')
+        const { errors = [] } = problemIn(
+          await caller.get(`/sources${query}`),
+          400,
+          'request_invalid',
+        )
         assert.deepEqual(
           errors.map(({ pointer }) => pointer),
           parameters.map((name) => `/${name}`),

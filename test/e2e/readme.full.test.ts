@@ -28,8 +28,12 @@ test('every command works as it is pasted, in their order', async (t) => {
   )
   const pages = `${readme}${start}`
   const blocks = (language: string) =>
-    Array.from(pages.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs')), ([, block = '']) => block)
-  const inline = (command: RegExp) => command.exec(pages)?.[0] ?? assert.fail(`No page has ${command}`)
+    Array.from(
+      pages.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs')),
+      ([, block = '']) => block,
+    )
+  const inline = (command: RegExp) =>
+    command.exec(pages)?.[0] ?? assert.fail(`No page has ${command}`)
 
   const port = await freePort()
   // As people have it: with the programs of this repository before npx, npx hangs.
@@ -39,17 +43,28 @@ test('every command works as it is pasted, in their order', async (t) => {
   const env = { ...runtimeEnv(), PATH, HOME: homedir(), PORT: String(port) }
   const bash = async (script: string) => {
     const pasted = script.replaceAll('127.0.0.1:3000', `127.0.0.1:${port}`)
-    return (await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', pasted], { cwd: folder, env })).stdout
+    return (
+      await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', pasted], { cwd: folder, env })
+    ).stdout
   }
   const readLog = () => readFile(join(folder, 'sluice.log'), 'utf8').catch(() => '')
-  const started = spawn('bash', ['-c', `${inline(/nohup npx .* &$/m)} wait`], { cwd: folder, env, detached: true })
+  const started = spawn('bash', ['-c', `${inline(/nohup npx .* &$/m)} wait`], {
+    cwd: folder,
+    env,
+    detached: true,
+  })
   const ended = once(started, 'close')
   t.onTestFinished(async () => {
     if (started.exitCode === null) process.kill(-Number(started.pid), 'SIGKILL')
     await ended
   })
-  await Promise.race([until('it is ready', async () => /^Dashboard: /m.test(await readLog()), START_MS), ended])
-  const stop = await bash(inline(/grep Stop: sluice\.log/)).catch(async () => assert.fail(await readLog()))
+  await Promise.race([
+    until('it is ready', async () => /^Dashboard: /m.test(await readLog()), START_MS),
+    ended,
+  ])
+  const stop = await bash(inline(/grep Stop: sluice\.log/)).catch(async () =>
+    assert.fail(await readLog()),
+  )
 
   const output = await bash(
     blocks('sh')

@@ -20,10 +20,13 @@ test('all processes work with the users of Redis that docs/operate/redis.md crea
   t.onTestFinished(() => server.end())
   const admin = new Redis(server.url)
   t.onTestFinished(() => admin.disconnect())
-  const users = Array.from(manual.matchAll(/^ACL (SETUSER (\w+) .*)$/gm), ([, command = '', name]) => ({
-    command,
-    name,
-  }))
+  const users = Array.from(
+    manual.matchAll(/^ACL (SETUSER (\w+) .*)$/gm),
+    ([, command = '', name]) => ({
+      command,
+      name,
+    }),
+  )
   assert.deepEqual(
     users.map(({ name }) => name),
     ['sluice', 'admin', 'default'],
@@ -49,8 +52,13 @@ test('all processes work with the users of Redis that docs/operate/redis.md crea
   await importer.postImport(JSON.stringify(someThread()), { prefer: 'respond-async' })
   for (const path of ['find?q=nothing', 'jobs', 'overview', 'operations', 'recent'])
     assert.equal((await operator.get(`/admin/${path}`)).status, 200, path)
-  for (const act of ['pause', 'resume']) await operator.send(`/admin/lanes/bulk:${act}`, { method: 'POST' })
-  const retry = { method: 'POST', headers: { 'content-type': 'application/json' }, body: { filter: {} } }
+  for (const act of ['pause', 'resume'])
+    await operator.send(`/admin/lanes/bulk:${act}`, { method: 'POST' })
+  const retry = {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: { filter: {} },
+  }
   operationIn(await operator.send('/admin/jobs:retry', retry), 202)
   await openQueue(t, sluice.settings).drained()
   for (const process of [...sluice.workers, sluice.api, dashboard]) {

@@ -25,7 +25,10 @@ describe('while Redis is unavailable every caller gets a 503 with Retry-After wi
 
   const calls: [it: string, call: () => Promise<Reply>][] = [
     ['POST /sources', () => caller.post(someThread())],
-    ['POST /sources with respond-async', () => caller.post(someThread(), { prefer: 'respond-async' })],
+    [
+      'POST /sources with respond-async',
+      () => caller.post(someThread(), { prefer: 'respond-async' }),
+    ],
     ['GET /jobs/{id}', () => caller.get(path)],
     ['GET /jobs/{id} with wait', () => caller.get(path, { prefer: 'wait=20' })],
   ]
@@ -35,9 +38,15 @@ describe('while Redis is unavailable every caller gets a 503 with Retry-After wi
       'while Redis is gone',
       async () => {
         proxy.thaw()
-        await until('Redis answers again', async () => (await caller.post(someThread())).status === 200)
+        await until(
+          'Redis answers again',
+          async () => (await caller.post(someThread())).status === 200,
+        )
         await proxy.shut()
-        await until('the API notices that Redis is gone', async () => (await caller.get('/readyz')).status === 503)
+        await until(
+          'the API notices that Redis is gone',
+          async () => (await caller.get('/readyz')).status === 503,
+        )
       },
     ],
   ]
@@ -46,7 +55,10 @@ describe('while Redis is unavailable every caller gets a 503 with Retry-After wi
     beforeAll(async () => {
       await takeAway()
       const began = performance.now()
-      const timed = async (call: () => Promise<Reply>) => ({ reply: await call(), ms: performance.now() - began })
+      const timed = async (call: () => Promise<Reply>) => ({
+        reply: await call(),
+        ms: performance.now() - began,
+      })
       replies = new Map(calls.map(([it, call]) => [it, timed(call)]))
     })
     for (const [it] of calls) {
@@ -54,7 +66,10 @@ describe('while Redis is unavailable every caller gets a 503 with Retry-After wi
         const { reply, ms } = (await replies.get(it)) ?? assert.fail()
         assert.ok(ms < ANSWER_MS, `${ms} ms`)
         if (reply.status === 504 && it.startsWith('POST')) {
-          assert.equal(jobPathIn(reply), `/jobs/${problemIn(reply, 504, 'acceptance_unknown').jobId}`)
+          assert.equal(
+            jobPathIn(reply),
+            `/jobs/${problemIn(reply, 504, 'acceptance_unknown').jobId}`,
+          )
           return
         }
         problemIn(reply, 503, 'queue_unavailable')

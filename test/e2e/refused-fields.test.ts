@@ -18,11 +18,32 @@ const quoteNumbers = namesOf(quoteFields.filter(({ isNumber }) => isNumber))
 const required = [...namesOf(sourceFields.filter(({ isRequired }) => isRequired)), 'quotes']
 
 const missing: Row[] = [
-  ...required.map((name): Row => [`a source needs ${name}`, someThread({ [name]: undefined }), `/${name}`, 'required']),
-  ...required.map((name): Row => [`null is not a valid ${name}`, someThread({ [name]: null }), `/${name}`, 'required']),
+  ...required.map(
+    (name): Row => [
+      `a source needs ${name}`,
+      someThread({ [name]: undefined }),
+      `/${name}`,
+      'required',
+    ],
+  ),
+  ...required.map(
+    (name): Row => [
+      `null is not a valid ${name}`,
+      someThread({ [name]: null }),
+      `/${name}`,
+      'required',
+    ],
+  ),
   ...required
     .filter((name) => name !== 'quotes')
-    .map((name): Row => [`a blank ${name} is missing`, someThread({ [name]: ' \n\u3000' }), `/${name}`, 'required']),
+    .map(
+      (name): Row => [
+        `a blank ${name} is missing`,
+        someThread({ [name]: ' \n\u3000' }),
+        `/${name}`,
+        'required',
+      ],
+    ),
   ['a quote needs text', someQuote({ text: undefined }), '/quotes/0/text', 'required'],
   ['null is not a valid text', someQuote({ text: null }), '/quotes/0/text', 'required'],
   ['a blank text is missing', someQuote({ text: '\ufeff' }), '/quotes/0/text', 'required'],
@@ -30,7 +51,12 @@ const missing: Row[] = [
 
 const types: Row[] = [
   ...[null, [], 'text', 7, true].map(
-    (body): Row => [`${JSON.stringify(body)} is not a valid thread`, JSON.stringify(body), '', 'type'],
+    (body): Row => [
+      `${JSON.stringify(body)} is not a valid thread`,
+      JSON.stringify(body),
+      '',
+      'type',
+    ],
   ),
   ...strings.flatMap((name): Row[] => [
     [`a number is not a valid ${name}`, someThread({ [name]: 7 }), `/${name}`, 'type'],
@@ -45,20 +71,40 @@ const types: Row[] = [
     ],
   ),
   ...numbers.map(
-    (name): Row => [`a numeral in a string is not a valid ${name}`, someThread({ [name]: '5' }), `/${name}`, 'type'],
+    (name): Row => [
+      `a numeral in a string is not a valid ${name}`,
+      someThread({ [name]: '5' }),
+      `/${name}`,
+      'type',
+    ],
   ),
   ...quoteNumbers.map(
-    (name): Row => [`true is not a valid ${name} of a quote`, someQuote({ [name]: true }), `/quotes/0/${name}`, 'type'],
+    (name): Row => [
+      `true is not a valid ${name} of a quote`,
+      someQuote({ [name]: true }),
+      `/quotes/0/${name}`,
+      'type',
+    ],
   ),
   ['an object is not a valid list of quotes', someThread({ quotes: {} }), '/quotes', 'type'],
-  ['a string is not a valid quote', someThread({ quotes: [{ text: 'a' }, 'b'] }), '/quotes/1', 'type'],
+  [
+    'a string is not a valid quote',
+    someThread({ quotes: [{ text: 'a' }, 'b'] }),
+    '/quotes/1',
+    'type',
+  ],
   ['null is not a valid quote', someThread({ quotes: [null] }), '/quotes/0', 'type'],
 ]
 
 const values: Row[] = [
   ['a service must be one of the list', someThread({ service: 'myspace' }), '/service', 'enum'],
   ['a service is spelt in lower case', someThread({ service: 'Slack' }), '/service', 'enum'],
-  ['a name that every object has is not a valid service', someThread({ service: 'constructor' }), '/service', 'enum'],
+  [
+    'a name that every object has is not a valid service',
+    someThread({ service: 'constructor' }),
+    '/service',
+    'enum',
+  ],
   [
     '1e400 is beyond a double',
     '{"upVotes":1e400,"title":"a","externalId":"b","service":"x","quotes":[]}',
@@ -115,7 +161,12 @@ const dates = [
   '１９９９-01-01',
 ].flatMap((createdAt): Row[] => [
   [`${createdAt} is not a valid date of a source`, someThread({ createdAt }), '/createdAt', 'date'],
-  [`${createdAt} is not a valid date of a quote`, someQuote({ createdAt }), '/quotes/0/createdAt', 'date'],
+  [
+    `${createdAt} is not a valid date of a quote`,
+    someQuote({ createdAt }),
+    '/quotes/0/createdAt',
+    'date',
+  ],
 ])
 
 describe('a wrong field is refused with a pointer to it', () => {
@@ -145,13 +196,24 @@ describe('a wrong field is refused with a pointer to it', () => {
     ...quoteFields.flatMap(({ name, most }): AtBound[] =>
       most === undefined
         ? []
-        : [[`${name} of a quote`, most, (text) => someQuote({ [name]: text }), `/quotes/0/${name}`]],
+        : [
+            [
+              `${name} of a quote`,
+              most,
+              (text) => someQuote({ [name]: text }),
+              `/quotes/0/${name}`,
+            ],
+          ],
     ),
   ]
   for (const [name, bound, make, pointer] of atBound) {
     test(`${name} has at most ${bound} code points`, async () => {
       storedIn(await caller.post(make('🎹'.repeat(bound))))
-      const { errors } = problemIn(await caller.post(make('a'.repeat(bound + 1))), 400, 'request_invalid')
+      const { errors } = problemIn(
+        await caller.post(make('a'.repeat(bound + 1))),
+        400,
+        'request_invalid',
+      )
       assert.partialDeepStrictEqual(errors, [{ pointer, code: 'too_long' }])
       assert.match(errors?.[0]?.message ?? '', new RegExp(`\\b${bound}\\b`))
     })
@@ -162,7 +224,10 @@ describe('a wrong field is refused with a pointer to it', () => {
     const { errors } = problemIn(await caller.post(someThread({ quotes })), 400, 'request_invalid')
     assert.partialDeepStrictEqual(errors, [{ pointer: '/quotes', code: 'too_many' }])
     assert.match(errors?.[0]?.message ?? '', /\b10000\b/)
-    assert.equal(storedIn(await caller.post(someThread({ quotes: quotes.slice(1) }))).quotes.length, 10_000)
+    assert.equal(
+      storedIn(await caller.post(someThread({ quotes: quotes.slice(1) }))).quotes.length,
+      10_000,
+    )
   })
 
   test('all faults are reported at once', async () => {
@@ -194,7 +259,9 @@ describe('a wrong field is refused with a pointer to it', () => {
   test('nothing of a refused request is stored', async () => {
     const refused = someThread({ quotes: [{ text: 'good' }, {}] })
     problemIn(await caller.post(refused), 400, 'request_invalid')
-    const { source, quotes } = storedIn(await caller.post({ ...refused, quotes: [{ text: 'good' }] }))
+    const { source, quotes } = storedIn(
+      await caller.post({ ...refused, quotes: [{ text: 'good' }] }),
+    )
     assert.deepEqual([source.outcome, quotes[0]?.outcome], ['created', 'created'])
   })
 })

@@ -30,7 +30,9 @@ describe('API replicas share a queue, and each answers its own callers', () => {
   test('200 concurrent callers at each of two replicas get their own answers', async () => {
     const threads = callers.map(() => Array.from({ length: 200 }, () => someThread()))
     const replies = await Promise.all(
-      threads.map((some, at) => Promise.all(some.map((thread) => postUntilAccepted(callers[at], thread)))),
+      threads.map((some, at) =>
+        Promise.all(some.map((thread) => postUntilAccepted(callers[at], thread))),
+      ),
     )
     for (const [at, some] of replies.entries()) {
       const stored = some.map((reply) => storedIn(reply).source.externalId)
@@ -58,9 +60,11 @@ describe('API replicas share a queue, and each answers its own callers', () => {
   })
 
   test('a replica that is frozen for three seconds answers all of its 50 callers', async () => {
-    const signalWorkers = (name: NodeJS.Signals) => sluice.workers.forEach((worker) => void worker.signal(name))
+    const signalWorkers = (name: NodeJS.Signals) =>
+      sluice.workers.forEach((worker) => void worker.signal(name))
     const threads = Array.from({ length: 50 }, () => someThread())
-    const logged = () => new Set(sluice.workers.flatMap(({ log }) => log).map(({ externalId }) => externalId))
+    const logged = () =>
+      new Set(sluice.workers.flatMap(({ log }) => log).map(({ externalId }) => externalId))
     const accepted = await readMetric(sluice.api, 'sluice_threads_accepted_total')
     signalWorkers('SIGSTOP')
     const waiting = threads.map((thread) => postUntilAccepted(callers[0], thread))
@@ -73,6 +77,7 @@ describe('API replicas share a queue, and each answers its own callers', () => {
       return threads.every(({ externalId }) => seen.has(externalId))
     })
     sluice.api.signal('SIGCONT')
-    for (const reply of await Promise.all(waiting)) assert.equal(storedIn(reply).source.outcome, 'created')
+    for (const reply of await Promise.all(waiting))
+      assert.equal(storedIn(reply).source.outcome, 'created')
   })
 })

@@ -12,7 +12,10 @@ import { readMetric } from './support/until-metric.ts'
 
 const IDS = ['stored', 'failed', 'stored too']
 
-/** An import of three threads, in one job that has failed: the store could not store the second thread. */
+/**
+ * An import of three threads, in one job that has failed: the store could not store the second
+ * thread.
+ */
 async function failImport(t: TestContext) {
   const sluice = await startSluice(t)
   const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
@@ -24,7 +27,8 @@ async function failImport(t: TestContext) {
   const sources = sluice.db.collection<{ _id: string; title?: string }>('sources')
   const sourceId = (externalId: string) => sourceIdOf('acme', { service: 'slack', externalId })
   /** Sluice never writes such a document, so no job can store the thread. */
-  const breakStore = (externalId: string) => sources.replaceOne({ _id: sourceId(externalId) }, {}, { upsert: true })
+  const breakStore = (externalId: string) =>
+    sources.replaceOne({ _id: sourceId(externalId) }, {}, { upsert: true })
   const remove = (externalId: string) => sources.deleteOne({ _id: sourceId(externalId) })
   const stored = () => sources.distinct('externalId')
   await breakStore('failed')
@@ -42,7 +46,10 @@ type Callers = ReturnType<Awaited<ReturnType<typeof failImport>>['at']>
 
 async function retry({ operator }: Callers, id: string): Promise<void> {
   const headers = { 'content-type': 'application/json' }
-  operationIn(await operator.send('/admin/jobs:retry', { method: 'POST', headers, body: { ids: [id] } }), 202)
+  operationIn(
+    await operator.send('/admin/jobs:retry', { method: 'POST', headers, body: { ids: [id] } }),
+    202,
+  )
 }
 
 /** Resolves with the outcomes that are listed of the job, once it has completed. */
@@ -54,18 +61,22 @@ function completed({ operator }: Callers, id: string) {
 }
 
 test('a retry stores only the threads of a job that failed, and its record has all of them', async (t) => {
-  const { sluice, at, id, path, sources, sourceId, breakStore, remove, stored } = await failImport(t)
+  const { sluice, at, id, path, sources, sourceId, breakStore, remove, stored } =
+    await failImport(t)
   const callers = at(sluice.url)
   const [worker] = sluice.workers
   assert(worker)
-  const countStored = () => readMetric(worker, 'sluice_threads_stored_total', { outcome: 'created' })
+  const countStored = () =>
+    readMetric(worker, 'sluice_threads_stored_total', { outcome: 'created' })
   assert.equal(await countStored(), 2)
   await remove('stored')
   await breakStore('stored too')
   await retry(callers, id)
   assert.deepEqual(await completed(callers, id), { created: 3, updated: 0, unchanged: 0 })
   assert.deepEqual(await stored(), ['failed'])
-  assert.deepEqual(await sources.findOne({ _id: sourceId('stored too') }), { _id: sourceId('stored too') })
+  assert.deepEqual(await sources.findOne({ _id: sourceId('stored too') }), {
+    _id: sourceId('stored too'),
+  })
   const { state, summary, problems } = JSON.parse((await callers.importer.get(path)).text)
   assert.deepEqual([state, summary.created, summary.failed, problems], ['completed', 3, 0, []])
   await until('all threads are counted', async () => (await countStored()) === 3)

@@ -21,9 +21,22 @@ async function someFolder(t: TestContext): Promise<string> {
   return folder
 }
 
-async function run(program: string, args: readonly string[], env: NodeJS.ProcessEnv = {}, cwd = process.cwd()) {
-  const child = spawn(program, args, { cwd, env: { ...runtimeEnv(), ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+async function run(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  cwd = process.cwd(),
+) {
+  const child = spawn(program, args, {
+    cwd,
+    env: { ...runtimeEnv(), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ])
   return { stdout, stderr, code }
 }
 
@@ -56,12 +69,25 @@ describe('stored threads are shown', () => {
     sluice = await startSluice(t, { settings: { LIST_SOURCES: 'on' } })
     const caller = createCaller(sluice)
     const quotes = [
-      { externalId: 'm1', speaker: 'Ada', text: 'Could it\nbe dark?', createdAt: '2024-05-01T09:30' },
+      {
+        externalId: 'm1',
+        speaker: 'Ada',
+        text: 'Could it\nbe dark?',
+        createdAt: '2024-05-01T09:30',
+      },
       { externalId: 'm2', text: 'Yes\u001b[2J', createdAt: '2024-05-01T09:31', replyingTo: 'm1' },
     ]
     const thread = { service: 'slack', title: 'Dark mode, please', quotes, createdAt: '2024-05-01' }
-    for (const externalId of ['thread-1', 'thread-2']) storedIn(await caller.post({ ...thread, externalId }))
-    storedIn(await caller.post({ service: 'email', externalId: '<1@a>', title: 'x'.repeat(100), quotes: [] }))
+    for (const externalId of ['thread-1', 'thread-2'])
+      storedIn(await caller.post({ ...thread, externalId }))
+    storedIn(
+      await caller.post({
+        service: 'email',
+        externalId: '<1@a>',
+        title: 'x'.repeat(100),
+        quotes: [],
+      }),
+    )
   })
   const deps = () => ({ folder: tmpdir(), env: { SLUICE_API_KEY: sluice.key } })
   const list = (...args: string[]) => runCommand(deps(), 'list', [...args, '--url', sluice.url])
@@ -97,14 +123,22 @@ describe('stored threads are shown', () => {
     ]
     assert.deepEqual([stdout.split('\n'), code], [expected, 0])
     assert.deepEqual([source.title, quotes.length], ['Dark mode, please', 2])
-    const short = { service: 'custom', externalId: 'short', title: 'Hi', quotes: [{ text: 'Hello' }] }
+    const short = {
+      service: 'custom',
+      externalId: 'short',
+      title: 'Hi',
+      quotes: [{ text: 'Hello' }],
+    }
     storedIn(await createCaller(sluice).post({ ...short, createdAt: '2024-05-01' }))
     assert.match((await get('custom', 'short')).stdout, /: 2024-05-01T00:00Z, 1 message, 1 word\n/)
   })
 
   test('what cannot be shown is an error that says why', async () => {
     const missing = await get('slack', 'nothing')
-    assert.deepEqual([missing.stderr, missing.code], ['error: No thread nothing of slack is stored.\n', 1])
+    assert.deepEqual(
+      [missing.stderr, missing.code],
+      ['error: No thread nothing of slack is stored.\n', 1],
+    )
     const wrong = await list('--service', 'slak')
     assert.match(wrong.stderr, /^error: .*service must be one of .* Did you mean slack\?\n$/)
     assert.equal(wrong.code, 1)

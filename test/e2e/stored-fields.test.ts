@@ -28,17 +28,34 @@ const everyQuoteField = {
   downVotes: 2,
   score: 40,
 } satisfies Required<QuoteFields>
-const optional = Object.keys(everyField).filter((name) => name !== 'createdAt' && name !== 'description')
+const optional = Object.keys(everyField).filter(
+  (name) => name !== 'createdAt' && name !== 'description',
+)
 const optionalOfQuote = Object.keys(everyQuoteField).filter((name) => name !== 'text')
-const each = (names: string[], value: unknown) => Object.fromEntries(names.map((name) => [name, value]))
+const each = (names: string[], value: unknown) =>
+  Object.fromEntries(names.map((name) => [name, value]))
 
 const values: StoredRow[] = [
   { it: 'every field of a source is returned', send: someThread(everyField), source: everyField },
-  { it: 'every field of a quote is returned', send: someQuote(everyQuoteField), quote: everyQuoteField },
+  {
+    it: 'every field of a quote is returned',
+    send: someQuote(everyQuoteField),
+    quote: everyQuoteField,
+  },
   { it: 'description is null if none was sent', send: someThread(), source: { description: null } },
   { it: 'status is TRANSCRIBED', send: someThread(), source: { status: 'TRANSCRIBED' } },
-  { it: 'absent fields of a source are left out', send: someThread(), source: {}, absent: optional },
-  { it: 'absent fields of a quote are left out', send: someThread(), quote: {}, absent: optionalOfQuote },
+  {
+    it: 'absent fields of a source are left out',
+    send: someThread(),
+    source: {},
+    absent: optional,
+  },
+  {
+    it: 'absent fields of a quote are left out',
+    send: someThread(),
+    quote: {},
+    absent: optionalOfQuote,
+  },
   {
     it: 'a field of a source that is null counts as absent',
     send: someThread(each(optional, null)),
@@ -51,9 +68,23 @@ const values: StoredRow[] = [
     quote: {},
     absent: optionalOfQuote,
   },
-  { it: 'a blank string counts as absent', send: someThread({ url: ' \t\u00a0\ufeff' }), source: {}, absent: ['url'] },
-  { it: 'a blank description counts as absent', send: someThread({ description: '' }), source: { description: null } },
-  { it: 'a blank date counts as absent', send: someQuote({ createdAt: ' ' }), quote: {}, absent: ['createdAt'] },
+  {
+    it: 'a blank string counts as absent',
+    send: someThread({ url: ' \t\u00a0\ufeff' }),
+    source: {},
+    absent: ['url'],
+  },
+  {
+    it: 'a blank description counts as absent',
+    send: someThread({ description: '' }),
+    source: { description: null },
+  },
+  {
+    it: 'a blank date counts as absent',
+    send: someQuote({ createdAt: ' ' }),
+    quote: {},
+    absent: ['createdAt'],
+  },
   {
     it: 'white space in a kept value is kept',
     send: someThread({ title: '  a \n b ' }),
@@ -84,7 +115,11 @@ const speakers: StoredRow[] = [
     quote: { speaker: 'ada' },
     absent: ['username'],
   },
-  { it: 'speaker overrides username', send: someQuote({ username: 'ada', speaker: 'eve' }), quote: { speaker: 'eve' } },
+  {
+    it: 'speaker overrides username',
+    send: someQuote({ username: 'ada', speaker: 'eve' }),
+    quote: { speaker: 'eve' },
+  },
   {
     it: 'username replaces a blank speaker',
     send: someQuote({ username: 'ada', speaker: ' ' }),
@@ -112,7 +147,12 @@ const replies: StoredRow[] = [
 ]
 
 const names: StoredRow[] = [
-  { it: 'unknown fields are ignored', send: { ...someThread({ colour: 'red' }) }, source: {}, absent: ['colour'] },
+  {
+    it: 'unknown fields are ignored',
+    send: { ...someThread({ colour: 'red' }) },
+    source: {},
+    absent: ['colour'],
+  },
   {
     it: 'unknown fields of quotes are ignored',
     send: someQuote({ id: 'mine', wordCount: 7 }),
@@ -147,7 +187,11 @@ const services =
   'x zendesk linear googledoc youtube slack email twitter facebook reddit file play_store app_store spreadsheet telegram discord imessage custom'
     .split(' ')
     .map(
-      (service): StoredRow => ({ it: `${service} is a service`, send: someThread({ service }), source: { service } }),
+      (service): StoredRow => ({
+        it: `${service} is a service`,
+        send: someThread({ service }),
+        source: { service },
+      }),
     )
 
 describe('the fields of a request are stored and returned', () => {
@@ -159,16 +203,29 @@ describe('the fields of a request are stored and returned', () => {
   checkStored(() => caller, [...values, ...speakers, ...replies, ...names, ...services])
 
   test('wordCount counts the words of all quotes, in any script', async () => {
-    const texts = ['Hello, world!', "don't stop", 'สวัสดีชาวโลก', '今日は良い天気ですね', '…', '3.14 and 1,000']
-    const { source } = storedIn(await caller.post(someThread({ quotes: texts.map((text) => ({ text })) })))
+    const texts = [
+      'Hello, world!',
+      "don't stop",
+      'สวัสดีชาวโลก',
+      '今日は良い天気ですね',
+      '…',
+      '3.14 and 1,000',
+    ]
+    const { source } = storedIn(
+      await caller.post(someThread({ quotes: texts.map((text) => ({ text })) })),
+    )
     const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
-    const words = texts.flatMap((text) => [...segmenter.segment(text)]).filter(({ isWordLike }) => isWordLike)
+    const words = texts
+      .flatMap((text) => [...segmenter.segment(text)])
+      .filter(({ isWordLike }) => isWordLike)
     assert.equal(source.wordCount, words.length)
   })
 
   test('quotes are returned in the order of the request', async () => {
     const texts = Array.from({ length: 300 }, (_, at) => `quote ${at}`)
-    const { quotes } = storedIn(await caller.post(someThread({ quotes: texts.map((text) => ({ text })) })))
+    const { quotes } = storedIn(
+      await caller.post(someThread({ quotes: texts.map((text) => ({ text })) })),
+    )
     assert.deepEqual(
       quotes.map(({ text }) => text),
       texts,

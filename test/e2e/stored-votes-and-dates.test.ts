@@ -8,10 +8,28 @@ import { storedIn } from './support/read-reply.ts'
 import { someQuote, someThread } from './support/some-thread.ts'
 
 const votes: StoredRow[] = [
-  { it: 'score follows from the votes', send: someThread({ upVotes: 5, downVotes: 2 }), source: { score: 3 } },
-  { it: 'missing downvotes count as 0', send: someQuote({ upVotes: 5 }), quote: { score: 5 }, absent: ['downVotes'] },
-  { it: 'missing upvotes count as 0', send: someQuote({ downVotes: 5 }), quote: { score: -5 }, absent: ['upVotes'] },
-  { it: 'a score that was sent is kept', send: someThread({ upVotes: 5, score: 99 }), source: { score: 99 } },
+  {
+    it: 'score follows from the votes',
+    send: someThread({ upVotes: 5, downVotes: 2 }),
+    source: { score: 3 },
+  },
+  {
+    it: 'missing downvotes count as 0',
+    send: someQuote({ upVotes: 5 }),
+    quote: { score: 5 },
+    absent: ['downVotes'],
+  },
+  {
+    it: 'missing upvotes count as 0',
+    send: someQuote({ downVotes: 5 }),
+    quote: { score: -5 },
+    absent: ['upVotes'],
+  },
+  {
+    it: 'a score that was sent is kept',
+    send: someThread({ upVotes: 5, score: 99 }),
+    source: { score: 99 },
+  },
   {
     it: 'a difference that is too large makes no score',
     send: someThread({ upVotes: 1e308, downVotes: -1e308 }),
@@ -45,8 +63,16 @@ const dates: StoredRow[] = [
   ['1969-12-31T23:59:59.999Z', '1969-12-31T23:59:59.999Z'],
   ['0001-01-01', '0001-01-01T00:00:00.000Z'],
 ].flatMap(([sent, createdAt]): StoredRow[] => [
-  { it: `${sent} is a date of a source`, send: someThread({ createdAt: sent }), source: { createdAt } },
-  { it: `${sent} is a date of a quote`, send: someQuote({ createdAt: sent }), quote: { createdAt } },
+  {
+    it: `${sent} is a date of a source`,
+    send: someThread({ createdAt: sent }),
+    source: { createdAt },
+  },
+  {
+    it: `${sent} is a date of a quote`,
+    send: someQuote({ createdAt: sent }),
+    quote: { createdAt },
+  },
 ])
 
 describe('votes and dates are stored and returned in one form', () => {
@@ -70,7 +96,9 @@ describe('votes and dates are stored and returned in one form', () => {
 
   test('dates are stored as dates', async () => {
     const { source } = storedIn(await caller.post(someThread({ createdAt: '2024-05-01' })))
-    const stored = await sluice.db.collection<{ _id: string; createdAt: Date }>('sources').findOne({ _id: source.id })
+    const stored = await sluice.db
+      .collection<{ _id: string; createdAt: Date }>('sources')
+      .findOne({ _id: source.id })
     assert.deepEqual(stored?.createdAt, new Date('2024-05-01'))
   })
 })

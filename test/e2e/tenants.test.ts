@@ -16,12 +16,16 @@ describe('tenants are isolated', () => {
     acme = await callerOf('acme')
     globex = await callerOf('globex')
   })
-  const keyOf = async (tenant: string) => (await createKey(sluice.db, { tenant, name: 'tenants' })).key
-  const callerOf = async (tenant: string) => createCaller({ url: sluice.url, key: await keyOf(tenant) })
+  const keyOf = async (tenant: string) =>
+    (await createKey(sluice.db, { tenant, name: 'tenants' })).key
+  const callerOf = async (tenant: string) =>
+    createCaller({ url: sluice.url, key: await keyOf(tenant) })
 
   test('one externalId of two tenants makes two sources', async () => {
     const thread = someThread({ quotes: [{ text: 'a', externalId: 'q' }, { text: 'b' }] })
-    const ours = storedIn(await acme.post({ ...thread, description: 'secret', url: 'ours', upVotes: 7 }))
+    const ours = storedIn(
+      await acme.post({ ...thread, description: 'secret', url: 'ours', upVotes: 7 }),
+    )
     const theirs = storedIn(await globex.post(thread))
     assert.deepEqual(
       [theirs.source.outcome, ...theirs.quotes.map(({ outcome }) => outcome)],
@@ -29,7 +33,10 @@ describe('tenants are isolated', () => {
     )
     assert.equal(theirs.source.description, null)
     assert.ok(!('url' in theirs.source) && !('upVotes' in theirs.source))
-    const ids = [ours, theirs].flatMap(({ source, quotes }) => [source.id, ...quotes.map(({ id }) => id)])
+    const ids = [ours, theirs].flatMap(({ source, quotes }) => [
+      source.id,
+      ...quotes.map(({ id }) => id),
+    ])
     assert.equal(new Set(ids).size, 6)
   })
 
@@ -37,10 +44,17 @@ describe('tenants are isolated', () => {
     const thread = someThread({ quotes: [{ text: 'one two', externalId: 'q', speaker: 'ada' }] })
     storedIn(await acme.post(thread))
     storedIn(
-      await globex.post({ ...thread, title: 'theirs', quotes: [{ text: 'three', externalId: 'q' }, { text: 'more' }] }),
+      await globex.post({
+        ...thread,
+        title: 'theirs',
+        quotes: [{ text: 'three', externalId: 'q' }, { text: 'more' }],
+      }),
     )
     const { source, quotes } = storedIn(await acme.post(thread))
-    assert.deepEqual([source.outcome, quotes[0]?.outcome, source.wordCount], ['unchanged', 'unchanged', 2])
+    assert.deepEqual(
+      [source.outcome, quotes[0]?.outcome, source.wordCount],
+      ['unchanged', 'unchanged', 2],
+    )
   })
 
   test('a reply does not find a quote of another tenant, and its answer reveals nothing', async () => {

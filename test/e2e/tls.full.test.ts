@@ -14,7 +14,10 @@ import { until } from '../support/until.ts'
 const program = await redisProgram()
 
 /** Opens Redis behind TLS, and returns its URL and what the proxies before it see of Sluice. */
-type OpenRedis = (t: TestScope, certificate: Certificate) => Promise<{ url: string; seen: readonly Seen[] }>
+type OpenRedis = (
+  t: TestScope,
+  certificate: Certificate,
+) => Promise<{ url: string; seen: readonly Seen[] }>
 
 const openServer: OpenRedis = async (t, certificate) => {
   const proxy = await openTlsProxy(t, certificate, portOf(requiredUrl('REDIS_URL')))
@@ -26,7 +29,15 @@ const openSentinel: OpenRedis = async (t, certificate) => {
   const primary = await start(LIKE_START)
   // The Sentinel itself asks the primary without TLS.
   const { port } = await openTlsProxy(t, certificate, primary.port, { isOpen: true })
-  const sentinel = await start(['--sentinel', '--sentinel', 'monitor', 'main', '127.0.0.1', String(port), '1'])
+  const sentinel = await start([
+    '--sentinel',
+    '--sentinel',
+    'monitor',
+    'main',
+    '127.0.0.1',
+    String(port),
+    '1',
+  ])
   const proxy = await openTlsProxy(t, certificate, sentinel.port)
   return { url: `rediss+sentinel://localhost:${proxy.port}/main`, seen: [proxy.seen] }
 }
@@ -37,45 +48,59 @@ const openCluster: OpenRedis = async (t, certificate) => {
   const ports = ['--cluster-port', String(busPort), '--cluster-announce-port', String(port)]
   const node = await start([...LIKE_START, '--cluster-enabled', 'yes', ...ports])
   await node.send('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383)
-  await until('a cluster that is up', async () => /state:ok/.test(String(await node.send('CLUSTER', 'INFO'))))
+  await until('a cluster that is up', async () =>
+    /state:ok/.test(String(await node.send('CLUSTER', 'INFO'))),
+  )
   const proxy = await openTlsProxy(t, certificate, node.port, { port })
   return { url: `rediss+cluster://127.0.0.1:${port}`, seen: [proxy.seen] }
 }
 
 const LIKE_START = ['--appendonly', 'yes', '--maxmemory-policy', 'noeviction']
 
-describe.skipIf(program === undefined)('TLS, with an authority of its own', needs('openssl'), () => {
-  for (const [name, openRedis] of [
-    ['one server', openServer],
-    ['Sentinel', openSentinel],
-    ['a cluster', openCluster],
-  ] as const) {
-    test(`all connections to Redis (${name}) and to MongoDB use TLS, and a thread is stored`, async (t) => {
-      const certificate = await makeCertificate(t)
-      const { url: redisUrl, seen } = await openRedis(t, certificate)
-      const prepared = await prepareSluice(t, { redisUrl })
-      const mongodb = await overTls(t, certificate, prepared.settings.MONGODB_URL)
-      const tls = { MONGODB_URL: mongodb.url, NODE_EXTRA_CA_CERTS: certificate.file }
-      const [{ url }] = await Promise.all([prepared.startApi(tls), prepared.startWorker(tls)])
-      await untilKeyIsKnown(url, prepared.key)
-      const posted = await postThread({ url, key: prepared.key }, aThread())
-      assert.equal(posted.status, 200)
-      await assertStored(prepared.db, [posted])
-      const { code, stdout } = await runSluice({ settings: { ...prepared.settings, ...tls } }, 'doctor')
-      assert.equal(code, 0, stdout)
-      for (const { plaintext, encrypted } of [...seen, mongodb.seen]) assert(encrypted > 0 && plaintext === 0)
-      // A proxy may choose a server by its name.
-      for (const { names } of seen) assert.deepEqual([...names], name === 'a cluster' ? [] : ['localhost'])
-    })
+describe.skipIf(program === undefined)(
+  'TLS, with an authority of its own',
+  needs('openssl'),
+  () => {
+    for (const [name, openRedis] of [
+      ['one server', openServer],
+      ['Sentinel', openSentinel],
+      ['a cluster', openCluster],
+    ] as const) {
+      test(`all connections to Redis (${name}) and to MongoDB use TLS, and a thread is stored`, async (t) => {
+        const certificate = await makeCertificate(t)
+        const { url: redisUrl, seen } = await openRedis(t, certificate)
+        const prepared = await prepareSluice(t, { redisUrl })
+        const mongodb = await overTls(t, certificate, prepared.settings.MONGODB_URL)
+        const tls = { MONGODB_URL: mongodb.url, NODE_EXTRA_CA_CERTS: certificate.file }
+        const [{ url }] = await Promise.all([prepared.startApi(tls), prepared.startWorker(tls)])
+        await untilKeyIsKnown(url, prepared.key)
+        const posted = await postThread({ url, key: prepared.key }, aThread())
+        assert.equal(posted.status, 200)
+        await assertStored(prepared.db, [posted])
+        const { code, stdout } = await runSluice(
+          { settings: { ...prepared.settings, ...tls } },
+          'doctor',
+        )
+        assert.equal(code, 0, stdout)
+        for (const { plaintext, encrypted } of [...seen, mongodb.seen])
+          assert(encrypted > 0 && plaintext === 0)
+        // A proxy may choose a server by its name.
+        for (const { names } of seen)
+          assert.deepEqual([...names], name === 'a cluster' ? [] : ['localhost'])
+      })
 
-    test(`a certificate of Redis (${name}) that nobody vouches for is refused, and the log says so`, async (t) => {
-      const { url: redisUrl } = await openRedis(t, await makeCertificate(t))
-      const { startApi } = await prepareSluice(t, { redisUrl })
-      const { api } = await startApi()
-      await api.line(({ msg, err }) => msg === 'redis.error' && String(err).includes('self-signed certificate'))
-    })
-  }
-})
+      test(`a certificate of Redis (${name}) that nobody vouches for is refused, and the log says so`, async (t) => {
+        const { url: redisUrl } = await openRedis(t, await makeCertificate(t))
+        const { startApi } = await prepareSluice(t, { redisUrl })
+        const { api } = await startApi()
+        await api.line(
+          ({ msg, err }) =>
+            msg === 'redis.error' && String(err).includes('self-signed certificate'),
+        )
+      })
+    }
+  },
+)
 
 async function overTls(t: TestScope, certificate: Certificate, address = '') {
   const { port, seen } = await openTlsProxy(t, certificate, portOf(address))

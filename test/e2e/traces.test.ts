@@ -46,7 +46,9 @@ test('one trace leads from the request of a caller to the batch that stored it',
   const sluice = await startSluice(t, { settings: { OTEL_EXPORTER_OTLP_ENDPOINT: url } })
   const caller = createCaller(sluice)
   const stored = sluice.workers[0]?.line(({ msg }) => msg === 'job.stored')
-  const answered = sluice.api.line(({ msg, path }) => msg === 'request.answered' && path === '/sources')
+  const answered = sluice.api.line(
+    ({ msg, path }) => msg === 'request.answered' && path === '/sources',
+  )
   storedIn(await caller.post(someThread(), { traceparent: `00-${TRACE}-${PARENT}-01` }))
   assert.deepEqual([(await stored)?.traceId, (await answered).traceId], [TRACE, TRACE])
   // A process that stops sends its last spans.
@@ -56,9 +58,15 @@ test('one trace leads from the request of a caller to the batch that stored it',
     spans.find((span) => span.name === name),
   )
   assert(request !== undefined && enqueue !== undefined && job !== undefined, JSON.stringify(spans))
-  assert.deepEqual([request.traceId, request.parentSpanId, request.process], [TRACE, PARENT, 'sluice-api'])
+  assert.deepEqual(
+    [request.traceId, request.parentSpanId, request.process],
+    [TRACE, PARENT, 'sluice-api'],
+  )
   assert.deepEqual([enqueue.traceId, enqueue.parentSpanId], [TRACE, request.spanId])
-  assert.deepEqual([job.traceId, job.parentSpanId, job.process], [TRACE, enqueue.spanId, 'sluice-worker'])
+  assert.deepEqual(
+    [job.traceId, job.parentSpanId, job.process],
+    [TRACE, enqueue.spanId, 'sluice-worker'],
+  )
   const batch = spans.find(({ name }) => name === 'store batch')
   assert.deepEqual(
     batch?.links?.map(({ traceId, spanId }) => [traceId, spanId]),
@@ -72,7 +80,9 @@ test('without an endpoint nothing is sent, and the trace of a caller is passed o
   const stored = sluice.workers[0]?.line(({ msg }) => msg === 'job.stored')
   storedIn(await caller.post(someThread(), { traceparent: `00-${TRACE}-${PARENT}-00` }))
   assert.equal((await stored)?.traceId, TRACE)
-  const untraced = sluice.workers[0]?.line(({ msg, traceId }) => msg === 'job.stored' && traceId === undefined)
+  const untraced = sluice.workers[0]?.line(
+    ({ msg, traceId }) => msg === 'job.stored' && traceId === undefined,
+  )
   storedIn(await caller.post(someThread(), { traceparent: 'not a trace' }))
   assert.equal((await untraced)?.traceId, undefined)
 })

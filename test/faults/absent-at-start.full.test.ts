@@ -47,5 +47,9 @@ for (const { absent, other, code } of [
 }
 
 async function untilReady(process: StartedProcess): Promise<void> {
-  await until('the process is ready', async () => (await adminStatus(process, '/readyz')) === 200, READY_WITHIN_MS)
+  await until(
+    'the process is ready',
+    async () => (await adminStatus(process, '/readyz')) === 200,
+    READY_WITHIN_MS,
+  )
 }

@@ -10,7 +10,8 @@ import { startPrometheus } from '../support/start-prometheus.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
-// Each alert fires once by a real fault, and rests when the fault is over. Needs some minutes, so it runs in the full form.
+// Each alert fires once by a real fault, and rests when the fault is over. Needs some minutes, so
+// it runs in the full form.
 
 let redis: PrivateServer
 let mongodb: PrivateServer

@@ -18,7 +18,10 @@ test('a stopping API answers every open request, accepts no new one, and exits 0
   const [worker] = sluice.workers
   worker?.signal('SIGSTOP')
   const waiting = Array.from({ length: 16 }, () => postThread(sluice, aThread()))
-  await until('all callers wait', async () => (await queue.getJobCountByTypes('wait', 'active')) === waiting.length)
+  await until(
+    'all callers wait',
+    async () => (await queue.getJobCountByTypes('wait', 'active')) === waiting.length,
+  )
   const open = await openRequest(sluice, aThread())
 
   sluice.api.signal('SIGTERM')
@@ -74,7 +77,11 @@ test('callers that neither finish their bodies nor hang up do not keep an API fr
 })
 
 async function connected(url: string, text: string): Promise<Socket> {
-  const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
+  const socket = connect({
+    port: Number(new URL(url).port),
+    host: '127.0.0.1',
+    allowHalfOpen: true,
+  })
   await once(socket, 'connect')
   socket.on('error', () => {}) // the API cuts its connection in the end
   socket.write(text)

@@ -11,8 +11,9 @@ import { until } from '../support/until.ts'
 import { preload } from './preloads/preload.ts'
 
 /**
- * Longer than a lock (5 s), and than the time until another worker looks for expired ones (2 s): nothing shorter takes the
- * jobs away. But its command to MongoDB, sent some time before, must not be older than 10 s when it goes on.
+ * Longer than a lock (5 s), and than the time until another worker looks for expired ones (2 s):
+ * nothing shorter takes the jobs away. But its command to MongoDB, sent some time before, must not
+ * be older than 10 s when it goes on.
  */
 const BLOCKED_MS = 8_000
 

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
-import { CommandFailedError, createBatchStore, mongoCommands, type StoreRequest } from '@sluice/store'
+import {
+  CommandFailedError,
+  createBatchStore,
+  mongoCommands,
+  type StoreRequest,
+} from '@sluice/store'
 import { connectStore } from '@sluice/store/connect'
 import { requiredUrl, testDatabase } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
@@ -12,11 +17,15 @@ import { BUSY_MS, until } from '../support/until.ts'
 const LIMIT_MS = 2_000
 
 function request(id: string, title = id): StoreRequest {
-  const thread = { source: { service: 'slack' as const, externalId: id, title }, quotes: [{ text: 'two words' }] }
+  const thread = {
+    source: { service: 'slack' as const, externalId: id, title },
+    quotes: [{ text: 'two words' }],
+  }
   return { id, tenant: 'acme', stamp: 1, redelivered: false, thread }
 }
 
-// A killed MongoDB breaks connections like this if a command arrives within the same turn of the event loop.
+// A killed MongoDB breaks connections like this if a command arrives within the same turn of the
+// event loop.
 test('a batch whose connection breaks before its command is written fails in time, and the next one is stored', async (t) => {
   const db = await testDatabase(t)
   const sockets = watchSockets(t)
@@ -29,7 +38,10 @@ test('a batch whose connection breaks before its command is written fails in tim
 
   for (const socket of sockets) socket.destroy()
   const began = performance.now()
-  await assert.rejects(batchStore.store([request('second')]), (error) => error instanceof CommandFailedError)
+  await assert.rejects(
+    batchStore.store([request('second')]),
+    (error) => error instanceof CommandFailedError,
+  )
   assert(performance.now() - began < LIMIT_MS + BUSY_MS)
   const answers = await batchStore.store([{ ...request('second'), redelivered: true }])
   assert.equal(answers.size, 1)
@@ -49,7 +61,9 @@ test('a batch whose connection breaks while its command is being written fails a
   proxy.freeze()
   const storing = batchStore.store([request('second', 'word '.repeat(1_000_000))])
   storing.catch(() => {})
-  await until('the command waits to be written', async () => sockets.some((socket) => socket.writableNeedDrain))
+  await until('the command waits to be written', async () =>
+    sockets.some((socket) => socket.writableNeedDrain),
+  )
   await proxy.shut()
   await assert.rejects(storing, (error) => error instanceof CommandFailedError && error.isCertain)
 })
@@ -58,7 +72,8 @@ test('a batch whose connection breaks while its command is being written fails a
 function watchSockets(t: TestContext): Socket[] {
   const sockets: Socket[] = []
   const note = (message: unknown) => {
-    if (typeof message === 'object' && message !== null && 'socket' in message) sockets.push(message.socket as Socket)
+    if (typeof message === 'object' && message !== null && 'socket' in message)
+      sockets.push(message.socket as Socket)
   }
   subscribe('net.client.socket', note)
   t.onTestFinished(() => void unsubscribe('net.client.socket', note))

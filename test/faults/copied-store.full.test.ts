@@ -13,7 +13,8 @@ test('a second Redis with the same queue is told as such, and a MongoDB that was
   await until('a mark', () => layout.findOne({ mark: { $gt: 0 } }))
 
   const { api: other } = await sluice.startApi({ REDIS_URL: `${sluice.settings.REDIS_URL}/1` })
-  const isOther = (text: string) => text.startsWith('A queue of the same name in another Redis feeds this MongoDB')
+  const isOther = (text: string) =>
+    text.startsWith('A queue of the same name in another Redis feeds this MongoDB')
   await until('the other Redis', async () => (await readVerdict()).some(isOther))
   assert.doesNotMatch((await readVerdict()).join(), /post again what/)
   for (const { log } of [sluice.api, other])
@@ -28,7 +29,10 @@ test('a second Redis with the same queue is told as such, and a MongoDB that was
   await layout.updateMany({ mark: { $exists: true } }, { $inc: { mark: -60_000, before: -60_000 } })
   const worker = startProcess(t, 'apps/worker/src/main.ts', sluice.settings)
   const { err } = await worker.line(({ msg }) => msg === 'process.start_failed')
-  assert.match(Object(err).message, /has its state of .*, or is a copy made then, and the queue .* has fed it until /)
+  assert.match(
+    Object(err).message,
+    /has its state of .*, or is a copy made then, and the queue .* has fed it until /,
+  )
   const settings = { ...sluice.settings, SLUICE_API_KEY: key }
   const reports = Promise.all([
     runSluice({ settings }, 'doctor'),

@@ -22,7 +22,8 @@ test('what a process counted before Redis hung is counted once, though its heart
   const reading = { totals: { accepted: 0 } }
   const stop = startHeartbeats(redis, keys, { kind: 'api', version: '1.2.3' }, async () => reading)
   t.onTestFinished(stop)
-  const accepted = async () => (await readHistory('1 h')).reduce((sum, { point }) => sum + (point?.accepted ?? 0), 0)
+  const accepted = async () =>
+    (await readHistory('1 h')).reduce((sum, { point }) => sum + (point?.accepted ?? 0), 0)
 
   for (let hangs = 1; hangs <= 2; hangs++) {
     reading.totals.accepted += 5

@@ -24,7 +24,10 @@ test(`workers that all crash again and again for ${SECONDS} s lose nothing, no j
   await t.annotate(`seed ${seed}`)
   const sluice = await startSluice(t, { workers: 0 })
   const { queue, bulk, drained } = openQueue(t, sluice.settings)
-  const load = postSteadily(t, sluice, { callers: 8, prefer: () => random.pick(['wait=2', 'respond-async']) })
+  const load = postSteadily(t, sluice, {
+    callers: 8,
+    prefer: () => random.pick(['wait=2', 'respond-async']),
+  })
   const { readVerdict } = await openOperator(sluice)
   /** What the verdict says about workers, in one finding at most. */
   async function found(): Promise<string | undefined> {
@@ -33,10 +36,13 @@ test(`workers that all crash again and again for ${SECONDS} s lose nothing, no j
     return about[0]
   }
   const end = performance.now() + SECONDS * 1000
-  const crashes = await Promise.all(Array.from({ length: WORKERS }, () => crashUntil(end, sluice, random)))
+  const crashes = await Promise.all(
+    Array.from({ length: WORKERS }, () => crashUntil(end, sluice, random)),
+  )
   const all = crashes.reduce((sum, some) => sum + some, 0)
   const [, times, lived] =
-    /^Workers died (\d+) times in \d+ s; the last one lived (\d+) s/.exec((await found()) ?? '') ?? []
+    /^Workers died (\d+) times in \d+ s; the last one lived (\d+) s/.exec((await found()) ?? '') ??
+    []
   assert(Number(times) >= 3 && Number(times) <= all, `${times} of ${all}`)
   assert(Number(lived) <= 2 + BUSY_MS / 1_000, lived)
 
@@ -52,8 +58,15 @@ test(`workers that all crash again and again for ${SECONDS} s lose nothing, no j
   await assertStored(sluice.db, posted, { afterCrash: true })
 })
 
-/** Starts one worker after the other and kills it in the middle of its work. Returns the number of crashes. */
-async function crashUntil(end: number, { startWorker }: TestSluice, random: Random): Promise<number> {
+/**
+ * Starts one worker after the other and kills it in the middle of its work. Returns the number of
+ * crashes.
+ */
+async function crashUntil(
+  end: number,
+  { startWorker }: TestSluice,
+  random: Random,
+): Promise<number> {
   let crashes = 0
   for (; performance.now() < end; crashes++) {
     const worker = await startWorker()

@@ -10,7 +10,11 @@ export interface DeadlyStore {
 }
 
 /** @param id of the document. Commands that name it do not reach MongoDB. */
-export async function openDeadlyStore(t: TestScope, mongodbUrl: string, id: string): Promise<DeadlyStore> {
+export async function openDeadlyStore(
+  t: TestScope,
+  mongodbUrl: string,
+  id: string,
+): Promise<DeadlyStore> {
   let asked = Promise.withResolvers<void>()
   const { url } = await openTcpProxy(t, mongodbUrl, () => ({
     toServer(chunk) {

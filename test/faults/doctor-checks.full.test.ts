@@ -31,12 +31,16 @@ afterAll(() => {
   return redis.end()
 })
 
-/** Runs `sluice doctor` on a database of the test's own; `faults` and `notes` are its lines, each with its fix. */
+/**
+ * Runs `sluice doctor` on a database of the test's own; `faults` and `notes` are its lines, each
+ * with its fix.
+ */
 async function doctor(settings: Record<string, string> = {}) {
   const all = { REDIS_URL: redis.url, MONGODB_URL: requiredUrl('MONGODB_URL'), QUEUE, ...settings }
   const { stdout, stderr, code } = await runSluice({ settings: all }, 'doctor')
   const lines = stdout.replaceAll(/\n +fix: /g, ' | ').split('\n')
-  const of = (state: string) => lines.flatMap((line) => new RegExp(`^  ${state} +(.*)`).exec(line)?.[1] ?? [])
+  const of = (state: string) =>
+    lines.flatMap((line) => new RegExp(`^  ${state} +(.*)`).exec(line)?.[1] ?? [])
   assert.equal(code, of('FAULT').length > 0 ? 1 : 0, stderr)
   return { faults: of('FAULT'), notes: of('note'), stdout }
 }
@@ -44,11 +48,18 @@ async function doctor(settings: Record<string, string> = {}) {
 const titlesOf = (found: readonly string[]) => found.map((line) => /^[\w -]+/.exec(line)?.[0])
 
 test('doctor goes on to MongoDB when Redis closes each connection without an error', async (t) => {
-  const server = createServer((socket) => socket.on('error', () => {}).once('data', () => socket.end()))
+  const server = createServer((socket) =>
+    socket.on('error', () => {}).once('data', () => socket.end()),
+  )
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.onTestFinished(() => void server.close())
-  const { faults, stdout } = await doctor({ REDIS_URL: `redis://127.0.0.1:${Object(server.address()).port}` })
-  assert.match(faults.join('\n'), /^Redis at 127\.0\.0\.1:\d+ cannot be reached: it was not ready within 5 s/)
+  const { faults, stdout } = await doctor({
+    REDIS_URL: `redis://127.0.0.1:${Object(server.address()).port}`,
+  })
+  assert.match(
+    faults.join('\n'),
+    /^Redis at 127\.0\.0\.1:\d+ cannot be reached: it was not ready within 5 s/,
+  )
   assert.match(stdout, /a majority commits: yes/)
 })
 
@@ -57,7 +68,11 @@ test('doctor names the MongoDB that hangs', async (t) => {
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.onTestFinished(() => void server.close())
   const { port } = Object(server.address())
-  const hung = { REDIS_URL: redis.url, MONGODB_URL: `mongodb://127.0.0.1:${port}/sluice?directConnection=true`, QUEUE }
+  const hung = {
+    REDIS_URL: redis.url,
+    MONGODB_URL: `mongodb://127.0.0.1:${port}/sluice?directConnection=true`,
+    QUEUE,
+  }
   const { stderr, code } = await runSluice({ settings: hung }, 'doctor')
   assert.equal(code, 2)
   assert.match(
@@ -78,7 +93,10 @@ test('doctor and other commands say why MongoDB cannot be reached', async () => 
   const refused = 'connect ECONNREFUSED 127.0.0.1:9'
   assert.equal(keys.stderr, `error: MongoDB cannot be reached: ${refused}\n`)
   assert.match(examined.stdout, new RegExp(`Redis has kept its data can’t be asked: .*${refused}`))
-  assert(examined.stderr.startsWith(`error: MongoDB at 127.0.0.1:9 failed: ${refused}. The sources`), examined.stderr)
+  assert(
+    examined.stderr.startsWith(`error: MongoDB at 127.0.0.1:9 failed: ${refused}. The sources`),
+    examined.stderr,
+  )
 })
 
 test('doctor names each fault of Redis with the command that fixes it, and exits 1', async (t) => {
@@ -94,14 +112,27 @@ test('doctor names each fault of Redis with the command that fixes it, and exits
   // Its snapshot can't take its place.
   await mkdir(`${dir}/dump.rdb/full`, { recursive: true })
   await client.bgsave('SCHEDULE')
-  await until('a failed save', async () => /rdb_last_bgsave_status:err/.test(await client.info('persistence')))
+  await until('a failed save', async () =>
+    /rdb_last_bgsave_status:err/.test(await client.info('persistence')),
+  )
   const used = Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1])
-  const unfit = { appendfsync: 'no', maxmemory: `${Math.round(used * 1.1)}`, 'maxmemory-policy': 'allkeys-lru' }
+  const unfit = {
+    appendfsync: 'no',
+    maxmemory: `${Math.round(used * 1.1)}`,
+    'maxmemory-policy': 'allkeys-lru',
+  }
   for (const [name, value] of Object.entries({ ...unfit, 'min-replicas-to-write': '3' }))
     await client.config('SET', name, value)
 
   const { faults, stdout } = await doctor({ REDIS_REPLICAS: '1' })
-  const titles = ['appendfsync', 'last writes to its disk', 'memory', 'replicas', 'min-replicas-to-write', 'layout']
+  const titles = [
+    'appendfsync',
+    'last writes to its disk',
+    'memory',
+    'replicas',
+    'min-replicas-to-write',
+    'layout',
+  ]
   const [eviction, durability, size, ...others] = titlesOf(faults)
   assert.match(
     `${eviction}\n${durability}\n${size}`,
@@ -118,7 +149,9 @@ test('doctor names each fault of Redis with the command that fixes it, and exits
   }
   await rm(`${dir}/dump.rdb`, { recursive: true })
   await client.bgsave('SCHEDULE')
-  await until('a save', async () => /rdb_last_bgsave_status:ok/.test(await client.info('persistence')))
+  await until('a save', async () =>
+    /rdb_last_bgsave_status:ok/.test(await client.info('persistence')),
+  )
   const left = titlesOf((await doctor({ REDIS_REPLICAS: '1' })).faults)
   // These need a replica, another release and other processes.
   assert.deepEqual(left, ['replicas', 'layout', 'processes'])
@@ -140,7 +173,9 @@ test('doctor says what a Redis without CONFIG can’t be asked, and that is no f
 
 test('doctor finds a missing index, and nothing once workers have made it', async (t) => {
   const db = await testDatabase(t)
-  const url = Object.assign(new URL(requiredUrl('MONGODB_URL')), { pathname: `/${db.databaseName}` })
+  const url = Object.assign(new URL(requiredUrl('MONGODB_URL')), {
+    pathname: `/${db.databaseName}`,
+  })
   const settings = { MONGODB_URL: url.href, QUEUE: testQueueName(), LIST_SOURCES: 'on' }
   await mongoCommands(db, { listsSources: true }).prepare()
   assert.deepEqual((await doctor(settings)).faults, [])
@@ -172,13 +207,20 @@ test('doctor finds a missing index, and nothing once workers have made it', asyn
 })
 
 test('doctor finds a MongoDB of which no majority commits', async (t) => {
-  const mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'), { testCommands: true })
+  const mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'), {
+    testCommands: true,
+  })
   t.onTestFinished(mongodb.end)
   const failPoint = await openFailPoint(mongodb.url)
   t.onTestFinished(failPoint.close)
-  await failPoint.set(['insert', 'update'], { writeConcernError: { code: 64, errmsg: 'waiting for replication' } })
+  await failPoint.set(['insert', 'update'], {
+    writeConcernError: { code: 64, errmsg: 'waiting for replication' },
+  })
   const { faults } = await doctor({ MONGODB_URL: mongodb.url, QUEUE: testQueueName() })
-  assert.match(faults.join('\n'), /^a majority commits: Mongo.*waiting for replication.*rs\.status\(\)/)
+  assert.match(
+    faults.join('\n'),
+    /^a majority commits: Mongo.*waiting for replication.*rs\.status\(\)/,
+  )
 })
 
 test.skipIf(program === undefined)(
@@ -188,14 +230,21 @@ test.skipIf(program === undefined)(
     const own = ['--appendonly', 'yes', '--repl-diskless-sync-delay', '0']
     const primary = await startNode(own)
     await startNode([...own, '--replicaof', `127.0.0.1 ${primary.port}`])
-    await until('a replica', async () => /state=online/.test(String(await primary.send('INFO', 'replication'))))
+    await until('a replica', async () =>
+      /state=online/.test(String(await primary.send('INFO', 'replication'))),
+    )
     const settings = { REDIS_URL: `redis://127.0.0.1:${primary.port}`, QUEUE: testQueueName() }
     assert.deepEqual((await doctor(settings)).faults, [])
     const { faults } = await doctor({ ...settings, REDIS_REPLICAS: '1' })
     assert.match(faults[0] ?? '', /^replicas: 1 online, 2 needed .*replicaof 127/)
-    assert.match(faults[1] ?? '', /^min-replicas-to-write: 0, 1 online .*config set min-replicas-to-write 1 /)
+    assert.match(
+      faults[1] ?? '',
+      /^min-replicas-to-write: 0, 1 online .*config set min-replicas-to-write 1 /,
+    )
     await primary.send('CONFIG', 'SET', 'min-replicas-to-write', '1')
-    assert.deepEqual(titlesOf((await doctor({ ...settings, REDIS_REPLICAS: '1' })).faults), ['replicas'])
+    assert.deepEqual(titlesOf((await doctor({ ...settings, REDIS_REPLICAS: '1' })).faults), [
+      'replicas',
+    ])
   },
 )
 
@@ -212,6 +261,9 @@ test.skipIf(!canShiftClock(program))(
       new RegExp(`^Redis at 127\\.0\\.0\\.1:${node.port}: -(59|60)\\.\\d s .*chronyc makestep`),
     )
     const own = await doctor({ QUEUE: testQueueName(), ...clockBehind(60) })
-    assert.match(own.faults.join('\n'), new RegExp(`^${hostname()}: -(59|60)\\.\\d s .*chronyc makestep`))
+    assert.match(
+      own.faults.join('\n'),
+      new RegExp(`^${hostname()}: -(59|60)\\.\\d s .*chronyc makestep`),
+    )
   },
 )

@@ -21,14 +21,21 @@ async function startBehind(t: TestContext, fail: Parameters<typeof failCommands>
   const sluice = await startSluice(t, { workers: 0 })
   const mongodbUrl = new URL(proxy.url)
   mongodbUrl.pathname = `/${sluice.db.databaseName}`
-  const starting = Array.from({ length: WORKERS }, () => sluice.startWorker({ MONGODB_URL: mongodbUrl.href }))
+  const starting = Array.from({ length: WORKERS }, () =>
+    sluice.startWorker({ MONGODB_URL: mongodbUrl.href }),
+  )
   const workers = await Promise.all(starting)
   const triesFailed = () =>
-    workers.flatMap(({ log }) => log.filter(({ msg }) => msg === 'job.try_failed' || msg === 'job.failed'))
+    workers.flatMap(({ log }) =>
+      log.filter(({ msg }) => msg === 'job.try_failed' || msg === 'job.failed'),
+    )
   return { sluice, workers, triesFailed, ...openQueue(t, sluice.settings) }
 }
 
-/** What a gateway in front of PostgreSQL answers while PostgreSQL restarts: an error of its own, or a number of PostgreSQL's. */
+/**
+ * What a gateway in front of PostgreSQL answers while PostgreSQL restarts: an error of its own, or
+ * a number of PostgreSQL's.
+ */
 const AWAY: readonly Omit<CommandFailure, 'takesEffect'>[] = [
   { code: 1, errmsg: 'the connection was refused' },
   { code: 50_463_173, errmsg: 'the database system is starting up' },
@@ -42,7 +49,10 @@ test('costs no job a try while its store restarts behind it, although it answers
     if (!isAway || !needsStore(command)) return undefined
     failures += 1
     const hasEffect = failures % 2 === 0
-    return { ...(AWAY[failures % AWAY.length] ?? { code: 1, errmsg: '' }), takesEffect: () => hasEffect }
+    return {
+      ...(AWAY[failures % AWAY.length] ?? { code: 1, errmsg: '' }),
+      takesEffect: () => hasEffect,
+    }
   })
   const posted: Posted[] = []
   let isOver = false
@@ -50,19 +60,26 @@ test('costs no job a try while its store restarts behind it, although it answers
     const edited = randomUUID()
     for (let post = 0; !isOver; post++) {
       const isEdit = post % 5 === 0
-      const thread = isEdit ? aThread({ externalId: edited, text: `words of post ${post}` }) : aThread()
+      const thread = isEdit
+        ? aThread({ externalId: edited, text: `words of post ${post}` })
+        : aThread()
       posted.push(await postThread(sluice, thread))
     }
   }
   const callers = Promise.all(Array.from({ length: CALLERS }, keepPosting))
-  const times = (msg: string) => workers.map(({ log }) => log.filter((line) => line.msg === msg).length)
+  const times = (msg: string) =>
+    workers.map(({ log }) => log.filter((line) => line.msg === msg).length)
   for (let outage = 1; outage <= OUTAGES; outage++) {
     const before = posted.length
     await until('posts to be stored', async () => posted.length > before + 2 * CALLERS)
     isAway = true
-    await until('both workers to notice', async () => times('store.lost').every((count) => count === outage))
+    await until('both workers to notice', async () =>
+      times('store.lost').every((count) => count === outage),
+    )
     isAway = false
-    await until('both workers to go on', async () => times('store.recovered').every((count) => count === outage))
+    await until('both workers to go on', async () =>
+      times('store.recovered').every((count) => count === outage),
+    )
   }
   isOver = true
   await callers
@@ -91,7 +108,12 @@ test('stores hot threads once and whole although commands meet each other and fa
   const callers = Array.from({ length: CALLERS }, async (_, caller) => {
     for (let post = 0; post < POSTS_EACH; post++) {
       const externalId = ids[(caller + post) % HOT_THREADS] ?? ''
-      posted.push(await postThread(sluice, aThread({ externalId, quotes: 3, from: caller * POSTS_EACH + post })))
+      posted.push(
+        await postThread(
+          sluice,
+          aThread({ externalId, quotes: 3, from: caller * POSTS_EACH + post }),
+        ),
+      )
     }
   })
   await Promise.all(callers)

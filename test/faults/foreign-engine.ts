@@ -14,8 +14,8 @@ export interface CommandFailure {
 const STATEMENTS = ['documents', 'updates']
 
 /**
- * Makes the gate of a proxy that fails commands as such an engine does: connections stay open, and statements of the
- * command may have taken effect.
+ * Makes the gate of a proxy that fails commands as such an engine does: connections stay open, and
+ * statements of the command may have taken effect.
  *
  * @param fail returns how a command is to fail, if it is.
  */
@@ -48,8 +48,11 @@ export function failCommands(fail: (command: Document) => CommandFailure | undef
 /** The command with the statements that take effect. A command without one becomes a ping. */
 function withEffect(command: Document, { takesEffect }: CommandFailure): Document {
   const name = STATEMENTS.find((one) => Array.isArray(command[one]))
-  const left = name === undefined ? [] : command[name].filter((_: unknown, at: number) => takesEffect(at))
-  return name === undefined || left.length === 0 ? { ping: 1, $db: command.$db } : { ...command, [name]: left }
+  const left =
+    name === undefined ? [] : command[name].filter((_: unknown, at: number) => takesEffect(at))
+  return name === undefined || left.length === 0
+    ? { ping: 1, $db: command.$db }
+    : { ...command, [name]: left }
 }
 
 /** Whether it is a command on documents, and not one that a front end answers without its store. */

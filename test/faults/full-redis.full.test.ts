@@ -34,11 +34,16 @@ test('a full Redis refuses new requests, drains what it has accepted, and accept
   const { drained } = openQueue(t, sluice.settings)
   const used = Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1])
   await client.config('SET', 'maxmemory', used + ROOM)
-  const isFull = async () => Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1]) > used + ROOM
+  const isFull = async () =>
+    Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1]) > used + ROOM
 
   const posted: Posted[] = []
   await until('Redis to be full', async () => {
-    const answer = await postThread(sluice, aThread({ text: 'word '.repeat(6_600) }), 'respond-async')
+    const answer = await postThread(
+      sluice,
+      aThread({ text: 'word '.repeat(6_600) }),
+      'respond-async',
+    )
     posted.push(answer)
     return answer.status === 503
   })
@@ -48,14 +53,19 @@ test('a full Redis refuses new requests, drains what it has accepted, and accept
   while (!(await isFull())) await client.append('filling', 'x'.repeat(10_000)).catch(() => {})
 
   const keys = queueKeys(sluice.settings.QUEUE ?? '')
-  t.onTestFinished(startHeartbeats(client, keys, { kind: 'dashboard', version: '0.0.0' }, async () => ({})))
+  t.onTestFinished(
+    startHeartbeats(client, keys, { kind: 'dashboard', version: '0.0.0' }, async () => ({})),
+  )
   await until('a heartbeat', async () =>
     (await createReadOverview(client, keys)()).processes.some(({ kind }) => kind === 'dashboard'),
   )
   const sessions = createSessions(client, queueKeys(sluice.settings.QUEUE ?? ''))
   const link = await sessions.createLink({ role: 'operator', by: 'on call' })
   const visitor = await sessions.useLink(link)
-  assert(visitor !== undefined && (await sessions.find(await sessions.open(visitor), true)), 'no login')
+  assert(
+    visitor !== undefined && (await sessions.find(await sessions.open(visitor), true)),
+    'no login',
+  )
 
   await sluice.startWorker()
   await drained()

@@ -15,7 +15,9 @@ const ATTEMPTS = 5
 test('a job that crashes every worker fails after five tries; jobs locked beside it are stored', async (t) => {
   const { sluice, view, poison, deadly } = await startWithPoison(t)
   assert.equal((await postThread(sluice, poison, 'respond-async')).status, 202)
-  const others = await Promise.all(Array.from({ length: 30 }, () => postThread(sluice, aThread(), 'respond-async')))
+  const others = await Promise.all(
+    Array.from({ length: 30 }, () => postThread(sluice, aThread(), 'respond-async')),
+  )
 
   const workers = await crashWorkers(sluice, view, deadly, ATTEMPTS)
   workers.push(await sluice.startWorker())
@@ -52,14 +54,20 @@ test('crashes and failures count together, the failed job keeps its reason, and 
   const [job] = await view.queue.getFailed()
   assert.equal(job?.id, body.jobId)
   assert.match(job?.failedReason ?? '', /./)
-  const found = await fetch(`${sluice.url}/jobs/${job?.id}`, { headers: { 'x-api-key': sluice.key } })
+  const found = await fetch(`${sluice.url}/jobs/${job?.id}`, {
+    headers: { 'x-api-key': sluice.key },
+  })
   assert.match(await found.text(), new RegExp(`"state":"failed",.*"attempts":${ATTEMPTS},`))
 
   await sources.deleteOne({ _id: sourceId })
   const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
   const headers = { 'x-api-key': key, 'content-type': 'application/json' }
   const ids = JSON.stringify({ ids: [job?.id] })
-  const retry = await fetch(`${sluice.url}/admin/jobs:retry`, { method: 'POST', headers, body: ids })
+  const retry = await fetch(`${sluice.url}/admin/jobs:retry`, {
+    method: 'POST',
+    headers,
+    body: ids,
+  })
   assert.equal(retry.status, 202, await retry.text())
   await until('the retry', async () => (await view.queue.getFailedCount()) === 0)
   await view.drained()

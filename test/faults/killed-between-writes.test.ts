@@ -32,7 +32,8 @@ const EXPIRED_MS = 120_000
 interface History {
   of: string
   /**
-   * Quotes that the killed worker's request adds: for a new thread so many that they take more than one write command.
+   * Quotes that the killed worker's request adds: for a new thread so many that they take more than
+   * one write command.
    */
   added: number
   /** Quotes that are stored before, and that the request changes. */
@@ -63,7 +64,11 @@ for (const { of, added, changed } of scale(histories.slice(1), histories)) {
       if (!(await killAfter(t, sluice, writes))) break
       await extendLocks()
       await assertRepairable(t, sluice.db, externalId)
-      await storeNow(commands, aThread({ externalId, quotes: 1, text: 'the last word' }), clockAhead(STALE_MS))
+      await storeNow(
+        commands,
+        aThread({ externalId, quotes: 1, text: 'the last word' }),
+        clockAhead(STALE_MS),
+      )
       await assertTotals(sluice.db, externalId)
       threads.push(externalId)
     }
@@ -77,8 +82,15 @@ for (const { of, added, changed } of scale(histories.slice(1), histories)) {
   })
 }
 
-/** Starts a worker and kills it after so many writes. Returns false if its job needs no more than those. */
-async function killAfter(t: TestContext, { startWorker, settings }: TestSluice, writes: number): Promise<boolean> {
+/**
+ * Starts a worker and kills it after so many writes. Returns false if its job needs no more than
+ * those.
+ */
+async function killAfter(
+  t: TestContext,
+  { startWorker, settings }: TestSluice,
+  writes: number,
+): Promise<boolean> {
   const { gate, reached } = stopAfterWrites(writes)
   const { url } = await openTcpProxy(t, settings.MONGODB_URL ?? '', gate)
   const worker = await startWorker({ MONGODB_URL: url })
@@ -128,8 +140,8 @@ async function assertTotals(db: Db, externalId: string): Promise<SourceDocument 
 }
 
 /**
- * Another worker ran the killed worker's job after a newer request: all quotes are stored, and the fields of the newer
- * request are kept.
+ * Another worker ran the killed worker's job after a newer request: all quotes are stored, and the
+ * fields of the newer request are kept.
  */
 async function assertFinished(db: Db, externalId: string, quotes: number): Promise<void> {
   // A worker closes the tokens of its last batch after the jobs are done.

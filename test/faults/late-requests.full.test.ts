@@ -12,7 +12,10 @@ beforeSuite(async (t) => {
   sluice = await startSluice(t)
 })
 
-/** A replica of the test's own that reaches Redis only through a proxy, beside the one that all tests share. */
+/**
+ * A replica of the test's own that reaches Redis only through a proxy, beside the one that all
+ * tests share.
+ */
 async function setUp(t: TestContext, gate?: () => Gate) {
   const proxy = await openTcpProxy(t, requiredUrl('REDIS_URL'), gate)
   const { url } = await sluice.startApi({ REDIS_URL: proxy.url })
@@ -23,7 +26,10 @@ async function setUp(t: TestContext, gate?: () => Gate) {
 
 /** The replica reaches Redis again, and all that it ever sent has been handled. */
 async function healed({ url, key }: { url: string; key: string }): Promise<void> {
-  await until('the replica accepts again', async () => (await postThread({ url, key }, aThread())).status === 200)
+  await until(
+    'the replica accepts again',
+    async () => (await postThread({ url, key }, aThread())).status === 200,
+  )
 }
 
 function assertUnknown({ status, body, headers, ms }: Posted): void {
@@ -51,30 +57,45 @@ describe('a replica that is cut off from Redis', () => {
     proxy.thaw()
     await healed(cutOff)
     await drained()
-    assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: next.externalId }), 0)
+    assert.equal(
+      await sluice.db.collection('sources').countDocuments({ externalId: next.externalId }),
+      0,
+    )
     const texts = await sluice.db.collection('quotes').distinct('text', { externalId: 'q0' })
     assert(texts.includes('the newer text') && !texts.includes('the older text'), texts.join())
-    const job = await fetch(`${sluice.url}/jobs/${older.body.jobId}`, { headers: { 'x-api-key': sluice.key } })
+    const job = await fetch(`${sluice.url}/jobs/${older.body.jobId}`, {
+      headers: { 'x-api-key': sluice.key },
+    })
     assert.equal(job.status, 404)
   })
 
   test('finds a job that was accepted and completed before the replica reached Redis again', async (t) => {
     let isLost = false
-    const loseReplies = () => ({ ...OPEN_GATE, toClient: (chunk: Buffer) => (isLost ? Buffer.alloc(0) : chunk) })
+    const loseReplies = () => ({
+      ...OPEN_GATE,
+      toClient: (chunk: Buffer) => (isLost ? Buffer.alloc(0) : chunk),
+    })
     const { cutOff, proxy, drained } = await setUp(t, loseReplies)
     isLost = true
     const thread = aThread()
     const posted = await postThread(cutOff, thread)
     assertUnknown(posted)
     await drained()
-    assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: thread.externalId }), 1)
+    assert.equal(
+      await sluice.db.collection('sources').countDocuments({ externalId: thread.externalId }),
+      1,
+    )
     await proxy.shut()
     isLost = false
     await proxy.reopen()
-    const find = () => fetch(`${sluice.url}/jobs/${posted.body.jobId}`, { headers: { 'x-api-key': sluice.key } })
+    const find = () =>
+      fetch(`${sluice.url}/jobs/${posted.body.jobId}`, { headers: { 'x-api-key': sluice.key } })
     await until('the job is found', async () => (await find()).status === 200)
     const { state, result } = JSON.parse(await (await find()).text())
-    assert.deepEqual([state, result.source.externalId, result.quotes.length], ['completed', thread.externalId, 3])
+    assert.deepEqual(
+      [state, result.source.externalId, result.quotes.length],
+      ['completed', thread.externalId, 3],
+    )
   })
 
   test('gives the items of its imports the same answer', async (t) => {
@@ -90,10 +111,16 @@ describe('a replica that is cut off from Redis', () => {
     const [item = ''] = (await answer.text()).split('\n')
     assert(performance.now() - began < 2_500 + BUSY_MS)
     const { status, problem } = JSON.parse(item)
-    assert.deepEqual([status, problem.code, typeof problem.jobId], [504, 'acceptance_unknown', 'string'])
+    assert.deepEqual(
+      [status, problem.code, typeof problem.jobId],
+      [504, 'acceptance_unknown', 'string'],
+    )
     proxy.thaw()
     await healed(cutOff)
     await drained()
-    assert.equal(await sluice.db.collection('sources').countDocuments({ externalId: thread.externalId }), 0)
+    assert.equal(
+      await sluice.db.collection('sources').countDocuments({ externalId: thread.externalId }),
+      0,
+    )
   })
 })

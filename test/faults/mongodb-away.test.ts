@@ -25,7 +25,11 @@ beforeAll(async () => {
 afterAll(() => mongodb.end())
 
 test('while MongoDB is gone, jobs wait without losing a try; all are stored when it is back', async (t) => {
-  const sluice = await startSluice(t, { workers: 2, mongodbUrl: mongodb.url, settings: { WAIT_SECONDS } })
+  const sluice = await startSluice(t, {
+    workers: 2,
+    mongodbUrl: mongodb.url,
+    settings: { WAIT_SECONDS },
+  })
   const { queue, drained } = openQueue(t, sluice.settings)
   const { key: unseen } = await createKey(sluice.db, { tenant: 'acme', name: 'unseen' })
   // Without rest: each worker must have a job when MongoDB goes.
@@ -40,7 +44,9 @@ test('while MongoDB is gone, jobs wait without losing a try; all are stored when
 
   await mongodb.kill()
   const stopped = load.stop()
-  await Promise.all(sluice.workers.map((worker) => worker.line((line) => line.msg === 'store.lost')))
+  await Promise.all(
+    sluice.workers.map((worker) => worker.line((line) => line.msg === 'store.lost')),
+  )
   const cached = postThread(sluice, aThread())
   await assertAnswersWhileAway(sluice, unseen)
   const later = await postThread(sluice, aThread(), 'respond-async')
@@ -49,7 +55,10 @@ test('while MongoDB is gone, jobs wait without losing a try; all are stored when
   assertNoFalseAnswer(posted)
   assert.equal((await cached).status, 504)
   assert.equal(await queue.getFailedCount(), 0)
-  for (const { attemptsMade, stalledCounter, stacktrace } of await queue.getJobs(['wait', 'active']))
+  for (const { attemptsMade, stalledCounter, stacktrace } of await queue.getJobs([
+    'wait',
+    'active',
+  ]))
     assert.deepEqual(
       { attemptsMade, stalledCounter, stacktrace },
       { attemptsMade: 0, stalledCounter: 0, stacktrace: [] },
@@ -59,51 +68,65 @@ test('while MongoDB is gone, jobs wait without losing a try; all are stored when
   await drained()
   assert.equal(await queue.getFailedCount(), 0)
   await assertStored(sluice.db, posted, { afterCrash: true })
-  await until('each 503 is counted', async () => (await countRefused()) === refusedBefore + REFUSED_WHILE_AWAY)
+  await until(
+    'each 503 is counted',
+    async () => (await countRefused()) === refusedBefore + REFUSED_WHILE_AWAY,
+  )
   assert.equal((await postThread(sluice, aThread())).status, 200)
 })
 
-test.runIf(isFull)('while MongoDB hangs, jobs wait without losing a try; every caller gets an answer', async (t) => {
-  const sluice = await startSluice(t, { mongodbUrl: mongodb.url })
-  const { queue, drained } = openQueue(t, sluice.settings)
-  const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
-  t.onTestFinished(() => redis.disconnect())
-  const readOverview = createReadOverview(redis, queueKeys(sluice.settings.QUEUE ?? ''))
-  const load = postSteadily(t, sluice)
-  await load.moreStored(30)
+test.runIf(isFull)(
+  'while MongoDB hangs, jobs wait without losing a try; every caller gets an answer',
+  async (t) => {
+    const sluice = await startSluice(t, { mongodbUrl: mongodb.url })
+    const { queue, drained } = openQueue(t, sluice.settings)
+    const redis = connectRetrying(
+      { redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' },
+      () => {},
+    )
+    t.onTestFinished(() => redis.disconnect())
+    const readOverview = createReadOverview(redis, queueKeys(sluice.settings.QUEUE ?? ''))
+    const load = postSteadily(t, sluice)
+    await load.moreStored(30)
 
-  const frozenAt = Date.now()
-  mongodb.freeze()
-  const stopped = load.stop()
-  const [worker] = sluice.workers
-  const lost = await worker?.line((line) => line.msg === 'store.lost')
-  assert.match(String(lost?.reason), /^MongoDB is unavailable: ./)
-  const outage = await until('the outage is shown', async () => (await readOverview()).storeAway)
-  // A worker knows it after ten seconds and more, and shows since when.
-  assert(Math.abs(Date.parse(outage.since) - frozenAt) < BUSY_MS, `${outage.since}`)
-  // A probe finds the hang before a command of the batch does.
-  assert.match(outage.reason, /^MongoDB is unavailable: a command took longer than (5|10) s$/)
-  const posting = postThread(sluice, aThread())
-  await until(
-    'the job of a caller that came meanwhile',
-    async () => (await queue.getJobCountByTypes('wait', 'active')) > 0,
-  )
-  mongodb.thaw()
-  const posted = [...(await stopped), await posting]
-  assert.deepEqual(statusesOf(posted), [200])
-  await drained()
-  await until('the outage is over', async () => (await readOverview()).storeAwayMs === undefined)
-  assert.equal(await queue.getFailedCount(), 0)
-  await assertStored(sluice.db, posted, { afterCrash: true })
-})
+    const frozenAt = Date.now()
+    mongodb.freeze()
+    const stopped = load.stop()
+    const [worker] = sluice.workers
+    const lost = await worker?.line((line) => line.msg === 'store.lost')
+    assert.match(String(lost?.reason), /^MongoDB is unavailable: ./)
+    const outage = await until('the outage is shown', async () => (await readOverview()).storeAway)
+    // A worker knows it after ten seconds and more, and shows since when.
+    assert(Math.abs(Date.parse(outage.since) - frozenAt) < BUSY_MS, `${outage.since}`)
+    // A probe finds the hang before a command of the batch does.
+    assert.match(outage.reason, /^MongoDB is unavailable: a command took longer than (5|10) s$/)
+    const posting = postThread(sluice, aThread())
+    await until(
+      'the job of a caller that came meanwhile',
+      async () => (await queue.getJobCountByTypes('wait', 'active')) > 0,
+    )
+    mongodb.thaw()
+    const posted = [...(await stopped), await posting]
+    assert.deepEqual(statusesOf(posted), [200])
+    await drained()
+    await until('the outage is over', async () => (await readOverview()).storeAwayMs === undefined)
+    assert.equal(await queue.getFailedCount(), 0)
+    await assertStored(sluice.db, posted, { afterCrash: true })
+  },
+)
 
-/** The callers that got a 503 while MongoDB was away: one with a key that the API had not seen, and a reader. */
+/**
+ * The callers that got a 503 while MongoDB was away: one with a key that the API had not seen, and
+ * a reader.
+ */
 const REFUSED_WHILE_AWAY = 2
 
 async function assertAnswersWhileAway(sluice: TestSluice, unseen: string): Promise<void> {
   const unknown = await postThread({ url: sluice.url, key: unseen }, aThread())
   assert.deepEqual([unknown.status, unknown.body.code], [503, 'keys_unavailable'])
-  const read = await fetch(`${sluice.url}/sources/${'x'.repeat(24)}`, { headers: { 'x-api-key': sluice.key } })
+  const read = await fetch(`${sluice.url}/sources/${'x'.repeat(24)}`, {
+    headers: { 'x-api-key': sluice.key },
+  })
   assert.deepEqual([read.status, JSON.parse(await read.text()).code], [503, 'store_unavailable'])
   const ready = await fetch(`${sluice.url}/readyz`)
   assert.equal(ready.status, 200, 'the API does not accept jobs without MongoDB')

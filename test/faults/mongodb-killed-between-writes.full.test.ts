@@ -38,8 +38,13 @@ test('wherever MongoDB is killed between two writes of a batch, the worker finis
     const externalId = randomUUID()
     posted.push(await postThread(sluice, aThread({ externalId, quotes: CHANGED })))
     const { reached } = arm(writes)
-    const added = [aThread({ quotes: QUOTES }), aThread({ externalId, quotes: CHANGED, text: 'other words' })]
-    posted.push(...(await Promise.all(added.map((thread) => postThread(sluice, thread, 'respond-async')))))
+    const added = [
+      aThread({ quotes: QUOTES }),
+      aThread({ externalId, quotes: CHANGED, text: 'other words' }),
+    ]
+    posted.push(
+      ...(await Promise.all(added.map((thread) => postThread(sluice, thread, 'respond-async')))),
+    )
     const done = drained()
     killed = await Promise.race([reached.then(() => true), done.then(() => false)])
     const lost = nextLine(worker, 'store.lost')
@@ -73,7 +78,10 @@ async function openStoppableProxy(t: TestContext, server: string) {
       if (made.by !== current) made = { by: current, gate: current.gate() }
       return made.gate
     }
-    return { toServer: (chunk) => gate().toServer(chunk), toClient: (chunk) => gate().toClient(chunk) }
+    return {
+      toServer: (chunk) => gate().toServer(chunk),
+      toClient: (chunk) => gate().toClient(chunk),
+    }
   }
   const { url } = await openTcpProxy(t, server, gateOfConnection)
   return {
@@ -89,7 +97,9 @@ async function openStoppableProxy(t: TestContext, server: string) {
   }
 }
 
-/** Resolves with the next such line, whatever the log holds already, or when the process has ended. */
+/**
+ * Resolves with the next such line, whatever the log holds already, or when the process has ended.
+ */
 function nextLine({ log, line }: StartedProcess, msg: string): Promise<unknown> {
   const from = log.length
   return line((one) => one.msg === msg && log.indexOf(one) >= from).catch(() => {})

@@ -15,7 +15,9 @@ import { until } from '../support/until.ts'
 const SLOW_MS = 2_000
 const QUICK_MS = 1_000
 const MEMORY_BYTES = 400 * 1024 * 1024
-/** One command after the other would take longer than a process goes on after it opened a source. */
+/**
+ * One command after the other would take longer than a process goes on after it opened a source.
+ */
 const MANY_QUOTES = 4_000
 
 // Each command takes two seconds, and a worker stores a batch by several.
@@ -36,7 +38,11 @@ test('a MongoDB that is two seconds slower for each command costs no try, no mem
     Array.from({ length: 100 }, () => postThread(sluice, aThread({ quotes: 20 }), 'respond-async')),
   )
   assert.deepEqual(statusesOf(accepted), [202])
-  const slowest = await slowestOf([`${sluice.url}/readyz`, `${sluice.url}/limits`, `${sluice.url}/livez`])
+  const slowest = await slowestOf([
+    `${sluice.url}/readyz`,
+    `${sluice.url}/limits`,
+    `${sluice.url}/livez`,
+  ])
   assert(slowest < QUICK_MS, `another endpoint took ${slowest} ms`)
   await worker.line((line) => line.msg === 'job.stored' && worker.log.indexOf(line) >= before)
   await worker.line((line) => line.msg === 'job.stored' && line.quotes === MANY_QUOTES)
@@ -67,7 +73,10 @@ async function slowestOf(urls: readonly string[]): Promise<number> {
   return slowest
 }
 
-/** More than the second after which the API once gave up on a key, and less than what counts as unavailable. */
+/**
+ * More than the second after which the API once gave up on a key, and less than what counts as
+ * unavailable.
+ */
 const QUITE_SLOW_MS = 1_200
 
 test('while MongoDB is slow, callers get a result or a 504, also of an API that just started, and the verdict says so', async (t) => {
@@ -80,21 +89,31 @@ test('while MongoDB is slow, callers get a result or a 504, also of an API that 
   const [{ url }, worker] = await Promise.all([sluice.startApi(), sluice.startWorker()])
   const late = { url, key: sluice.key }
   const seen = await until('callers time out', async () => {
-    const [{ status, body }] = await Promise.all([postThread(late, aThread()), postThread(sluice, aThread())])
+    const [{ status, body }] = await Promise.all([
+      postThread(late, aThread()),
+      postThread(sluice, aThread()),
+    ])
     assert(status === 200 || status === 504, JSON.stringify(body))
     return (await verdict()).find((text) => text.includes('got no result'))
   })
-  assert.match(seen, /^\d+ % \(\d+ of \d+\) of the callers that waited got no result in time, in the last 10 s$/)
+  assert.match(
+    seen,
+    /^\d+ % \(\d+ of \d+\) of the callers that waited got no result in time, in the last 10 s$/,
+  )
 
   await until('the verdict says that MongoDB is slow', async () => {
-    return (await verdict()).some((text) => /^MongoDB is slow: a small write takes \d+\.\d s/.test(text))
+    return (await verdict()).some((text) =>
+      /^MongoDB is slow: a small write takes \d+\.\d s/.test(text),
+    )
   })
-  // A rollout goes on: the worker that started becomes ready, and no metric says that MongoDB is unavailable.
+  // A rollout goes on: the worker that started becomes ready, and no metric says that MongoDB is
+  // unavailable.
   await until('a new worker is ready', async () => (await adminStatus(worker, '/readyz')) === 200)
   const { adminPort } = await worker.line((line) => typeof line.adminPort === 'number')
   const metrics = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
   assert.match(metrics, /^sluice_store_available\{process="worker"\} 1$/m)
-  const [, seconds] = /^sluice_store_probe_seconds\{process="worker"\} ([\d.]+)$/m.exec(metrics) ?? []
+  const [, seconds] =
+    /^sluice_store_probe_seconds\{process="worker"\} ([\d.]+)$/m.exec(metrics) ?? []
   assert(Number(seconds) > 1, metrics)
 
   proxy.slow(0)

@@ -29,7 +29,9 @@ describe.runIf(hasContainers)('a MongoDB of several servers', () => {
       await drained()
       assert.deepEqual(statusesOf(posted), [202])
       assert.deepEqual([await queue.getFailedCount(), await bulk.getFailedCount()], [0, 0])
-      const tries = sluice.workers.flatMap(({ log }) => log.filter(({ msg }) => msg === 'job.try_failed'))
+      const tries = sluice.workers.flatMap(({ log }) =>
+        log.filter(({ msg }) => msg === 'job.try_failed'),
+      )
       assert.deepEqual(tries, [])
       await assertStored(sluice.db, posted, { afterCrash: true })
     })
@@ -45,7 +47,9 @@ describe.runIf(hasContainers)('a MongoDB of several servers', () => {
     const script = /```js\n(const digits =.*?)```/s.exec(manual)?.[1] ?? ''
     await mongodb.runScript(script.replaceAll('sluice', sluice.db.databaseName))
     const post = (prefer?: string) =>
-      Promise.all(Array.from({ length: 40 }, () => postThread(sluice, aThread({ quotes: 5 }), prefer)))
+      Promise.all(
+        Array.from({ length: 40 }, () => postThread(sluice, aThread({ quotes: 5 }), prefer)),
+      )
     const first = await post()
     assert.deepEqual(statusesOf(first), [200])
     for (const name of ['sources', 'quotes']) {

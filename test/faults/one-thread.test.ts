@@ -20,7 +20,10 @@ test(`of ${POSTS} posts of one thread at once exactly one creates it, and all th
   const postOnce = (post: number) =>
     until(`post ${post} is accepted`, async () => {
       const url = post % 2 === 0 ? sluice.url : replica.url
-      const answer = await postThread({ url, key: sluice.key }, aThread({ externalId, quotes: 2, from: post }))
+      const answer = await postThread(
+        { url, key: sluice.key },
+        aThread({ externalId, quotes: 2, from: post }),
+      )
       posted.push(answer)
       return fateOf(answer) === 'accepted'
     })
@@ -34,5 +37,7 @@ test(`of ${POSTS} posts of one thread at once exactly one creates it, and all th
 })
 
 function outcomeOf({ body: { source } }: Posted): unknown {
-  return typeof source === 'object' && source !== null && 'outcome' in source ? source.outcome : undefined
+  return typeof source === 'object' && source !== null && 'outcome' in source
+    ? source.outcome
+    : undefined
 }

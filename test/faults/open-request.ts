@@ -13,10 +13,13 @@ export interface OpenRequest {
 }
 
 /**
- * Sends a post without its last byte. Resolves when the API reads the body (it confirms that with 100 Continue) and all
- * those bytes are sent.
+ * Sends a post without its last byte. Resolves when the API reads the body (it confirms that with
+ * 100 Continue) and all those bytes are sent.
  */
-export async function openRequest(target: Target, thread: ReturnType<typeof aThread>): Promise<OpenRequest> {
+export async function openRequest(
+  target: Target,
+  thread: ReturnType<typeof aThread>,
+): Promise<OpenRequest> {
   const body = Buffer.from(JSON.stringify(thread))
   const open = sendHead(target, body.length)
   const answer = answerTo(open)
@@ -28,7 +31,9 @@ export async function openRequest(target: Target, thread: ReturnType<typeof aThr
   return { posted, finish: () => open.end(body.subarray(-1)), answer }
 }
 
-/** Sends the head of a post, which asks for `100 Continue` before its body of this number of bytes. */
+/**
+ * Sends the head of a post, which asks for `100 Continue` before its body of this number of bytes.
+ */
 export function sendHead({ url, key }: Target, bytes: number): ClientRequest {
   const headers = {
     'content-type': 'application/json',
@@ -47,5 +52,9 @@ async function answerTo(open: ClientRequest): OpenRequest['answer'] {
   const chunks: Buffer[] = []
   for await (const chunk of response) chunks.push(chunk)
   const { statusCode = 0, headers } = response
-  return { status: statusCode, body: JSON.parse(Buffer.concat(chunks).toString()), connection: headers.connection }
+  return {
+    status: statusCode,
+    body: JSON.parse(Buffer.concat(chunks).toString()),
+    connection: headers.connection,
+  }
 }

@@ -32,7 +32,10 @@ test('an operation goes on after the SIGKILL of the replica that carried it out,
   await sluice.api.ended
   other.api.signal('SIGCONT')
   assert.ok(examined < JOBS, 'the operation was over before its replica was killed')
-  await until('the end of the operation', async () => (await progress(other.url)).state === 'completed')
+  await until(
+    'the end of the operation',
+    async () => (await progress(other.url)).state === 'completed',
+  )
   const { done, ...operation } = await progress(other.url)
   assert.deepEqual([operation.total, operation.examined], [JOBS, JOBS])
   // Jobs that were moved in a step that was not recorded are not counted.
@@ -46,7 +49,11 @@ async function failJobs(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record<s
   const redis = new Redis(REDIS_URL, { maxRetriesPerRequest: null })
   const keys = queueKeys(QUEUE)
   const queue = openQueue(keys, 'bulk', redis)
-  const worker = new Worker(keys.queues.bulk, null, { connection: redis, prefix: keys.prefix, autorun: false })
+  const worker = new Worker(keys.queues.bulk, null, {
+    connection: redis,
+    prefix: keys.prefix,
+    autorun: false,
+  })
   t.onTestFinished(async () => {
     await worker.close(true)
     redis.disconnect()
@@ -54,7 +61,9 @@ async function failJobs(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record<s
   await until('Redis', () => redis.status === 'ready')
   const { enqueue } = createEnqueuer(keys, redis, UNBOUNDED)
   for (let at = 0; at < JOBS; at++) {
-    const threads = [{ source: { service: 'custom' as const, externalId: `t${at}`, title: 'T' }, quotes: [] }]
+    const threads = [
+      { source: { service: 'custom' as const, externalId: `t${at}`, title: 'T' }, quotes: [] },
+    ]
     await enqueue(newJobId(), 'bulk', { tenant: 'acme', requestId: 'r', retained: true, threads })
     const job = await worker.getNextJob('token', { block: false })
     await job?.moveToFailed(new UnrecoverableError('the store was broken'), 'token')

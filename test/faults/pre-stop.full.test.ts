@@ -18,7 +18,8 @@ test('with the preStop of the chart, a balancer that learns of a stop 5 s late f
   const { drained } = openQueue(t, sluice.settings)
   const balancer = await startBalancer(t)
   for (const backend of [sluice, await sluice.startApi()]) await balancer.add(backend)
-  // Kept connections are told to close; new ones show whether the balancer leads to a replica that is gone.
+  // Kept connections are told to close; new ones show whether the balancer leads to a replica that
+  // is gone.
   const loads = ([undefined, 'close'] as const).map((connection) =>
     postSteadily(t, { url: balancer.url, key: sluice.key, connection }, { callers: 4 }),
   )

@@ -12,8 +12,8 @@ import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { BUSY_MS, until } from '../support/until.ts'
 
 /**
- * The law allows Redis to lose what was accepted in its last second (AOF everysec), in ms. A SIGKILL leaves the page
- * cache, so these tests do not show what a power cut loses.
+ * The law allows Redis to lose what was accepted in its last second (AOF everysec), in ms. A
+ * SIGKILL leaves the page cache, so these tests do not show what a power cut loses.
  */
 const LAST_SECOND_MS = 1_100
 const REFUSED_WITHIN_MS = 2_000 + BUSY_MS
@@ -26,16 +26,23 @@ const ledger: Posted[] = []
 beforeSuite(async (t) => {
   redis = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
   t.onTestFinished(redis.end)
-  sluice = await startSluice(t, { workers: 2, redisUrl: redis.url, settings: { WAIT_SECONDS: '20' } })
+  sluice = await startSluice(t, {
+    workers: 2,
+    redisUrl: redis.url,
+    settings: { WAIT_SECONDS: '20' },
+  })
 })
-const signalWorkers = (name: NodeJS.Signals) => sluice.workers.forEach((worker) => void worker.signal(name))
+const signalWorkers = (name: NodeJS.Signals) =>
+  sluice.workers.forEach((worker) => void worker.signal(name))
 
 test('accepted jobs survive a killed Redis, and the API and the workers reconnect', async (t) => {
   const { drained } = openQueue(t, sluice.settings)
   const stored = await postThread(sluice, aThread())
   signalWorkers('SIGSTOP')
   t.onTestFinished(() => signalWorkers('SIGCONT'))
-  const answered = await Promise.all(Array.from({ length: 50 }, () => postThread(sluice, aThread(), 'respond-async')))
+  const answered = await Promise.all(
+    Array.from({ length: 50 }, () => postThread(sluice, aThread(), 'respond-async')),
+  )
   assert.deepEqual(statusesOf(answered), [202])
   const accepted = answered.filter(({ status }) => status === 202)
   assert(accepted.length >= 40, `${accepted.length} were accepted`)
@@ -43,7 +50,8 @@ test('accepted jobs survive a killed Redis, and the API and the workers reconnec
 
   await redis.kill()
   signalWorkers('SIGCONT')
-  for (const refused of await Promise.all([1, 2, 3].map(() => postThread(sluice, aThread())))) assertRefused(refused)
+  for (const refused of await Promise.all([1, 2, 3].map(() => postThread(sluice, aThread()))))
+    assertRefused(refused)
   assert.equal((await fetch(`${sluice.url}/readyz`)).status, 503)
   await redis.startAgain()
   const isReady = async () => (await fetch(`${sluice.url}/readyz`)).status === 200
@@ -91,8 +99,10 @@ test('what was acknowledged more than a second before Redis is killed under load
   signalWorkers('SIGSTOP')
   t.onTestFinished(() => signalWorkers('SIGCONT'))
   const isAccepted = ({ status }: Posted) => status === 202
-  const isEarly = ({ sentAt, ms }: Posted, killedAt: number) => sentAt + ms <= killedAt - LAST_SECOND_MS
-  const earlyBy = (moment: number) => load.posted.filter((answer) => isAccepted(answer) && isEarly(answer, moment))
+  const isEarly = ({ sentAt, ms }: Posted, killedAt: number) =>
+    sentAt + ms <= killedAt - LAST_SECOND_MS
+  const earlyBy = (moment: number) =>
+    load.posted.filter((answer) => isAccepted(answer) && isEarly(answer, moment))
   await until('answers to be older than a second', () => earlyBy(performance.now()).length >= 50)
 
   await redis.kill()
@@ -115,7 +125,9 @@ test('what was acknowledged more than a second before Redis is killed under load
 
 /** Redis may lose what it accepted in its last second. What has a 200 is stored already. */
 function mayBeLost(answer: Posted): Posted {
-  return fateOf(answer) === 'accepted' && answer.status !== 200 ? { ...answer, status: 'none' } : answer
+  return fateOf(answer) === 'accepted' && answer.status !== 200
+    ? { ...answer, status: 'none' }
+    : answer
 }
 
 const isRefusal = ({ status, body }: Posted) => status === 503 || body.code === 'acceptance_unknown'

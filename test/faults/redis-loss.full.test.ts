@@ -20,7 +20,8 @@ test('a Redis that went back to an earlier state or lost its data is told, with 
   const { key } = await openOperator(sluice)
   const admin = (url: string, path: string, method = 'GET') =>
     fetch(`${url}/admin/${path}`, { method, headers: { 'x-api-key': key } })
-  const overview = async (url: string): Promise<Status> => JSON.parse(await (await admin(url, 'overview')).text())
+  const overview = async (url: string): Promise<Status> =>
+    JSON.parse(await (await admin(url, 'overview')).text())
   const accept = async (number: number) => {
     for (let posted = 0; posted < number; ) {
       const { status } = await postThread(sluice, aThread(), 'respond-async')
@@ -36,7 +37,10 @@ test('a Redis that went back to an earlier state or lost its data is told, with 
       return note.mark === mark && note.before > after && note.threads === threads ? mark : 0
     })
 
-  assert.equal((await admin(sluice.url, 'lanes/bulk:pause?why=upgrade&seconds=3600', 'POST')).status, 200)
+  assert.equal(
+    (await admin(sluice.url, 'lanes/bulk:pause?why=upgrade&seconds=3600', 'POST')).status,
+    200,
+  )
   await accept(5)
   const { until: end } = (await overview(sluice.url)).paused.bulk ?? {}
   assert(end !== undefined)
@@ -52,7 +56,10 @@ test('a Redis that went back to an earlier state or lost its data is told, with 
   assert.equal(back.threads, 7)
   assert(Date.parse(String(back.since)) <= copied)
   const [first] = (await overview(sluice.url)).verdict ?? []
-  assert.match(first?.text ?? '', /^Redis went back to its state of .* UTC: 7 accepted threads waited; post again what/)
+  assert.match(
+    first?.text ?? '',
+    /^Redis went back to its state of .* UTC: 7 accepted threads waited; post again what/,
+  )
 
   // The loss is found at the next start, too: nothing else knows of it.
   sluice.api.signal('SIGTERM')
@@ -68,5 +75,9 @@ test('a Redis that went back to an earlier state or lost its data is told, with 
     return status.redisLoss && status
   })
   assert.deepEqual([paused.bulk?.why, paused.bulk?.until], ['upgrade', end])
-  assert(verdict?.some(({ text }) => /^Redis lost its data at .* UTC: \d+ accepted threads waited/.test(text)))
+  assert(
+    verdict?.some(({ text }) =>
+      /^Redis lost its data at .* UTC: \d+ accepted threads waited/.test(text),
+    ),
+  )
 })

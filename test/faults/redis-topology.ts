@@ -24,7 +24,10 @@ export interface Topology {
   url: string
   /** The servers with data: the primary of the queue first. */
   nodes: readonly [RedisNode, ...RedisNode[]]
-  /** From now on withholds everything between the first primary and its replicas and Sentinels, and nothing else. */
+  /**
+   * From now on withholds everything between the first primary and its replicas and Sentinels, and
+   * nothing else.
+   */
   cutReplicas(): void
   /** Resolves to the node, other than this one, that has become the primary of the key. */
   primaryAfter(old: RedisNode): Promise<RedisNode>
@@ -33,7 +36,10 @@ export interface Topology {
 /** A primary that is silent for this time counts as gone, in ms. */
 const DOWN_AFTER_MS = 2_000
 
-/** The program of the Redis that the tests share, if it runs on this machine: Redis and Valkey are Sentinel, too. */
+/**
+ * The program of the Redis that the tests share, if it runs on this machine: Redis and Valkey are
+ * Sentinel, too.
+ */
 export async function redisProgram(): Promise<string | undefined> {
   const redis = new Redis(requiredUrl('REDIS_URL'))
   const info = await redis.info('server')
@@ -54,7 +60,10 @@ export const clockBehind = (seconds: number) => ({
   FAKETIME_DONT_FAKE_MONOTONIC: '1',
 })
 
-/** Whether Debian's libfaketime is installed and shifts the clock of this program: it hangs one with a shared jemalloc. */
+/**
+ * Whether Debian's libfaketime is installed and shifts the clock of this program: it hangs one with
+ * a shared jemalloc.
+ */
 export function canShiftClock(program = ''): boolean {
   const options = { env: clockBehind(1), timeout: 5_000, stdio: 'ignore' } as const
   return existsSync(FAKETIME) && spawnSync(program, ['--version'], options).status === 0
@@ -71,7 +80,18 @@ export async function createStartNode(t: TestScope, program: string): Promise<St
     const data = await mkdtemp(join(folder, `${port}-`))
     const config = join(data, 'redis.conf')
     await writeFile(config, '')
-    const all = [config, '--port', String(port), '--bind', '127.0.0.1', '--dir', data, '--save', '', ...args]
+    const all = [
+      config,
+      '--port',
+      String(port),
+      '--bind',
+      '127.0.0.1',
+      '--dir',
+      data,
+      '--save',
+      '',
+      ...args,
+    ]
     const child = spawn(program, all, { stdio: 'ignore', env: { PATH: process.env.PATH, ...env } })
     t.onTestFinished(
       () =>
@@ -85,7 +105,12 @@ export async function createStartNode(t: TestScope, program: string): Promise<St
       port,
       signal: (name) => void child.kill(name),
       async send(command, ...rest) {
-        const redis = new Redis({ port, retryStrategy: () => null, commandTimeout: 1_000, connectTimeout: 1_000 })
+        const redis = new Redis({
+          port,
+          retryStrategy: () => null,
+          commandTimeout: 1_000,
+          connectTimeout: 1_000,
+        })
         redis.on('error', () => {})
         return redis.call(command, ...rest).finally(() => redis.disconnect())
       },
@@ -110,8 +135,11 @@ async function openPeerProxy(t: TestScope): Promise<PeerProxy> {
     let isPeer = false
     return {
       toServer(chunk) {
-        // A Sentinel names its connections, and publishes itself. Clients may send its mere name in a value.
-        isPeer ||= /REPLCONF|PSYNC|__sentinel__:hello|sentinel-[0-9a-f]{8}-/i.test(chunk.toString('latin1'))
+        // A Sentinel names its connections, and publishes itself. Clients may send its mere name in
+        // a value.
+        isPeer ||= /REPLCONF|PSYNC|__sentinel__:hello|sentinel-[0-9a-f]{8}-/i.test(
+          chunk.toString('latin1'),
+        )
         return isCut && isPeer ? NOTHING : chunk
       },
       toClient: (chunk) => (isCut && isPeer ? NOTHING : chunk),
@@ -133,19 +161,34 @@ interface PeerProxy {
   cut(): void
 }
 
-const LIKE_START = ['--appendonly', 'yes', '--maxmemory-policy', 'noeviction', '--repl-diskless-sync-delay', '0']
+const LIKE_START = [
+  '--appendonly',
+  'yes',
+  '--maxmemory-policy',
+  'noeviction',
+  '--repl-diskless-sync-delay',
+  '0',
+]
 
 /** Starts three Sentinels, a primary and two replicas. */
-export async function startSentinels(t: TestScope, program: string, replicaEnv = {}): Promise<Topology> {
+export async function startSentinels(
+  t: TestScope,
+  program: string,
+  replicaEnv = {},
+): Promise<Topology> {
   const start = await createStartNode(t, program)
   const primary = await start(LIKE_START)
   const proxy = await openPeerProxy(t)
   await proxy.open(primary.port)
   const follow = ['--replicaof', `127.0.0.1 ${proxy.port}`]
-  const replicas = await Promise.all([1, 2].map(() => start([...LIKE_START, ...follow], replicaEnv)))
+  const replicas = await Promise.all(
+    [1, 2].map(() => start([...LIKE_START, ...follow], replicaEnv)),
+  )
   await until('two replicas that follow', async () => (await inSync(primary)) === 2)
   const sentinels = await Promise.all(
-    [1, 2, 3].map(() => start(['--sentinel', '--sentinel', 'monitor', 'main', '127.0.0.1', String(proxy.port), '2'])),
+    [1, 2, 3].map(() =>
+      start(['--sentinel', '--sentinel', 'monitor', 'main', '127.0.0.1', String(proxy.port), '2']),
+    ),
   )
   for (const sentinel of sentinels) {
     await sentinel.send('SENTINEL', 'SET', 'main', 'down-after-milliseconds', DOWN_AFTER_MS)
@@ -167,8 +210,12 @@ export async function startSentinels(t: TestScope, program: string, replicaEnv =
     primaryAfter: (old) =>
       until('another primary', async () => {
         const [first] = sentinels
-        const address = await first?.send('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'main').catch(() => undefined)
-        return nodes.find((node) => node !== old && Array.isArray(address) && Number(address[1]) === node.port)
+        const address = await first
+          ?.send('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'main')
+          .catch(() => undefined)
+        return nodes.find(
+          (node) => node !== old && Array.isArray(address) && Number(address[1]) === node.port,
+        )
       }),
   }
 }
@@ -176,7 +223,10 @@ export async function startSentinels(t: TestScope, program: string, replicaEnv =
 /** Where the header of a message on the bus of a cluster has the id of its sender. */
 const SENDER = [40, 80] as const
 
-/** Opens a proxy before the bus port of a node. It withholds everything to and from nodes that are cut off. */
+/**
+ * Opens a proxy before the bus port of a node. It withholds everything to and from nodes that are
+ * cut off.
+ */
 async function openBusProxy(t: TestScope, isCutOff: (id: string | undefined) => boolean) {
   const node: { id?: string } = {}
   const port = await freePort()
@@ -198,9 +248,20 @@ async function openBusProxy(t: TestScope, isCutOff: (id: string | undefined) => 
 const SLOTS = 16_384
 
 /** Starts a cluster of three primaries, with a replica each. */
-export async function startCluster(t: TestScope, program: string, queue: string, replicaEnv = {}): Promise<Topology> {
+export async function startCluster(
+  t: TestScope,
+  program: string,
+  queue: string,
+  replicaEnv = {},
+): Promise<Topology> {
   const start = await createStartNode(t, program)
-  const args = [...LIKE_START, '--cluster-enabled', 'yes', '--cluster-node-timeout', String(DOWN_AFTER_MS)]
+  const args = [
+    ...LIKE_START,
+    '--cluster-enabled',
+    'yes',
+    '--cluster-node-timeout',
+    String(DOWN_AFTER_MS),
+  ]
   const cutOff = new Set<string>()
   const startNode = async (env?: Record<string, string>, own: readonly string[] = []) => {
     const bus = await openBusProxy(t, (id) => id !== undefined && cutOff.has(id))
@@ -229,15 +290,21 @@ export async function startCluster(t: TestScope, program: string, queue: string,
   }
   for (const node of nodes)
     if (node !== first) await node.send('CLUSTER', 'MEET', '127.0.0.1', first.port, first.busPort)
-  const knows = async (node: RedisNode) => String(await node.send('CLUSTER', 'NODES')).split('\n').length > nodes.length
+  const knows = async (node: RedisNode) =>
+    String(await node.send('CLUSTER', 'NODES')).split('\n').length > nodes.length
   for (const node of nodes) await until('nodes that know each other', () => knows(node))
   for (const [at, replica] of replicas.entries()) {
     const { id = '' } = primaries[at] ?? {}
-    await until('a replica that follows', () => replica.send('CLUSTER', 'REPLICATE', id).catch(() => false))
+    await until('a replica that follows', () =>
+      replica.send('CLUSTER', 'REPLICATE', id).catch(() => false),
+    )
   }
-  for (const primary of primaries) await until('a replica in sync', async () => (await inSync(primary)) === 1)
+  for (const primary of primaries)
+    await until('a replica in sync', async () => (await inSync(primary)) === 1)
   for (const node of nodes)
-    await until('a cluster that is up', async () => /state:ok/.test(String(await node.send('CLUSTER', 'INFO'))))
+    await until('a cluster that is up', async () =>
+      /state:ok/.test(String(await node.send('CLUSTER', 'INFO'))),
+    )
   const owns = (node: RedisNode) =>
     node.send('GET', `{${queue}}`).then(
       () => true,
@@ -269,7 +336,9 @@ export async function replicated(primary: RedisNode): Promise<void> {
   const read = async () => String(await primary.send('INFO', 'replication'))
   const wanted = Number(/master_repl_offset:(\d+)/.exec(await read())?.[1])
   await until('replicas that have everything', async () =>
-    Array.from((await read()).matchAll(/,offset=(\d+)/g)).every(([, offset]) => Number(offset) >= wanted),
+    Array.from((await read()).matchAll(/,offset=(\d+)/g)).every(
+      ([, offset]) => Number(offset) >= wanted,
+    ),
   )
 }
 

@@ -17,7 +17,10 @@ test('a job that Redis refuses to complete is named by the verdict, fails for go
   const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   const keys = queueKeys(sluice.settings.QUEUE ?? '')
-  const other = { ...sluice, key: (await createKey(sluice.db, { tenant: 'other', name: 'test' })).key }
+  const other = {
+    ...sluice,
+    key: (await createKey(sluice.db, { tenant: 'other', name: 'test' })).key,
+  }
 
   const broken = `${keys.base}retained:of:acme`
   await redis.hset(broken, 'not', 'a number')
@@ -26,11 +29,14 @@ test('a job that Redis refuses to complete is named by the verdict, fails for go
     await postThread(sluice, aThread(), 'respond-async'),
   ]
   // One of five attempts is left, so that the test need not wait for the others.
-  for (const { id = '' } of await view.bulk.getWaiting()) await redis.hset(`${keys.jobs.bulk}${id}`, 'atm', 4)
+  for (const { id = '' } of await view.bulk.getWaiting())
+    await redis.hset(`${keys.jobs.bulk}${id}`, 'atm', 4)
   const beside = await postThread(other, aThread(), 'respond-async')
   const onCall = await openOnCall(t, sluice)
   const worker = await sluice.startWorker()
-  await onCall.named(/Jobs could not be completed, \d times in the last minute: the threads are stored, .*WRONGTYPE/)
+  await onCall.named(
+    /Jobs could not be completed, \d times in the last minute: the threads are stored, .*WRONGTYPE/,
+  )
   await until('both jobs have failed', async () => (await view.bulk.getFailedCount()) === 2)
   await assertStored(sluice.db, [...posted, beside])
   assert.equal(await view.left(), 0)
@@ -47,7 +53,10 @@ test('a job that Redis refuses to complete is named by the verdict, fails for go
 
   await redis.del(broken)
   const { stdout } = await onCall.runSluice('jobs', 'retry', '--all')
-  await until('both are completed', async () => (await view.bulk.getFailedCount()) + (await view.left()) === 0)
+  await until(
+    'both are completed',
+    async () => (await view.bulk.getFailedCount()) + (await view.left()) === 0,
+  )
   assert.match(stdout, /2/)
   assert.equal(await readMetric(worker, 'sluice_threads_stored_total'), 3)
   await assertStored(sluice.db, [...posted, beside])

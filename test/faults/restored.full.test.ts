@@ -19,17 +19,23 @@ afterAll(() => mongodb.end())
 type Thread = ReturnType<typeof aThread>
 
 /** Posts threads in this order, each with its own idempotency key; another time without one. */
-async function postAll(sluice: TestSluice, threads: readonly Thread[], hasKey = true): Promise<Posted[]> {
+async function postAll(
+  sluice: TestSluice,
+  threads: readonly Thread[],
+  hasKey = true,
+): Promise<Posted[]> {
   const posted: Posted[] = []
   const keyOf = ({ title }: Thread) => (hasKey ? title.replace(' ', '-') : undefined)
-  for (const thread of threads) posted.push(await postThread(sluice, thread, undefined, keyOf(thread)))
+  for (const thread of threads)
+    posted.push(await postThread(sluice, thread, undefined, keyOf(thread)))
   assert.deepEqual([...new Set(posted.map(({ status }) => status))], [200])
   return posted
 }
 
 async function stopAll({ api, workers }: TestSluice): Promise<void> {
   for (const process of [api, ...workers]) process.signal('SIGTERM')
-  for (const process of [api, ...workers]) assert.deepEqual(await process.ended, { code: 0, signal: null })
+  for (const process of [api, ...workers])
+    assert.deepEqual(await process.ended, { code: 0, signal: null })
 }
 
 /** Starts an API and a worker on the same servers again. */
@@ -43,7 +49,9 @@ const someThreads = (number: number) => Array.from({ length: number }, () => aTh
 /** The same thread with a new title and two more quotes. */
 const appended = ({ externalId }: Thread) => aThread({ externalId, quotes: 2, from: 3 })
 const outcomesOf = (posted: readonly Posted[]) =>
-  posted.map(({ body }) => (typeof body.source === 'object' ? Object(body.source).outcome : undefined))
+  posted.map(({ body }) =>
+    typeof body.source === 'object' ? Object(body.source).outcome : undefined,
+  )
 
 test('after MongoDB was restored to an earlier moment and doctor --after-restore, posting everything again makes every answer true', {
   timeout: 120_000,
@@ -53,18 +61,28 @@ test('after MongoDB was restored to an earlier moment and doctor --after-restore
   const all = [...kept, ...kept.map(appended), ...lost]
   await postAll(before, kept)
   await mongodb.keepCopy()
-  await until('a worker that stores again', async () => (await postThread(before, aThread())).status === 200)
+  await until(
+    'a worker that stores again',
+    async () => (await postThread(before, aThread())).status === 200,
+  )
   await postAll(before, all.slice(kept.length))
   const accepted = await postThread(before, aThread(), 'respond-async')
   const imported = await fetch(`${before.url}/sources:batch`, {
     method: 'POST',
-    headers: { 'x-api-key': before.key, 'content-type': 'application/x-ndjson', prefer: 'respond-async' },
+    headers: {
+      'x-api-key': before.key,
+      'content-type': 'application/x-ndjson',
+      prefer: 'respond-async',
+    },
     body: JSON.stringify(aThread()),
   })
   assert.equal(imported.status, 202)
   await openQueue(t, before.settings).drained()
   const refused = await runSluice(before, 'doctor', '--after-restore')
-  assert.match(refused.stderr, /^error: Nothing was removed, because APIs or workers run.*: api .*, worker /)
+  assert.match(
+    refused.stderr,
+    /^error: Nothing was removed, because APIs or workers run.*: api .*, worker /,
+  )
   assert.equal(refused.code, 2)
 
   await stopAll(before)
@@ -74,7 +92,9 @@ test('after MongoDB was restored to an earlier moment and doctor --after-restore
 
   const sluice = await startAgain(before)
   for (const { headers } of [accepted, imported]) {
-    const gone = await fetch(sluice.url + headers.get('location'), { headers: { 'x-api-key': sluice.key } })
+    const gone = await fetch(sluice.url + headers.get('location'), {
+      headers: { 'x-api-key': sluice.key },
+    })
     assert.equal(gone.status, 404)
   }
   const posted = await postAll(sluice, all)
@@ -90,7 +110,9 @@ test('a MongoDB backup whose quotes are older than its sources is healed by doct
   const quotes = before.db.collection<QuoteDocument>('quotes')
   const first = someThreads(5)
   // Other words, and as many of them: the totals stay equal.
-  const edited = first.map(({ externalId }) => aThread({ externalId, text: 'five other words stand here' }))
+  const edited = first.map(({ externalId }) =>
+    aThread({ externalId, text: 'five other words stand here' }),
+  )
   await postAll(before, first)
   const older = await quotes.find().toArray()
   const later = [...edited.slice(0, 3), ...first.slice(3).map(appended)]
@@ -123,7 +145,8 @@ test('an old copy of Redis is a prefix of history: its jobs run again, and chang
   const [worker] = before.workers
   worker?.signal('SIGTERM')
   await worker?.ended
-  for (const { externalId } of threads) posted.push(await postThread(before, aThread({ externalId }), 'respond-async'))
+  for (const { externalId } of threads)
+    posted.push(await postThread(before, aThread({ externalId }), 'respond-async'))
   await redis.keepCopy()
   const workers = [await before.startWorker()]
   await view.drained()

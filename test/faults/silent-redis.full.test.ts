@@ -17,8 +17,8 @@ const TOLD_MS = 2_000 + BUSY_MS
 const NOT_READY_MS = 3_000 + BUSY_MS
 const HEALED_MS = 5_000 + BUSY_MS
 /**
- * A worker's connection counts as dead after ten seconds. Nobody waits for it: other workers take over its jobs
- * earlier.
+ * A worker's connection counts as dead after ten seconds. Nobody waits for it: other workers take
+ * over its jobs earlier.
  */
 const WORKER_HEALED_MS = 12_000 + BUSY_MS
 
@@ -56,14 +56,23 @@ test('callers and /readyz learn soon that the connections of an API to Redis die
   assert.equal(before.status, 200)
 
   wire.cut()
-  const isNotReady = until('it to be no longer ready', async () => !(await readinessOf(sluice.url)).ready, NOT_READY_MS)
-  const told: Posted[] = await Promise.all(Array.from({ length: 5 }, () => postThread(sluice, aThread())))
+  const isNotReady = until(
+    'it to be no longer ready',
+    async () => !(await readinessOf(sluice.url)).ready,
+    NOT_READY_MS,
+  )
+  const told: Posted[] = await Promise.all(
+    Array.from({ length: 5 }, () => postThread(sluice, aThread())),
+  )
   for (const { status, ms } of told)
     assert(status !== 200 && Number(status) > 500 && ms < TOLD_MS, `${status}, ${ms} ms`)
   await isNotReady
   const { checks } = await readinessOf(sluice.url)
   assert.equal(checks.redis?.ok, false)
-  assert.match(checks.redis?.reason ?? '', /^(no answer within \d+ ms|not connected, or silent|not reached)$/)
+  assert.match(
+    checks.redis?.reason ?? '',
+    /^(no answer within \d+ ms|not connected, or silent|not reached)$/,
+  )
 
   wire.repair()
   await untilReady(sluice.url, HEALED_MS)
@@ -87,7 +96,11 @@ test('while the reply listener of an API is frozen no caller is told of a failur
 }, async (t) => {
   const wire = await openSilentWire(t, (sent) => sent.includes('xread'))
   // On a slow machine a caller may wait for long, which is no failure.
-  const sluice = await startSluice(t, { redisUrl: wire.url, workers: 0, settings: { WAIT_SECONDS: '60' } })
+  const sluice = await startSluice(t, {
+    redisUrl: wire.url,
+    workers: 0,
+    settings: { WAIT_SECONDS: '60' },
+  })
   await Promise.all(Array.from({ length: 2 }, () => sluice.startWorker({ REDIS_URL: direct })))
   const { replica } = await sluice.api.line(({ msg }) => msg === 'api.listening')
   const redis = connectRetrying({ redisUrl: direct, queue: '' }, () => {})
@@ -95,15 +108,25 @@ test('while the reply listener of an API is frozen no caller is told of a failur
 
   wire.cut()
   const posted = await postMany(sluice)
-  // A busy API may refuse what it then never accepts, or not know. Whatever it accepted must be answered by its result.
-  const answers = Map.groupBy(posted, ({ status, body }) => (status === 200 ? 'stored' : `${status} ${body.code}`))
+  // A busy API may refuse what it then never accepts, or not know. Whatever it accepted must be
+  // answered by its result.
+  const answers = Map.groupBy(posted, ({ status, body }) =>
+    status === 200 ? 'stored' : `${status} ${body.code}`,
+  )
   const stored = answers.get('stored')?.length ?? 0
   for (const answer of ['stored', ...BUSY]) answers.delete(answer)
   assert.deepEqual([...answers.keys()], [])
   assert(stored > 0.9 * posted.length, `only ${stored} of ${posted.length} were stored`)
-  await until('it to be no longer ready', async () => !(await readinessOf(sluice.url)).ready, NOT_READY_MS)
+  await until(
+    'it to be no longer ready',
+    async () => !(await readinessOf(sluice.url)).ready,
+    NOT_READY_MS,
+  )
   const state = await readinessOf(sluice.url)
-  assert.deepEqual([state.ready, state.checks.redis?.ok, state.checks.replies?.ok], [false, true, false])
+  assert.deepEqual(
+    [state.ready, state.checks.redis?.ok, state.checks.replies?.ok],
+    [false, true, false],
+  )
   const stream = `${queueKeys(sluice.settings.QUEUE ?? '').base}replies:${replica}`
   const bytes = Number(await redis.call('MEMORY', 'USAGE', stream, 'SAMPLES', '0'))
   assert(bytes > 0 && bytes < STREAM_BYTES, `${bytes} bytes`)

@@ -3,8 +3,8 @@ import type { Gate } from '../support/tcp-proxy.ts'
 const NOTHING = Buffer.alloc(0)
 
 /**
- * Connections that can die without a word: neither side gets another byte, a FIN or a reset, as when the cable of a
- * machine is pulled.
+ * Connections that can die without a word: neither side gets another byte, a FIN or a reset, as
+ * when the cable of a machine is pulled.
  */
 export interface SilentWire {
   /** For `createTcpProxy`. */
@@ -15,7 +15,9 @@ export interface SilentWire {
   repair(): void
 }
 
-/** @param isMeant recognises, by what its client sends, the connections that die. The others live. */
+/**
+ * @param isMeant recognises, by what its client sends, the connections that die. The others live.
+ */
 export function createSilentWire(isMeant: (sent: Buffer) => boolean = () => true): SilentWire {
   const meant = new Set<{ isDead: boolean }>()
   let isCut = false

@@ -2,19 +2,23 @@ import { commandOf, isCommand, splitMessages } from '../support/mongodb-messages
 import type { Gate } from '../support/tcp-proxy.ts'
 
 /**
- * Lets a process's writes through until the n-th is done. Afterwards it lets nothing through: neither that write's
- * answer nor any later command.
+ * Lets a process's writes through until the n-th is done. Afterwards it lets nothing through:
+ * neither that write's answer nor any later command.
  */
 export interface WriteStop {
   gate: () => Gate
-  /** Resolves when the n-th write is done. For n = 0, resolves when the first write arrives and is withheld. */
+  /**
+   * Resolves when the n-th write is done. For n = 0, resolves when the first write arrives and is
+   * withheld.
+   */
   reached: Promise<void>
 }
 
 const WRITES = new Set(['insert', 'update', 'delete'])
 
 /**
- * Counts the write commands of all connections of a process, so that it can be stopped between any two of them.
+ * Counts the write commands of all connections of a process, so that it can be stopped between any
+ * two of them.
  */
 export function stopAfterWrites(n: number): WriteStop {
   const reached = Promise.withResolvers<void>()

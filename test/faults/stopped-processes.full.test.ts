@@ -9,7 +9,10 @@ import type { Posted } from '../support/post-thread.ts'
 import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 
-/** Each caller's pause, in ms: what counts is that some post while a process is stopped, not how many. */
+/**
+ * Each caller's pause, in ms: what counts is that some post while a process is stopped, not how
+ * many.
+ */
 const REST_MS = 200
 
 type Signal = (name: 'SIGSTOP' | 'SIGCONT') => unknown
@@ -37,8 +40,8 @@ beforeSuite(async (t) => {
 const signalTo = (process: StartedProcess | undefined): Signal => {
   return (name) => process?.signal(name)
 }
-// The short times are beyond what each of the others waits for a reply; for a worker, beyond its locks and the next
-// look for expired ones.
+// The short times are beyond what each of the others waits for a reply; for a worker, beyond its
+// locks and the next look for expired ones.
 const all: Stopped[] = [
   { what: 'Redis', ms: 15_000, of: () => redis.signal },
   { what: 'MongoDB', ms: 15_000, of: () => mongodb.signal },
@@ -51,7 +54,11 @@ for (const { what, ms, of } of all) {
     const { queue, bulk, drained } = openQueue(t, sluice.settings)
     const signal = of(sluice)
     const load = postSteadily(t, sluice, { callers: 12, restMs: REST_MS })
-    const asynchronous = postSteadily(t, sluice, { callers: 4, restMs: REST_MS, prefer: () => 'respond-async' })
+    const asynchronous = postSteadily(t, sluice, {
+      callers: 4,
+      restMs: REST_MS,
+      prefer: () => 'respond-async',
+    })
     await load.moreStored(30)
 
     t.onTestFinished(() => void signal('SIGCONT'))
@@ -62,7 +69,9 @@ for (const { what, ms, of } of all) {
     const posted = [...(await load.stop()), ...(await asynchronous.stop())]
     await drained()
     const statuses = Map.groupBy(posted, ({ status }) => status)
-    await t.annotate(Array.from(statuses, ([status, answers]) => `${answers.length} × ${status}`).join(', '))
+    await t.annotate(
+      Array.from(statuses, ([status, answers]) => `${answers.length} × ${status}`).join(', '),
+    )
     assert.deepEqual(
       [...statuses.keys()].filter((status) => ![200, 202, 503, 504].includes(Number(status))),
       [],

@@ -20,7 +20,9 @@ const FAILURES: Record<string, Failure> = {
   'it is read-only': { errorCode: 371 },
   'its primary steps down': { errorCode: 189 },
   'it no longer authorises Sluice': { errorCode: 13 },
-  'it has lost its majority': { writeConcernError: { code: 64, errmsg: 'waiting for replication timed out' } },
+  'it has lost its majority': {
+    writeConcernError: { code: 64, errmsg: 'waiting for replication timed out' },
+  },
 }
 
 describe.concurrent('a MongoDB that answers and cannot commit', () => {
@@ -28,7 +30,9 @@ describe.concurrent('a MongoDB that answers and cannot commit', () => {
     test(`costs no job a try while ${reason}, and everything accepted is stored afterwards`, {
       timeout: 300_000,
     }, async (t) => {
-      const mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'), { testCommands: true })
+      const mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'), {
+        testCommands: true,
+      })
       t.onTestFinished(mongodb.end)
       const failPoint = await openFailPoint(mongodb.url)
       t.onTestFinished(failPoint.close)
@@ -41,9 +45,14 @@ describe.concurrent('a MongoDB that answers and cannot commit', () => {
 
       await failPoint.set(['insert', 'update'], failure)
       t.onTestFinished(failPoint.clear)
-      await until('an idle worker is not ready', async () => (await adminStatus(worker, '/readyz')) === 503)
+      await until(
+        'an idle worker is not ready',
+        async () => (await adminStatus(worker, '/readyz')) === 503,
+      )
       const accepted = await Promise.all(
-        Array.from({ length: 40 }, () => postThread(sluice, aThread({ quotes: 20 }), 'respond-async')),
+        Array.from({ length: 40 }, () =>
+          postThread(sluice, aThread({ quotes: 20 }), 'respond-async'),
+        ),
       )
       assert.deepEqual(statusesOf(accepted), [202])
       await worker.line(({ msg }) => msg === 'store.lost')
@@ -51,12 +60,18 @@ describe.concurrent('a MongoDB that answers and cannot commit', () => {
       // Five tries of a job take about 65 s.
       for (let second = 0; second < OUTAGE_S; second += 1)
         accepted.push(await postThread(sluice, aThread(), 'respond-async, wait=1'))
-      const jobs = await Promise.all([queue, bulk].map((lane) => lane.getJobs(['wait', 'active', 'delayed', 'failed'])))
+      const jobs = await Promise.all(
+        [queue, bulk].map((lane) => lane.getJobs(['wait', 'active', 'delayed', 'failed'])),
+      )
       assert(jobs.flat().length >= accepted.filter(({ status }) => status === 202).length)
-      for (const job of jobs.flat()) assert.deepEqual([job.attemptsMade, job.stalledCounter], [0, 0])
+      for (const job of jobs.flat())
+        assert.deepEqual([job.attemptsMade, job.stalledCounter], [0, 0])
 
       const waiting = Array.from({ length: 10 }, () => postThread(sluice, aThread(), 'wait=30'))
-      await until('the last posts to be accepted', async () => (await queue.getWaitingCount()) >= waiting.length)
+      await until(
+        'the last posts to be accepted',
+        async () => (await queue.getWaitingCount()) >= waiting.length,
+      )
       await failPoint.clear()
       await worker.line(({ msg }) => msg === 'store.recovered')
       await until('the worker is ready', async () => (await adminStatus(worker, '/readyz')) === 200)

@@ -28,6 +28,9 @@ test('an idle worker that cannot reach MongoDB is named with the reason; one tha
     seen.push(await verdict())
     return seen.at(-1)?.includes('The connection to MongoDB is unstable: a worker lost it')
   })
-  assert(!seen.some((text) => /MongoDB has been unavailable for [01] s/.test(text)), seen.join('\n'))
+  assert(
+    !seen.some((text) => /MongoDB has been unavailable for [01] s/.test(text)),
+    seen.join('\n'),
+  )
   await load.stop()
 })

@@ -65,33 +65,52 @@ describe('a request that Redis accepted without confirming it', () => {
     const redis = new Redis(requiredUrl('REDIS_URL'))
     t.onTestFinished(() => redis.disconnect())
     await until('the replica to mark the job', async () => {
-      const counted = await redis.hgetBuffer(`{${sluice.settings.QUEUE}}:sluice:load:jobs`, String(jobId))
+      const counted = await redis.hgetBuffer(
+        `{${sluice.settings.QUEUE}}:sluice:load:jobs`,
+        String(jobId),
+      )
       return counted?.includes(PACKED_TRUE)
     })
     await sluice.startWorker()
     await drained()
     const job = await fetch(`${sluice.url}/jobs/${jobId}`, { headers: { 'x-api-key': api.key } })
-    const { state, result } = (await job.json()) as { state: string; result: { source: { externalId: string } } }
+    const { state, result } = (await job.json()) as {
+      state: string
+      result: { source: { externalId: string } }
+    }
     assert.deepEqual([state, result.source.externalId], ['completed', UNCONFIRMED])
     assert((await redis.ttl(`{${sluice.settings.QUEUE}}:sluice:retained:${jobId}`)) > 3_000)
-    const again = await postThread({ url: sluice.url, key: api.key }, thread, undefined, 'unconfirmed')
+    const again = await postThread(
+      { url: sluice.url, key: api.key },
+      thread,
+      undefined,
+      'unconfirmed',
+    )
     assert.deepEqual([again.status, again.body], [200, result])
   })
 
   test('is answered 200 once it is stored', async (t) => {
     const { api } = await setUp(t, withholdConfirmation)
     const posted = await postThread(api, aThread({ externalId: `${UNCONFIRMED}-2` }))
-    assert.deepEqual([posted.status, posted.body.message], [200, 'New source received successfully.'])
+    assert.deepEqual(
+      [posted.status, posted.body.message],
+      [200, 'New source received successfully.'],
+    )
     const { id: sourceId } = Object(posted.body.source)
     assert.equal(await sluice.db.collection('quotes').countDocuments({ sourceId }), 3)
   })
 })
 
-/** The status with which the head of a post is answered, or `continue` if its body is asked for. It is never sent. */
+/**
+ * The status with which the head of a post is answered, or `continue` if its body is asked for. It
+ * is never sent.
+ */
 async function answerToHead(target: Target): Promise<number | 'continue' | undefined> {
   const open = sendHead(target, 1_000)
   const asked = once(open, 'continue').then(() => 'continue' as const)
-  const refused = once(open, 'response').then(([response]: IncomingMessage[]) => response?.statusCode)
+  const refused = once(open, 'response').then(
+    ([response]: IncomingMessage[]) => response?.statusCode,
+  )
   try {
     return await Promise.race([asked, refused])
   } finally {

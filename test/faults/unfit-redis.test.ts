@@ -4,7 +4,13 @@ import { startHeartbeats } from '@sluice/boot/heartbeats'
 import { openAdmin } from '@sluice/operations'
 import { connectRetrying, type Redis } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
-import { type LogLine, requiredUrl, startProcess, testDatabase, testQueueName } from '@sluice/test-support'
+import {
+  type LogLine,
+  requiredUrl,
+  startProcess,
+  testDatabase,
+  testQueueName,
+} from '@sluice/test-support'
 import { afterAll, beforeAll, beforeEach, type TestContext, test, vi } from 'vitest'
 import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'
 import { until } from '../support/until.ts'
@@ -29,7 +35,10 @@ const FIT = { 'maxmemory-policy': 'noeviction', appendonly: 'yes', maxmemory: '0
 async function open(t: TestContext) {
   const QUEUE = testQueueName()
   const keys = queueKeys(QUEUE)
-  const view = openAdmin(client, keys, await testDatabase(t)).viewFor({ role: 'operator', by: 'on call' })
+  const view = openAdmin(client, keys, await testDatabase(t)).viewFor({
+    role: 'operator',
+    by: 'on call',
+  })
   const verdict = async () => ((await view.readStatus()).verdict ?? []).map(({ text }) => text)
   return { QUEUE, keys, verdict }
 }
@@ -50,7 +59,11 @@ for (const app of ['api', 'worker']) {
     await client.config('SET', 'maxmemory-policy', 'allkeys-lru')
     const started = start(t, app)
     assert.deepEqual(await started.ended, { code: 1, signal: null })
-    assertRefused(started.log, /maxmemory-policy allkeys-lru/, /config set maxmemory-policy noeviction/)
+    assertRefused(
+      started.log,
+      /maxmemory-policy allkeys-lru/,
+      /config set maxmemory-policy noeviction/,
+    )
   })
 }
 
@@ -59,7 +72,9 @@ test('a Redis without an append-only file and with too little memory is reported
   await client.config('SET', 'maxmemory', 100_000_000)
   const warned = start(t, 'api')
   await warned.line(({ msg }) => msg === 'api.listening')
-  const faults = warned.log.filter(({ msg }) => msg === 'redis.unfit').map(({ fault }) => String(fault))
+  const faults = warned.log
+    .filter(({ msg }) => msg === 'redis.unfit')
+    .map(({ fault }) => String(fault))
   assert.equal(faults.length, 2)
   assert.match(faults[0] ?? '', /redis-cli config set appendonly yes/)
   assert.match(faults[1] ?? '', /redis-cli config set maxmemory 2147483648/)
@@ -78,7 +93,10 @@ test('a process ends if Redis evicts when it connects again, and the verdict say
   assert.equal((await running.ended).code, 1)
   assertRefused(running.log, /maxmemory-policy allkeys-lru/)
   const [first = '', ...others] = await verdict()
-  assert.match(first, /maxmemory-policy allkeys-lru.*`redis-cli config set maxmemory-policy noeviction`/)
+  assert.match(
+    first,
+    /maxmemory-policy allkeys-lru.*`redis-cli config set maxmemory-policy noeviction`/,
+  )
   assert.match(others.join('\n'), /^No API has shown a sign of life/)
 })
 
@@ -99,7 +117,9 @@ test('while Redis refuses writes, the verdict says why and what mends it, and ca
   // Its snapshot can't take its place, as on a disk that is full.
   await mkdir(`${dir}/dump.rdb/full`, { recursive: true })
   await client.bgsave('SCHEDULE')
-  const refused = await until('refused writes', async () => (await verdict()).find((text) => text.includes('MISCONF')))
+  const refused = await until('refused writes', async () =>
+    (await verdict()).find((text) => text.includes('MISCONF')),
+  )
   assert.match(
     refused,
     /^Redis refuses writes: MISCONF .* \(rdb_last_bgsave_status:err\)\. Free space .*`redis-cli bgsave schedule`$/,
@@ -107,7 +127,9 @@ test('while Redis refuses writes, the verdict says why and what mends it, and ca
   assert.deepEqual(await verdict(), [refused])
   await rm(`${dir}/dump.rdb`, { recursive: true })
   await client.bgsave('SCHEDULE')
-  await until('the end', async () => /^No API has .*\nNo worker has .*$/.test((await verdict()).join('\n')))
+  await until('the end', async () =>
+    /^No API has .*\nNo worker has .*$/.test((await verdict()).join('\n')),
+  )
 
   await client.config('SET', 'min-replicas-to-write', '1')
   assert.match((await verdict()).join('\n'), /^Redis refuses writes: NOREPLICAS [^\n]*$/)

@@ -31,11 +31,17 @@ test('a worker does not hold the stored texts of all quotes that a request names
   assert.equal(answered.status, 200)
   await drained()
   assert.equal(worker.child.exitCode, null)
-  const sources = await sluice.db.collection('sources').find({ externalId: thread.externalId }).toArray()
+  const sources = await sluice.db
+    .collection('sources')
+    .find({ externalId: thread.externalId })
+    .toArray()
   assert.deepEqual([sources[0]?.quoteCount, sources[0]?.wordCount], [STORED, STORED])
 })
 
-/** The bound that docs/operate/mongodb.md states: the heap of a worker in MiB, given its `MAX_BYTES_IN_HAND` in MiB. */
+/**
+ * The bound that docs/operate/mongodb.md states: the heap of a worker in MiB, given its
+ * `MAX_BYTES_IN_HAND` in MiB.
+ */
 const heapFor = (inHand: number) => 128 + 4 * inHand
 const IN_HAND_MIB = 16
 
@@ -55,18 +61,29 @@ test.runIf(isFull)(
       NODE_OPTIONS: `--max-old-space-size=${heapFor(IN_HAND_MIB)}`,
     })
     await Promise.race([drained(350_000), worker.ended])
-    const [peak, heap] = [await residentBytes(worker.pid, 'VmHWM').catch(() => 0), heapFor(IN_HAND_MIB)]
-    await t.annotate(`${Math.round(peak / 1024 / 1024)} MiB resident at most, with a heap of ${heap} MiB`)
+    const [peak, heap] = [
+      await residentBytes(worker.pid, 'VmHWM').catch(() => 0),
+      heapFor(IN_HAND_MIB),
+    ]
+    await t.annotate(
+      `${Math.round(peak / 1024 / 1024)} MiB resident at most, with a heap of ${heap} MiB`,
+    )
     assert.equal(worker.child.exitCode, null)
-    assert.equal(await sluice.db.collection('sources').countDocuments({ quoteCount: LARGE_QUOTES }), JOBS)
+    assert.equal(
+      await sluice.db.collection('sources').countDocuments({ quoteCount: LARGE_QUOTES }),
+      JOBS,
+    )
   },
 )
 
 /**
- * Fills three quarters of a queue with interactive jobs and the rest with bulk jobs. The API would refuse so many large
- * bodies at once.
+ * Fills three quarters of a queue with interactive jobs and the rest with bulk jobs. The API would
+ * refuse so many large bodies at once.
  */
-async function enqueueLarge(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record<string, string>): Promise<void> {
+async function enqueueLarge(
+  t: TestContext,
+  { REDIS_URL = '', QUEUE = '' }: Record<string, string>,
+): Promise<void> {
   const redis = connectRetrying({ redisUrl: REDIS_URL, queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   await until('Redis', () => redis.status === 'ready')
@@ -74,7 +91,8 @@ async function enqueueLarge(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Reco
   for (let at = 0; at < JOBS; at++) {
     const { quotes, ...source } = aThread({ quotes: LARGE_QUOTES, text: LARGE_TEXT })
     const job = { tenant: 'acme', requestId: 'r', retained: false, threads: [{ source, quotes }] }
-    // On a slow machine Redis may take longer for 10 MiB than the time limit. Each try stores the same thread.
+    // On a slow machine Redis may take longer for 10 MiB than the time limit. Each try stores the
+    // same thread.
     const lane = at % 4 === 0 ? 'bulk' : 'interactive'
     await until('a job is enqueued', () =>
       enqueue(newJobId(), lane, job).then(
@@ -86,8 +104,8 @@ async function enqueueLarge(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Reco
 }
 
 /**
- * A thread of these fills the largest body. One character of each text needs two bytes in memory, and so all of them
- * do.
+ * A thread of these fills the largest body. One character of each text needs two bytes in memory,
+ * and so all of them do.
  */
 const LARGE_TEXT = `ł${'x'.repeat(TEXT - 1)}`
 const LARGE_QUOTES = 100
@@ -105,7 +123,9 @@ async function storeLongTexts(
       redelivered: false,
       thread: {
         source,
-        quotes: quotes.slice(from, from + AT_ONCE).map((quote) => ({ ...quote, text: 'x'.repeat(TEXT) })),
+        quotes: quotes
+          .slice(from, from + AT_ONCE)
+          .map((quote) => ({ ...quote, text: 'x'.repeat(TEXT) })),
       },
     }
     await storeOnce(commands, [request])

@@ -32,7 +32,9 @@ test(`a stopping worker with ${ACTIVE} active jobs finishes them and exits 0, an
   const posted = await load.stop()
   await drained()
   assert.deepEqual(statusesOf(posted), [200])
-  const redelivered = [...stopped.log, ...other.log].filter(({ attempt }) => typeof attempt === 'number' && attempt > 1)
+  const redelivered = [...stopped.log, ...other.log].filter(
+    ({ attempt }) => typeof attempt === 'number' && attempt > 1,
+  )
   assert.deepEqual(redelivered, [], 'a job stalled')
   await assertStored(sluice.db, posted)
 })
@@ -41,7 +43,10 @@ test('a worker leaves the jobs that it could not finish in its grace time to oth
   const sluice = await startSluice(t, { workers: 0 })
   const { queue, drained, expireLocks } = openQueue(t, sluice.settings)
   const mongodb = await openTcpProxy(t, sluice.settings.MONGODB_URL ?? '')
-  const stopped = await sluice.startWorker({ MONGODB_URL: mongodb.url, SHUTDOWN_GRACE_SECONDS: '1' })
+  const stopped = await sluice.startWorker({
+    MONGODB_URL: mongodb.url,
+    SHUTDOWN_GRACE_SECONDS: '1',
+  })
   mongodb.freeze()
   const posts = Array.from({ length: 5 }, () => postThread(sluice, aThread()))
   await until('a job to be locked', async () => (await queue.getActiveCount()) > 0)

@@ -14,8 +14,8 @@ const WORKERS = 3
 const KILLS = scale(2, 6)
 const POSTS = scale(240, 3_000)
 /**
- * Most of the time goes into the take-over of what the killed workers had: seven seconds each, at worst one after the
- * other.
+ * Most of the time goes into the take-over of what the killed workers had: seven seconds each, at
+ * worst one after the other.
  */
 const TIME_LIMIT_MS = scale(180_000, 900_000)
 
@@ -27,7 +27,10 @@ test(`${KILLS} kills of random workers at random moments of ${POSTS} posts lose 
   await t.annotate(`seed ${seed}`)
   const sluice = await startSluice(t, { workers: WORKERS })
   const { queue, bulk, drained } = openQueue(t, sluice.settings)
-  const load = postSteadily(t, sluice, { callers: 48, prefer: () => random.pick([undefined, 'respond-async']) })
+  const load = postSteadily(t, sluice, {
+    callers: 48,
+    prefer: () => random.pick([undefined, 'respond-async']),
+  })
   const alive = [...sluice.workers]
   for (let kill = 1; kill <= KILLS; kill++) {
     const due = Math.round((POSTS / (KILLS + 1)) * (kill - random.next()))

@@ -27,20 +27,32 @@ for (const [direction, shift] of shifts.slice(0, scale(1, 2))) {
     const sluice = await startSluice(t, { workers: 0 })
     const { drained } = openQueue(t, sluice.settings)
     const shifted = preload('shift-clock', { CLOCK_SHIFT_MS: String(shift) })
-    const [wrong, worker] = await Promise.all([sluice.startApi(shifted), sluice.startWorker(shifted)])
+    const [wrong, worker] = await Promise.all([
+      sluice.startApi(shifted),
+      sluice.startWorker(shifted),
+    ])
     const externalId = randomUUID()
     const posted: Posted[] = []
     const began = Date.now()
     for (let post = 0; post < POSTS; post++) {
       const url = post % 2 === 0 ? wrong.url : sluice.url
-      posted.push(await postThread({ url, key: sluice.key }, aThread({ externalId, quotes: 2, from: post })))
+      posted.push(
+        await postThread({ url, key: sluice.key }, aThread({ externalId, quotes: 2, from: post })),
+      )
     }
     assert.deepEqual(statusesOf(posted), [200], posted.map(({ body }) => body.code).join())
     const source = await sluice.db.collection<SourceDocument>('sources').findOne({ externalId })
-    assert(Math.abs((source?.acceptedAt.getTime() ?? 0) - began) < TOLERANCE_MS, `accepted at ${source?.acceptedAt}`)
+    assert(
+      Math.abs((source?.acceptedAt.getTime() ?? 0) - began) < TOLERANCE_MS,
+      `accepted at ${source?.acceptedAt}`,
+    )
 
     worker.signal('SIGSTOP')
-    const waited = await postThread({ url: wrong.url, key: sluice.key }, aThread({ externalId }), 'wait=1')
+    const waited = await postThread(
+      { url: wrong.url, key: sluice.key },
+      aThread({ externalId }),
+      'wait=1',
+    )
     worker.signal('SIGCONT')
     assert.equal(waited.status, 202)
     assert(waited.ms > 900 && waited.ms < TOLERANCE_MS, `waited ${waited.ms} ms`)
@@ -52,7 +64,9 @@ for (const [direction, shift] of shifts.slice(0, scale(1, 2))) {
       const status = await overview()
       return status.lastMinutes?.stored.updated === POSTS ? status : undefined
     })
-    const named = new RegExp(`^The clock of the .* is [45] min ${direction}( of)? Redis’s, and 1 more differ`)
+    const named = new RegExp(
+      `^The clock of the .* is [45] min ${direction}( of)? Redis’s, and 1 more differ`,
+    )
     assert(
       verdict?.some(({ text }) => named.test(text)),
       JSON.stringify(verdict),

@@ -45,7 +45,9 @@ describe('a sum of quotes', () => {
       const source = 's'.repeat(24)
       await commands.insert('quotes', [{ _id: `${source}q`, sourceId: source, wordCount: 3 }])
       await commands.update('quotes', [{ q: { _id: `${source}q` }, u: { $set: { wordCount: 4 } } }])
-      assert.deepEqual(await commands.sumQuotes([source]), [{ _id: source, wordCount: 4, quoteCount: 1 }])
+      assert.deepEqual(await commands.sumQuotes([source]), [
+        { _id: source, wordCount: 4, quoteCount: 1 },
+      ])
       assert.equal(writtenAt !== undefined, isReplicated)
       const expected = { level: 'majority', ...(writtenAt && { afterClusterTime: writtenAt }) }
       const sums = recorded.commands.filter((command) => 'aggregate' in command)
@@ -85,13 +87,17 @@ test('a command that met another one is answered after a majority write, which w
     failCommands((command) => {
       sent.push(command)
       const isQuotes = command.insert === 'quotes'
-      return isQuotes ? { code: 112, errmsg: 'deadlock detected', takesEffect: (at) => at === 0 } : undefined
+      return isQuotes
+        ? { code: 112, errmsg: 'deadlock detected', takesEffect: (at) => at === 0 }
+        : undefined
     }),
   )
   const quotes = ['q1', 'q2'].map((_id) => ({ _id, sourceId: 's', wordCount: 1 }))
   assert.deepEqual(await commands.insert('quotes', quotes), { n: 0, refused: [0, 1] })
   const after = sent.slice(1 + sent.findIndex(({ insert }) => insert === 'quotes'))
-  assert(after.some(({ update, writeConcern }) => update === 'writers' && writeConcern.w === 'majority'))
+  assert(
+    after.some(({ update, writeConcern }) => update === 'writers' && writeConcern.w === 'majority'),
+  )
   assert.equal(await db.collection('quotes').countDocuments(), 1)
 })
 

@@ -5,12 +5,20 @@ import { beforeEach, describe, it } from 'vitest'
 import { createMemoryDatabase } from './explorer/memory-database.ts'
 import { openStore } from './support/open-store.ts'
 
-// Holds the commands in memory, on which the explorer runs the store, and those on a real server to the same behaviour: each case runs on both.
+// Holds the commands in memory, on which the explorer runs the store, and those on a real server to
+// the same behaviour: each case runs on both.
 
 const [V1, V2, V3, E1] = ['1', '2', '3', '4'].map((digit) => new ObjectId(digit.repeat(24)))
 
 const source = (_id: string, more: Document = {}): Document => {
-  return { _id, title: 'title', wordCount: 1, quoteCount: 2, meta: { version: V1, stamp: 1 }, ...more }
+  return {
+    _id,
+    title: 'title',
+    wordCount: 1,
+    quoteCount: 2,
+    meta: { version: V1, stamp: 1 },
+    ...more,
+  }
 }
 const quote = (_id: string, sourceId: string, wordCount: number, more: Document = {}): Document => {
   return { _id, sourceId, text: 'text', wordCount, meta: { version: V1, stamp: 1 }, ...more }
@@ -21,7 +29,11 @@ const [S, T] = ['s'.repeat(24), 't'.repeat(24)] as const
 type Act = (commands: StoreCommands) => Promise<unknown>
 
 /** The documents of these ids, in the order of the ids: a server may return them in any order. */
-async function read(commands: StoreCommands, name: CollectionName, ...ids: string[]): Promise<Document[]> {
+async function read(
+  commands: StoreCommands,
+  name: CollectionName,
+  ...ids: string[]
+): Promise<Document[]> {
   return byId(await commands.find(name, ids))
 }
 
@@ -65,7 +77,10 @@ describe('the commands in memory and on a server behave the same:', () => {
       'returns the documents that exist, each once',
       async (commands) => {
         await commands.insert('sources', [source('b'), source('a'), source('c')])
-        return [await read(commands, 'sources', 'c', 'absent', 'a', 'c'), await read(commands, 'quotes', 'a')]
+        return [
+          await read(commands, 'sources', 'c', 'absent', 'a', 'c'),
+          await read(commands, 'quotes', 'a'),
+        ]
       },
       [[source('a'), source('c')], []],
     )
@@ -84,7 +99,13 @@ describe('the commands in memory and on a server behave the same:', () => {
       async (commands) => {
         const createdAt = new Date('2024-05-01T00:00:00.123Z')
         const tokens = [{ request: 'r', since: createdAt, writer: 'w', batch: 1, excludes: true }]
-        const meta = { version: V2, epoch: E1, stamp: 1_700_000_000_000_000, tokens, derived: ['score'] }
+        const meta = {
+          version: V2,
+          epoch: E1,
+          stamp: 1_700_000_000_000_000,
+          tokens,
+          derived: ['score'],
+        }
         await commands.insert('sources', [
           source('a', { createdAt, meta, url: undefined, score: -0.5, title: 'a\0b ส' }),
         ])
@@ -101,7 +122,13 @@ describe('the commands in memory and on a server behave the same:', () => {
             epoch: E1,
             stamp: 1_700_000_000_000_000,
             tokens: [
-              { request: 'r', since: new Date('2024-05-01T00:00:00.123Z'), writer: 'w', batch: 1, excludes: true },
+              {
+                request: 'r',
+                since: new Date('2024-05-01T00:00:00.123Z'),
+                writer: 'w',
+                batch: 1,
+                excludes: true,
+              },
             ],
             derived: ['score'],
           },
@@ -114,7 +141,11 @@ describe('the commands in memory and on a server behave the same:', () => {
     both(
       'returns the quotes that are there, whole but for their texts',
       async (commands) => {
-        await commands.insert('quotes', [quote(`${S}b`, S, 2), quote(`${T}a`, T, 1), quote(`${S}c`, S, 3)])
+        await commands.insert('quotes', [
+          quote(`${S}b`, S, 2),
+          quote(`${T}a`, T, 1),
+          quote(`${S}c`, S, 3),
+        ])
         return byId(await commands.findWithoutTexts([`${S}b`, 'absent', `${T}a`]))
       },
       [
@@ -128,7 +159,10 @@ describe('the commands in memory and on a server behave the same:', () => {
     both(
       'returns only versions and epochs',
       async (commands) => {
-        await commands.insert('sources', [source('a', { meta: { version: V1, epoch: E1, stamp: 1 } }), source('b')])
+        await commands.insert('sources', [
+          source('a', { meta: { version: V1, epoch: E1, stamp: 1 } }),
+          source('b'),
+        ])
         return byId(await commands.findVersions('sources', ['b', 'absent', 'a']))
       },
       [
@@ -140,7 +174,10 @@ describe('the commands in memory and on a server behave the same:', () => {
     both(
       'omits documents without an epoch on request',
       async (commands) => {
-        await commands.insert('sources', [source('a', { meta: { version: V1, epoch: E1, stamp: 1 } }), source('b')])
+        await commands.insert('sources', [
+          source('a', { meta: { version: V1, epoch: E1, stamp: 1 } }),
+          source('b'),
+        ])
         return commands.findVersions('sources', ['b', 'a'], 'withEpoch')
       },
       [{ _id: 'a', meta: { version: V1, epoch: E1 } }],
@@ -180,7 +217,10 @@ describe('the commands in memory and on a server behave the same:', () => {
     both(
       'reads the totals of every source',
       async (commands) => {
-        await commands.insert('sources', [source('b'), source('a', { wordCount: 5, meta: { version: V2, stamp: 3 } })])
+        await commands.insert('sources', [
+          source('b'),
+          source('a', { wordCount: 5, meta: { version: V2, stamp: 3 } }),
+        ])
         const found: SourceTotals[] = []
         for await (const some of commands.scanSources()) found.push(...some)
         return byId(found)
@@ -223,7 +263,10 @@ describe('the commands in memory and on a server behave the same:', () => {
       'replaces a document if its guard matches, and keeps no other field',
       updating(
         { url: 'https://a.example' },
-        { q: { 'meta.version': V1 }, u: { _id: 'a', title: 'new', meta: { version: V2, stamp: 2 } } },
+        {
+          q: { 'meta.version': V1 },
+          u: { _id: 'a', title: 'new', meta: { version: V2, stamp: 2 } },
+        },
       ),
       { written: ONE, stored: [{ _id: 'a', title: 'new', meta: { version: V2, stamp: 2 } }] },
     )
@@ -250,7 +293,9 @@ describe('the commands in memory and on a server behave the same:', () => {
     both(
       'writes nothing if the document is absent',
       async (commands) => {
-        const written = await commands.update('sources', [{ q: { _id: 'a', 'meta.version': V1 }, u: source('a') }])
+        const written = await commands.update('sources', [
+          { q: { _id: 'a', 'meta.version': V1 }, u: source('a') },
+        ])
         return { written, stored: await read(commands, 'sources', 'a') }
       },
       { written: NONE, stored: [] },
@@ -259,7 +304,11 @@ describe('the commands in memory and on a server behave the same:', () => {
     both(
       'writes and counts the documents whose guards match',
       async (commands) => {
-        await commands.insert('sources', [source('a'), source('b', { meta: { version: V2, stamp: 1 } }), source('c')])
+        await commands.insert('sources', [
+          source('a'),
+          source('b', { meta: { version: V2, stamp: 1 } }),
+          source('c'),
+        ])
         const statements = ['a', 'b', 'absent', 'c'].map((_id) => {
           return { q: { _id, 'meta.version': V1 }, u: { $set: { 'meta.version': V3 } } }
         })
@@ -279,9 +328,15 @@ describe('the commands in memory and on a server behave the same:', () => {
     both(
       'writes and counts all documents of a list whose guards match',
       async (commands) => {
-        await commands.insert('sources', [source('a'), source('b', { meta: { version: V2, stamp: 1 } }), source('c')])
+        await commands.insert('sources', [
+          source('a'),
+          source('b', { meta: { version: V2, stamp: 1 } }),
+          source('c'),
+        ])
         const q = { _id: { $in: ['a', 'b', 'absent', 'c'] }, 'meta.version': V1 }
-        const written = await commands.update('sources', [{ q, u: { $set: { 'meta.stamp': 2 } }, multi: true }])
+        const written = await commands.update('sources', [
+          { q, u: { $set: { 'meta.stamp': 2 } }, multi: true },
+        ])
         return { written, stored: await read(commands, 'sources', 'a', 'b', 'c') }
       },
       {
@@ -308,10 +363,14 @@ describe('the commands in memory and on a server behave the same:', () => {
       { written: { n: 2, refused: [] }, stored: [quote(`${S}q`, S, 2), quote(`${T}q`, T, 2)] },
     )
 
-    both('counts a document that it matched without a change', updating({}, { u: { $set: { wordCount: 1 } } }), {
-      written: ONE,
-      stored: [source('a')],
-    })
+    both(
+      'counts a document that it matched without a change',
+      updating({}, { u: { $set: { wordCount: 1 } } }),
+      {
+        written: ONE,
+        stored: [source('a')],
+      },
+    )
 
     both(
       'sets and unsets fields inside the document',
@@ -319,7 +378,12 @@ describe('the commands in memory and on a server behave the same:', () => {
         { meta: { version: V1, stamp: 1, digest: 'd', tokens: [{ request: 'one' }] } },
         {
           u: {
-            $set: { wordCount: 9, 'meta.version': V2, 'meta.tokens': [{ request: 'two' }], 'new.deep.field': 1 },
+            $set: {
+              wordCount: 9,
+              'meta.version': V2,
+              'meta.tokens': [{ request: 'two' }],
+              'new.deep.field': 1,
+            },
             $unset: { 'meta.digest': '', 'meta.absent': '', url: '' },
           },
         },
@@ -342,10 +406,14 @@ describe('the commands in memory and on a server behave the same:', () => {
       { written: ONE, stored: [source('a', { only: {} })] },
     )
 
-    both('sets null for undefined', updating({}, { u: { $set: { title: undefined, 'meta.digest': undefined } } }), {
-      written: ONE,
-      stored: [source('a', { title: null, meta: { version: V1, stamp: 1, digest: null } })],
-    })
+    both(
+      'sets null for undefined',
+      updating({}, { u: { $set: { title: undefined, 'meta.digest': undefined } } }),
+      {
+        written: ONE,
+        stored: [source('a', { title: null, meta: { version: V1, stamp: 1, digest: null } })],
+      },
+    )
 
     both(
       'writes null for undefined in a replacement',
@@ -373,15 +441,25 @@ describe('the commands in memory and on a server behave the same:', () => {
         { q: { 'meta.version': V1 }, u: { $set: { 'meta.version': V2, title: 'first' } } },
         { q: { 'meta.version': V2 }, u: { $set: { 'meta.version': V3 } } },
       ),
-      { written: { n: 2, refused: [] }, stored: [source('a', { title: 'first', meta: { version: V3, stamp: 1 } })] },
+      {
+        written: { n: 2, refused: [] },
+        stored: [source('a', { title: 'first', meta: { version: V3, stamp: 1 } })],
+      },
     )
 
     both(
       'stores a watermark, raises it, and never lowers it',
       async (commands) => {
         const raise = (watermark: number) =>
-          commands.update('writers', [{ q: { _id: 'w' }, u: { $max: { watermark } }, upsert: true }])
-        return [await raise(1), await raise(3), await raise(2), await read(commands, 'writers', 'w')]
+          commands.update('writers', [
+            { q: { _id: 'w' }, u: { $max: { watermark } }, upsert: true },
+          ])
+        return [
+          await raise(1),
+          await raise(3),
+          await raise(2),
+          await read(commands, 'writers', 'w'),
+        ]
       },
       [ONE, ONE, ONE, [{ _id: 'w', watermark: 3 }]],
     )

@@ -13,7 +13,13 @@ function request(externalId: string, texts: string[]): StoreRequest {
   places += 1
   const quotes = texts.map((text, at) => ({ externalId: `q${at}`, text }))
   const source = { service: 'slack' as const, externalId, title: externalId }
-  return { id: `r${places}`, tenant: 'acme', stamp: places, redelivered: false, thread: { source, quotes } }
+  return {
+    id: `r${places}`,
+    tenant: 'acme',
+    stamp: places,
+    redelivered: false,
+    thread: { source, quotes },
+  }
 }
 
 describe('what a batch costs MongoDB', () => {
@@ -45,7 +51,9 @@ describe('what a batch costs MongoDB', () => {
   const storeAKnownThread = () => storing([request('known', ['one'])])
 
   it('a batch of new threads costs one read and two inserts, and a read of versions and a small update after the answer', async () => {
-    const batch = Array.from({ length: 20 }, (_, at) => request(`new-${at}`, ['one', 'two', 'three']))
+    const batch = Array.from({ length: 20 }, (_, at) =>
+      request(`new-${at}`, ['one', 'two', 'three']),
+    )
     await storeAKnownThread()
     const { needed, after } = await storing(batch)
     assert.deepEqual(needed, ['find sources', 'insert sources', 'insert quotes'])
@@ -54,10 +62,18 @@ describe('what a batch costs MongoDB', () => {
 
   it('after a batch of new threads the next batch is not read; only its known threads are read after a refused insert', async () => {
     await storing([request('burst-1', ['one'])])
-    assert.deepEqual((await storing([request('burst-2', ['one'])])).needed, ['insert sources', 'insert quotes'])
+    assert.deepEqual((await storing([request('burst-2', ['one'])])).needed, [
+      'insert sources',
+      'insert quotes',
+    ])
     const [known, fresh] = [request('burst-1', ['one', 'two']), request('burst-3', ['one'])]
     const { answers, needed } = await storing([known, fresh])
-    assert.deepEqual(needed.slice(0, 4), ['insert sources', 'insert quotes', 'find sources', 'find quotes'])
+    assert.deepEqual(needed.slice(0, 4), [
+      'insert sources',
+      'insert quotes',
+      'find sources',
+      'find quotes',
+    ])
     assert.deepEqual(
       [known, fresh].map(({ id }) => answers.get(id)?.source.outcome),
       ['updated', 'created'],
@@ -103,18 +119,31 @@ describe('what a batch costs MongoDB', () => {
     const threads = Array.from({ length: 20 }, (_, at) => request(`together-${at}`, ['one', 'two']))
     const post = () => {
       places += 1
-      return storing(threads.map((one) => ({ ...one, id: `${one.id}-${places}`, stamp: places, digest: 'its digest' })))
+      return storing(
+        threads.map((one) => ({
+          ...one,
+          id: `${one.id}-${places}`,
+          stamp: places,
+          digest: 'its digest',
+        })),
+      )
     }
     await post()
     await storeAKnownThread()
     const { answers } = await post()
-    assert.deepEqual(new Set(Array.from(answers.values(), ({ source }) => source.outcome)), new Set(['unchanged']))
+    assert.deepEqual(
+      new Set(Array.from(answers.values(), ({ source }) => source.outcome)),
+      new Set(['unchanged']),
+    )
     assert.deepEqual(
       updates.map(({ q, u, multi }) => [q._id.$in.length, Object.keys(u.$set), multi]),
       [[20, ['meta.version', 'meta.stamp', 'meta.cover'], true]],
     )
     const stored = await sources.find({ 'meta.digest': 'its digest', quoteCount: 2 }).toArray()
-    assert.deepEqual(new Set(stored.map(({ meta }) => `${meta.stamp} ${meta.cover}`)), new Set([`${places} ${places}`]))
+    assert.deepEqual(
+      new Set(stored.map(({ meta }) => `${meta.stamp} ${meta.cover}`)),
+      new Set([`${places} ${places}`]),
+    )
   })
 
   it('a post of all quotes of a thread but one, and of a new one, costs one update for 25 quotes, of nothing but stamps', async () => {
@@ -126,8 +155,17 @@ describe('what a batch costs MongoDB', () => {
     const { answers, needed } = await storing([window])
     const { source, quotes = [] } = answers.get(window.id) ?? {}
     assert.equal(quotes.at(-1)?.outcome, 'created')
-    assert.deepEqual(new Set(quotes.slice(0, -1).map(({ outcome }) => outcome)), new Set(['unchanged']))
-    assert.deepEqual(needed, ['find sources', 'find quotes', 'update sources', 'insert quotes', 'update quotes'])
+    assert.deepEqual(
+      new Set(quotes.slice(0, -1).map(({ outcome }) => outcome)),
+      new Set(['unchanged']),
+    )
+    assert.deepEqual(needed, [
+      'find sources',
+      'find quotes',
+      'update sources',
+      'insert quotes',
+      'update quotes',
+    ])
     const [, ...restamps] = updates
     const marks = ['meta.version', 'meta.stamp']
     assert.deepEqual(
@@ -157,7 +195,13 @@ describe('what a batch costs MongoDB', () => {
     const { answers, needed } = await storing([append])
     assert.equal(answers.get(append.id)?.source.wordCount, 3)
     const settles = ['find sources', 'update writers']
-    assert.deepEqual(needed, ['find sources', ...settles, 'find quotes', 'update sources', 'insert quotes'])
+    assert.deepEqual(needed, [
+      'find sources',
+      ...settles,
+      'find quotes',
+      'update sources',
+      'insert quotes',
+    ])
   })
 
   it('a redelivered request that is already stored costs two reads and no write', async () => {
@@ -175,7 +219,13 @@ describe('what a batch costs MongoDB', () => {
     const append = request('elsewhere', [])
     append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
     const { needed } = await storing([append], another)
-    assert.deepEqual(needed, ['find sources', 'find writers', 'find quotes', 'update sources', 'insert quotes'])
+    assert.deepEqual(needed, [
+      'find sources',
+      'find writers',
+      'find quotes',
+      'update sources',
+      'insert quotes',
+    ])
   })
 
   it('a thread that another process is writing costs the same, and sums nothing', async () => {
@@ -186,7 +236,13 @@ describe('what a batch costs MongoDB', () => {
     append.thread.quotes = [{ externalId: 'q-last', text: 'one more' }]
     const { answers, needed, after } = await storing([append])
     assert.equal(answers.get(append.id)?.source.wordCount, 3)
-    assert.deepEqual(needed, ['find sources', 'find writers', 'find quotes', 'update sources', 'insert quotes'])
+    assert.deepEqual(needed, [
+      'find sources',
+      'find writers',
+      'find quotes',
+      'update sources',
+      'insert quotes',
+    ])
     assert.deepEqual(after, ['find sources', 'update writers'])
     await another.settle()
   })

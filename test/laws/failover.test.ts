@@ -5,7 +5,8 @@ import { createMemoryDatabase } from './explorer/memory-database.ts'
 import { requestOf } from './support/histories.ts'
 import { storeOnce } from './support/store-all.ts'
 
-// A primary that is cut off from its majority has documents that no majority has. The next primary never gets them.
+// A primary that is cut off from its majority has documents that no majority has. The next primary
+// never gets them.
 
 const quotes = [{ externalId: 'q1', text: 'two words' }]
 const request = (place: number, title = 'title', some = quotes): StoreRequest =>
@@ -17,7 +18,8 @@ function failingOver(old: StoreCommands, next: StoreCommands): StoreCommands {
   return {
     ...next,
     find: (name, ids, concern) => (concern === 'majority' ? next : local).find(name, ids),
-    findWithoutTexts: (ids, concern) => (concern === 'majority' ? next : local).findWithoutTexts(ids),
+    findWithoutTexts: (ids, concern) =>
+      (concern === 'majority' ? next : local).findWithoutTexts(ids),
     insert: (name, documents) => {
       local = next
       return next.insert(name, documents)
@@ -38,7 +40,9 @@ describe('no request is answered from documents that no majority has', () => {
       const [old, next] = [createMemoryDatabase(), createMemoryDatabase()]
       const once = request(1, 'title', [...some])
       await storeOnce(old.commands, [once])
-      const answers = await storeOnce(failingOver(old.commands, next.commands), [{ ...once, redelivered: true }])
+      const answers = await storeOnce(failingOver(old.commands, next.commands), [
+        { ...once, redelivered: true },
+      ])
       assert.equal(answers.size, 1)
       assert.deepEqual([next.all('sources').length, next.all('quotes').length], [1, some.length])
     })

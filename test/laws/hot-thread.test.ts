@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
-import { createBatchStore, processRuntime, type Runtime, type StoreCommands, type StoreRequest } from '@sluice/store'
+import {
+  createBatchStore,
+  processRuntime,
+  type Runtime,
+  type StoreCommands,
+  type StoreRequest,
+} from '@sluice/store'
 import { it } from 'vitest'
 import { createMemoryDatabase } from './explorer/memory-database.ts'
 import { requestOf } from './support/histories.ts'
@@ -8,7 +14,8 @@ import { interruptedBefore } from './support/interrupted.ts'
 import { quickToSum } from './support/open-store.ts'
 import { storeOnce } from './support/store-all.ts'
 
-// Processes that write one thread at the same time do not stop each other, nor the threads beside it.
+// Processes that write one thread at the same time do not stop each other, nor the threads beside
+// it.
 
 let places = 0
 function append(externalId = 'hot'): StoreRequest {
@@ -17,8 +24,14 @@ function append(externalId = 'hot'): StoreRequest {
   return requestOf({ source: { service: 'slack', externalId, title: 'title' }, quotes }, places)
 }
 
-/** A process that hangs before it writes quotes. Resolves when it has opened or reserved the source. */
-async function hangBeforeQuotes(commands: StoreCommands, request: StoreRequest, runtime: Runtime): Promise<void> {
+/**
+ * A process that hangs before it writes quotes. Resolves when it has opened or reserved the source.
+ */
+async function hangBeforeQuotes(
+  commands: StoreCommands,
+  request: StoreRequest,
+  runtime: Runtime,
+): Promise<void> {
   const hanging = Promise.withResolvers<void>()
   const insert: StoreCommands['insert'] = (name, documents) => {
     if (name !== 'quotes') return commands.insert(name, documents)
@@ -30,7 +43,10 @@ async function hangBeforeQuotes(commands: StoreCommands, request: StoreRequest, 
 }
 
 let ticks = 0
-/** A process that dies while it sums: it does not wait for other writers, and never renews its reservation. Its clock is a minute ahead. */
+/**
+ * A process that dies while it sums: it does not wait for other writers, and never renews its
+ * reservation. Its clock is a minute ahead.
+ */
 const dying: Runtime = {
   ...processRuntime,
   now: () => Date.now() + 60_000,
@@ -41,7 +57,10 @@ const dying: Runtime = {
   delay: () => new Promise(() => {}),
 }
 
-/** Two processes die with the same request: the first one amid its quotes, the second one while it sums the thread. */
+/**
+ * Two processes die with the same request: the first one amid its quotes, the second one while it
+ * sums the thread.
+ */
 async function dieAmidSum(commands: StoreCommands): Promise<void> {
   const request = append()
   await hangBeforeQuotes(commands, request, dying)
@@ -65,10 +84,14 @@ it('a process whose opening was refused ends its batch although another process 
 it('a process that died while it summed a thread keeps others from it for a second, even if its clock is a minute ahead', async () => {
   const { commands, all } = createMemoryDatabase()
   await dieAmidSum(commands)
-  const hasReservation = () => all('sources')[0]?.meta.tokens?.some(({ excludes }) => excludes !== undefined)
+  const hasReservation = () =>
+    all('sources')[0]?.meta.tokens?.some(({ excludes }) => excludes !== undefined)
   assert(hasReservation())
   let passed = 0
-  const store = createBatchStore(commands, { ...processRuntime, monotonic: () => performance.now() + passed })
+  const store = createBatchStore(commands, {
+    ...processRuntime,
+    monotonic: () => performance.now() + passed,
+  })
   const next = append()
   assert.equal((await store.store([next])).size, 0)
   passed = 1_000
@@ -111,7 +134,9 @@ it('a process keeps others from a thread as long as it sums, by renewing its res
     await summed.promise
     return commands.sumQuotes(ids)
   }
-  const storing = createBatchStore({ ...commands, sumQuotes }, runtime).store([{ ...interrupted, redelivered: true }])
+  const storing = createBatchStore({ ...commands, sumQuotes }, runtime).store([
+    { ...interrupted, redelivered: true },
+  ])
   await summing.promise
   const other = createBatchStore(commands, runtime)
   const next = append()

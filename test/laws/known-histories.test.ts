@@ -4,11 +4,17 @@ import type { StoreRequest } from '@sluice/store'
 import { it } from 'vitest'
 import { scale } from '../support/scale.ts'
 import { explore } from './explorer/explore.ts'
-import { historyOf as createHistory, type Delivery, type History, workerOf } from './explorer/history.ts'
+import {
+  historyOf as createHistory,
+  type Delivery,
+  type History,
+  workerOf,
+} from './explorer/history.ts'
 import type { Break } from './explorer/process.ts'
 import { requestOf } from './support/histories.ts'
 
-// Histories that broke an earlier protocol, or a candidate for one: each in every interleaving of its decisive steps.
+// Histories that broke an earlier protocol, or a candidate for one: each in every interleaving of
+// its decisive steps.
 
 const quote = (externalId: string, text = 'two words'): QuoteFields => ({ externalId, text })
 const requestFor = (externalId: string, place: number, ...quotes: QuoteFields[]): StoreRequest =>
@@ -18,7 +24,8 @@ const deliver = (...places: number[]): Delivery => ({ places, after: 0, forgets:
 const deliverLater = (...places: number[]): Delivery => ({ ...deliver(...places), after: 1_000 })
 
 /** @param workers are, for each process, its lanes of deliveries. */
-const historyOf = (requests: StoreRequest[], workers: Delivery[][][]) => createHistory(requests, workers.map(workerOf))
+const historyOf = (requests: StoreRequest[], workers: Delivery[][][]) =>
+  createHistory(requests, workers.map(workerOf))
 
 /** All lists of this length of numbers below `base`. */
 function* choicesOf(length: number, base: number): Generator<number[]> {
@@ -28,7 +35,10 @@ function* choicesOf(length: number, base: number): Generator<number[]> {
   }
 }
 
-/** The commands of this history by the processes that sent them, in the order in which they took effect. */
+/**
+ * The commands of this history by the processes that sent them, in the order in which they took
+ * effect.
+ */
 async function commandsOf(history: History): Promise<string[]> {
   const commands: string[] = []
   await explore(history, (line) => commands.push(/p\d+: \w+ \w+/.exec(line)?.[0] ?? line))
@@ -43,7 +53,8 @@ it('a cover, an append that is paused before its quotes, and an edit of the appe
     request(30, quote('q1'), quote('q2')),
   ]
   const history = historyOf(requests, [[[deliver(0), deliver(1)]], [[deliver(3)]], [[deliver(2)]]])
-  // The commands of the first process stand last among three: it stores the thread, and opens it for the append.
+  // The commands of the first process stand last among three: it stores the thread, and opens it
+  // for the append.
   const chosen = [0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
   const commands = await commandsOf({ ...history, choices: chosen })
   assert.deepEqual(commands.slice(0, 11), [
@@ -59,7 +70,8 @@ it('a cover, an append that is paused before its quotes, and an edit of the appe
     'p1: update sources',
     'p2: find sources',
   ])
-  for (const choices of choicesOf(scale(6, 7), 3)) await explore({ ...history, choices: [...chosen, ...choices] })
+  for (const choices of choicesOf(scale(6, 7), 3))
+    await explore({ ...history, choices: [...chosen, ...choices] })
 })
 
 it('a sum by another process amid the second of two batches of one process, beside a third process, keeps the laws', async () => {
@@ -70,7 +82,11 @@ it('a sum by another process amid the second of two batches of one process, besi
     request(4, quote('q5')),
   ]
   // The second process gets the first request again, and sums if its token is still in the source.
-  const history = historyOf(requests, [[[deliver(0), deliver(1)], [deliver(2)]], [[deliver(0)]], [[deliver(3)]]])
+  const history = historyOf(requests, [
+    [[deliver(0), deliver(1)], [deliver(2)]],
+    [[deliver(0)]],
+    [[deliver(3)]],
+  ])
   let sums = 0
   for (const choices of choicesOf(scale(5, 6), 4)) {
     const commands = await commandsOf({ ...history, choices: [0, 3, 3, ...choices] })
@@ -93,9 +109,12 @@ it('an opening that another process writes over before its own process sees that
     requests,
     lanes.map((lane) => [lane]),
   )
-  const chosen = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 1, 2, 2, 0, 1, 1]
+  const chosen = [
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 1, 2, 2, 0, 1, 1,
+  ]
   const commands = await commandsOf({ ...history, choices: chosen })
-  // The second process opens one of two threads before the first one does. So the first one looks whose versions are stored; before that, the third one opens the other thread.
+  // The second process opens one of two threads before the first one does. So the first one looks
+  // whose versions are stored; before that, the third one opens the other thread.
   assert.deepEqual(commands.slice(11, 20), [
     'p2: update sources',
     'p1: find sources',
@@ -107,7 +126,8 @@ it('an opening that another process writes over before its own process sees that
     'p3: update sources',
     'p1: versions sources',
   ])
-  for (const choices of choicesOf(scale(4, 6), 4)) await explore({ ...history, choices: [...chosen, ...choices] })
+  for (const choices of choicesOf(scale(4, 6), 4))
+    await explore({ ...history, choices: [...chosen, ...choices] })
 })
 
 it('a repair of a thread that a dead process left half-written, before another request with the same quotes, keeps the laws', async () => {
@@ -118,12 +138,24 @@ it('a repair of a thread that a dead process left half-written, before another r
     const death: Break = { atWrite: 2, kind: 'death', share, rest: 'lost' }
     const dying = { ...workerOf([[deliver(0)]]), faults: [death] }
     const workers = [dying, workerOf([[{ ...deliver(1), after: 300_000 }]])]
-    const history = { ...createHistory([request(1, ...both), request(2, ...both)], workers), repairs }
+    const history = {
+      ...createHistory([request(1, ...both), request(2, ...both)], workers),
+      repairs,
+    }
     const commands = await commandsOf(history)
-    const decisive = commands.filter((command) => /death|p3: sum|p2: find|p2: insert quotes/.test(command))
+    const decisive = commands.filter((command) =>
+      /death|p3: sum|p2: find|p2: insert quotes/.test(command),
+    )
     assert.deepEqual(
       decisive.map((command) => /p\d: .*?(?= \[|$)/.exec(command)?.[0]),
-      ['p1: death', 'p3: sum', 'p3: sum', 'p2: find sources', 'p2: find quotes', 'p2: insert quotes'],
+      [
+        'p1: death',
+        'p3: sum',
+        'p3: sum',
+        'p2: find sources',
+        'p2: find quotes',
+        'p2: insert quotes',
+      ],
     )
     for (const choices of choicesOf(scale(3, 6), 3)) await explore({ ...history, choices })
   }

@@ -7,7 +7,8 @@ import { COMMIT, OPENING, openThreads, QUOTES, RECOUNT, WATERMARK } from './supp
 import { PausedWriteFailed, pausedAt } from './support/paused-at.ts'
 import { storeOnce } from './support/store-all.ts'
 
-// Histories of processes that die, fail or are paused while they write a thread, step by step on the real server: which of their tokens are left, and that the totals are exact.
+// Histories of processes that die, fail or are paused while they write a thread, step by step on
+// the real server: which of their tokens are left, and that the totals are exact.
 
 /** A source with a token this old is summed. */
 const STALE_MS = 10_000
@@ -19,7 +20,10 @@ describe('a thread with the token of a process that died, failed or was paused',
 
   it('is summed while the token is stale, at most once in ten seconds, and loses the token after 120 seconds', async () => {
     const { says, found } = aThread()
-    await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
+    await assert.rejects(
+      storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]),
+      Death,
+    )
     const open = [says(1).id]
     const sumsAfter = (ms: number, place: number) =>
       countSums(() => storeOnce(commands, [says(place, `q${place + 1}`)], clockAhead(ms)))
@@ -37,7 +41,10 @@ describe('a thread with the token of a process that died, failed or was paused',
 
   it('is summed when the request is redelivered, and loses the token of the earlier delivery', async () => {
     const { says, found } = aThread()
-    await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
+    await assert.rejects(
+      storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]),
+      Death,
+    )
     const worker = createBatchStore(commands)
     const sums = await countSums(async () => {
       assert.equal((await worker.store([{ ...says(1, 'q1', 'q2'), redelivered: true }])).size, 1)
@@ -49,7 +56,10 @@ describe('a thread with the token of a process that died, failed or was paused',
 
   it('has exact totals if two processes store it beside a dead one, and the second one stores it before the first one commits', async () => {
     const { says, found } = aThread()
-    await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
+    await assert.rejects(
+      storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]),
+      Death,
+    )
     const slow = pausedAt(commands, COMMIT)
     const first = createBatchStore(slow.commands, clockAhead(STALE_MS))
     const storing = first.store([says(2, 'q3')])
@@ -65,7 +75,10 @@ describe('a thread with the token of a process that died, failed or was paused',
 
   it('keeps the token of a process that opens it just before another one reserves it for a sum', async () => {
     const { says, found } = aThread()
-    await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
+    await assert.rejects(
+      storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]),
+      Death,
+    )
     const [slow, slower] = [pausedAt(commands, OPENING), pausedAt(commands, QUOTES)]
     const first = createBatchStore(slow.commands, clockAhead(STALE_MS))
     const second = createBatchStore(slower.commands)
@@ -98,10 +111,16 @@ describe('a thread with the token of a process that died, failed or was paused',
     assert.deepEqual(await found(), { quotes: 4, words: 8, open: [says(1).id] })
   })
 
-  /** A process must recount because another one summed the thread while it wrote its quotes. It dies at this write. Its request is the second. */
+  /**
+   * A process must recount because another one summed the thread while it wrote its quotes. It dies
+   * at this write. Its request is the second.
+   */
   async function dyingAmidRecount(fate: Fate) {
     const { says, found } = aThread()
-    await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
+    await assert.rejects(
+      storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]),
+      Death,
+    )
     const slow = pausedAt(mortal(commands, fate), QUOTES)
     const first = createBatchStore(slow.commands, quickToSum)
     const storing = first.store([says(2, 'q3')])
@@ -177,7 +196,10 @@ describe('a thread with the token of a process that died, failed or was paused',
 
   it('has all quotes after a half-written request is redelivered, even if a repair removed its token', async () => {
     const { says, found } = aThread()
-    await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
+    await assert.rejects(
+      storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]),
+      Death,
+    )
     await repairLater()
     assert.deepEqual(await found(), { quotes: 1, words: 2, open: [] })
     await storeOnce(commands, [{ ...says(1, 'q1', 'q2'), redelivered: true }])
@@ -186,7 +208,10 @@ describe('a thread with the token of a process that died, failed or was paused',
 
   it('has exact totals after a request failed for good, and keeps its token for a late write', async () => {
     const { says, found } = aThread()
-    await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
+    await assert.rejects(
+      storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]),
+      Death,
+    )
     await createBatchStore(commands).recountRequests([says(1, 'q1', 'q2')])
     assert.deepEqual(await found(), { quotes: 1, words: 2, open: [says(1).id] })
   })
@@ -210,7 +235,11 @@ describe('a thread with the token of a process that died, failed or was paused',
     await worker.settle()
     await db.collection('writers').deleteMany({})
     await storeOnce(commands, [says(2, 'q2')])
-    assert.deepEqual(await found(), { quotes: 2, words: 4, open: [says(1).id] }, 'the writer has no watermark')
+    assert.deepEqual(
+      await found(),
+      { quotes: 2, words: 4, open: [says(1).id] },
+      'the writer has no watermark',
+    )
     await worker.store([aThread().says(3, 'q1')])
     await worker.settle()
     assert.deepEqual(await found(), { quotes: 2, words: 4, open: [] })

@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict'
-import { inputThread, planThread, type QuoteDocument, type SourceDocument, type StoreRequest } from '@sluice/store'
+import {
+  inputThread,
+  planThread,
+  type QuoteDocument,
+  type SourceDocument,
+  type StoreRequest,
+} from '@sluice/store'
 import fc from 'fast-check'
 import { it } from 'vitest'
 import { scale } from '../support/scale.ts'
@@ -15,16 +21,28 @@ class Memory {
   readonly quotes = new Map<string, QuoteDocument>()
   writes = 0
 
-  /** With `tear`, the process dies after that share of the quote writes, before the source is committed or the watermark raised. */
+  /**
+   * With `tear`, the process dies after that share of the quote writes, before the source is
+   * committed or the watermark raised.
+   */
   process(batch: StoreRequest[], tear?: number) {
     const requests = batch.map(inputThread).sort((one, other) => one.stamp - other.stamp)
-    const plan = planThread({ ...(this.source && { source: this.source }), quotes: this.quotes }, requests)
+    const plan = planThread(
+      { ...(this.source && { source: this.source }), quotes: this.quotes },
+      requests,
+    )
     const { quoteWrites } = plan
-    const mine = requests.map(({ id }) => ({ request: id, since: new Date(), writer: 'one', batch: 1 }))
+    const mine = requests.map(({ id }) => ({
+      request: id,
+      since: new Date(),
+      writer: 'one',
+      batch: 1,
+    }))
     const isMine = ({ request }: { request: string }) => requests.some(({ id }) => id === request)
     const before = this.source?.meta.tokens ?? []
     const others = before.filter((token) => !isMine(token))
-    const opened = this.source && !this.isFinal(plan, before.some(isMine)) ? this.source : plan.source.document
+    const opened =
+      this.source && !this.isFinal(plan, before.some(isMine)) ? this.source : plan.source.document
     if (quoteWrites.length > 0 || this.source === undefined)
       this.source = { ...opened, meta: { ...opened.meta, tokens: [...others, ...mine] } }
     const torn = tear === undefined ? quoteWrites.length : Math.floor(tear * quoteWrites.length)
@@ -37,12 +55,20 @@ class Memory {
     const { tokens: _, ...meta } = plan.source.document.meta
     const wordCount = all.reduce((sum, quote) => sum + quote.wordCount, 0)
     const left = others.length > 0 && { tokens: others }
-    this.source = { ...plan.source.document, wordCount, quoteCount: all.length, meta: { ...meta, ...left } }
+    this.source = {
+      ...plan.source.document,
+      wordCount,
+      quoteCount: all.length,
+      meta: { ...meta, ...left },
+    }
     return plan.outcomes
   }
 
   /** @param isToSum a token of an earlier delivery is still in the source. */
-  private isFinal({ source, quoteWrites }: ReturnType<typeof planThread>, isToSum: boolean): boolean {
+  private isFinal(
+    { source, quoteWrites }: ReturnType<typeof planThread>,
+    isToSum: boolean,
+  ): boolean {
     if (isToSum) return false
     return quoteWrites.length === 0 || this.source?.meta.cover === source.document.meta.cover
   }
@@ -53,10 +79,16 @@ class Memory {
   }
 }
 
-/** Random numbers that decide how requests are delivered: in which order, how many together, which again, which deliveries die. */
+/**
+ * Random numbers that decide how requests are delivered: in which order, how many together, which
+ * again, which deliveries die.
+ */
 const chances = fc.infiniteStream(fc.nat(999))
 
-/** Delivers each request at least once without a crash, in any order and grouping, some of them more often. A delivery that dies is repeated at any later time. */
+/**
+ * Delivers each request at least once without a crash, in any order and grouping, some of them more
+ * often. A delivery that dies is repeated at any later time.
+ */
 function deliver(memory: Memory, requests: StoreRequest[], chance: () => number): void {
   const again = requests.filter(() => chance() < 300)
   const pending = [...requests, ...again].map((request) => ({ request, at: chance() }))
@@ -104,7 +136,9 @@ it('a request that is posted again, with nothing in between, changes nothing, an
       const before = memory.shown()
       const outcomes = memory.process([{ ...last, id: 'again', stamp: last.stamp + 1_000_000 }])
       assert.deepEqual(memory.shown(), before)
-      assert.deepEqual(outcomes, [{ source: 'unchanged', quotes: last.thread.quotes.map(() => 'unchanged') }])
+      assert.deepEqual(outcomes, [
+        { source: 'unchanged', quotes: last.thread.quotes.map(() => 'unchanged') },
+      ])
       const covered = memory.quotes.size === last.thread.quotes.length && requests.length === 1
       if (covered) assert(memory.writes <= 1, `${memory.writes} writes`)
     }),
@@ -118,7 +152,9 @@ it('of all requests for one document exactly one answers created: the first of a
       const memory = new Memory()
       const outcomes: string[] = []
       for (let at = 0; at < requests.length; at += size) {
-        outcomes.push(...(memory.process(requests.slice(at, at + size)) ?? []).map(({ source }) => source))
+        outcomes.push(
+          ...(memory.process(requests.slice(at, at + size)) ?? []).map(({ source }) => source),
+        )
       }
       assert.deepEqual(
         outcomes.map((outcome) => outcome === 'created'),

@@ -45,7 +45,9 @@ describe('a request is answered `updated`', () => {
     const other = (place: number, title: string) =>
       requestOf({ source: { service: 'slack', externalId: 't2', title }, quotes: [] }, place)
     const isUpdate = (kind: string) => kind === 'update'
-    const refusing = interruptedBefore(commands, isUpdate, () => storeOnce(commands, [other(7, 'of another')]))
+    const refusing = interruptedBefore(commands, isUpdate, () =>
+      storeOnce(commands, [other(7, 'of another')]),
+    )
     const titles: unknown[] = []
     const isLook = (kind: string) => kind === 'findVersions'
     const interrupted = interruptedBefore(refusing, isLook, async () => {

@@ -13,7 +13,10 @@ const q = (externalId: string, more: Partial<QuoteFields> = {}): QuoteFields => 
   text: externalId,
   ...more,
 })
-/** The position that the request at this place in the order of acceptance gives to its quote at this index. */
+/**
+ * The position that the request at this place in the order of acceptance gives to its quote at this
+ * index.
+ */
 const at = (place: number, index: number) =>
   `${String(place).padStart(10, '0')}000000.${String(index).padStart(6, '0')}`
 
@@ -30,7 +33,8 @@ describe('the position of a quote', () => {
     }
     const stored = () => quotes.find({ sourceId }).sort({ position: 1, _id: 1 }).toArray()
     /** The stored positions by the quotes' texts. */
-    const positions = async () => Object.fromEntries((await stored()).map(({ text, position }) => [text, position]))
+    const positions = async () =>
+      Object.fromEntries((await stored()).map(({ text, position }) => [text, position]))
     return { says, stored, positions }
   }
 
@@ -44,9 +48,17 @@ describe('the position of a quote', () => {
     const { says, stored, positions } = aThread()
     await outcomesOf(says(3, q('a'), q('b'), q('c')))
     const before = await stored()
-    assert.deepEqual(await outcomesOf(says(4, q('c'), q('b'))), ['unchanged', 'unchanged', 'unchanged'])
+    assert.deepEqual(await outcomesOf(says(4, q('c'), q('b'))), [
+      'unchanged',
+      'unchanged',
+      'unchanged',
+    ])
     assert.deepEqual(await positions(), { a: at(3, 0), b: at(3, 1), c: at(3, 2) })
-    assert.deepEqual(await outcomesOf(says(2, q('c'), q('a'))), ['unchanged', 'unchanged', 'unchanged'])
+    assert.deepEqual(await outcomesOf(says(2, q('c'), q('a'))), [
+      'unchanged',
+      'unchanged',
+      'unchanged',
+    ])
     assert.deepEqual(await positions(), { c: at(2, 0), a: at(2, 1), b: at(3, 1) })
     const after = await stored()
     assert.deepEqual(new Set(after.map(({ meta }) => meta.changedBy)), new Set([undefined]))
@@ -56,7 +68,11 @@ describe('the position of a quote', () => {
   it('gets smaller by an older request whose text is outdated, and the newer text stays', async () => {
     const { says, stored } = aThread()
     await outcomesOf(says(2, q('a', { text: 'newer' })))
-    assert.deepEqual(await outcomesOf(says(1, q('b'), q('a', { text: 'older' }))), ['updated', 'created', 'unchanged'])
+    assert.deepEqual(await outcomesOf(says(1, q('b'), q('a', { text: 'older' }))), [
+      'updated',
+      'created',
+      'unchanged',
+    ])
     assert.deepEqual(
       (await stored()).map(({ text, position }) => [text, position]),
       [

@@ -7,7 +7,8 @@ import { EPOCH, OPENING, openThreads, QUOTES, RECOUNT, WATERMARK } from './suppo
 import { pausedAt } from './support/paused-at.ts'
 import { storeOnce } from './support/store-all.ts'
 
-// Histories of two or three living processes that write one thread, step by step on the real server: open tokens and totals are as the write protocol promises.
+// Histories of two or three living processes that write one thread, step by step on the real
+// server: open tokens and totals are as the write protocol promises.
 
 /** A token this old is stale: its writer counts as slow or dead. */
 const STALE_MS = 10_000
@@ -15,10 +16,16 @@ const STALE_MS = 10_000
 describe('a thread that two processes write at the same time', () => {
   const { commands, aThread, repairLater, countSums } = openThreads('recount')
 
-  /** A thread in which a process died amid the quotes of its first request, which is then delivered again: q1 is stored, q2 is not. */
+  /**
+   * A thread in which a process died amid the quotes of its first request, which is then delivered
+   * again: q1 is stored, q2 is not.
+   */
   async function interruptedThread() {
     const { says, found } = aThread()
-    await assert.rejects(storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]), Death)
+    await assert.rejects(
+      storeOnce(mortal(commands, { atWrite: QUOTES, share: 0.5 }), [says(1, 'q1', 'q2')]),
+      Death,
+    )
     const redelivered = { ...says(1, 'q1', 'q2'), redelivered: true }
     return { says, found, redelivered }
   }
@@ -37,7 +44,11 @@ describe('a thread that two processes write at the same time', () => {
         await slow.reached
         const answers = await storeOnce(commands, [says(3, 'q3')])
         assert.equal(answers.get(says(3).id)?.source.wordCount, 2 * before + 6)
-        assert.deepEqual(await found(), { quotes: before + 3, words: 2 * before + 6, open: [says(2).id] })
+        assert.deepEqual(await found(), {
+          quotes: before + 3,
+          words: 2 * before + 6,
+          open: [says(2).id],
+        })
         slow.release()
         assert.equal((await storing).size, 1)
         await first.settle()
@@ -145,7 +156,10 @@ describe('a thread that two processes write at the same time', () => {
     assert.deepEqual(await found(), { quotes: 3, words: 6, open: [] })
   })
 
-  /** The first process recounts because a second one summed the thread while the first one wrote its quotes. It is paused at this write of the recount. */
+  /**
+   * The first process recounts because a second one summed the thread while the first one wrote its
+   * quotes. It is paused at this write of the recount.
+   */
   async function recounting(atWrite: number) {
     const { says, found, redelivered } = await interruptedThread()
     const slow = pausedAt(commands, QUOTES)
@@ -202,7 +216,10 @@ describe('a thread that two processes write at the same time', () => {
 
     it(`has exact totals if a third process considers the first one slow and stores it before the first one ${what} in its recount`, async () => {
       const { says, found, settling, release } = await recounting(place)
-      assert.equal(await countSums(() => storeOnce(commands, [says(3, 'q4')], clockAhead(STALE_MS))), 1)
+      assert.equal(
+        await countSums(() => storeOnce(commands, [says(3, 'q4')], clockAhead(STALE_MS))),
+        1,
+      )
       release()
       await settling
       assert.deepEqual(await found(), { quotes: 4, words: 8, open: [] })
@@ -241,7 +258,8 @@ describe('a thread that two processes write at the same time', () => {
     assert.equal(sums, 0)
   })
 
-  // In a former version the first process mistook the version that its own second batch had set for an unchanged one, and never summed the thread.
+  // In a former version the first process mistook the version that its own second batch had set for
+  // an unchanged one, and never summed the thread.
   for (const sums of [false, true]) {
     it(`has exact totals if another process ${sums ? 'sums' : 'stores'} it amid the second of two batches of the first one`, async () => {
       const { says, found, redelivered } = await interruptedThread()
@@ -251,7 +269,9 @@ describe('a thread that two processes write at the same time', () => {
       await first.store([says(2, 'q3')])
       const storing = first.store([says(3, 'q4', 'q5')])
       await slow.reached
-      const summed = await countSums(() => storeOnce(commands, [sums ? redelivered : says(4, 'q6')], quickToSum))
+      const summed = await countSums(() =>
+        storeOnce(commands, [sums ? redelivered : says(4, 'q6')], quickToSum),
+      )
       assert.equal(summed, Number(sums))
       slow.release()
       await storing

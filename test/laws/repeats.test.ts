@@ -7,7 +7,8 @@ import { clockAhead, openStore } from './support/open-store.ts'
 import { pausedAt } from './support/paused-at.ts'
 import { storeOnce } from './support/store-all.ts'
 
-// A repeat is recognised by its digest, and its quotes are not read. Each history here ends wrong if another request is mistaken for a repeat.
+// A repeat is recognised by its digest, and its quotes are not read. Each history here ends wrong
+// if another request is mistaken for a repeat.
 
 /** The writes of a process after it opened the source. */
 const [QUOTES, WATERMARK] = [2, 3]
@@ -49,7 +50,9 @@ describe('a request that resembles a repeat', () => {
     await store1(says(2, { externalId: 'q3', text: 'two' }))
     restamping.release()
     await restamped
-    await store1(says(3, ...all.map((quote) => ({ ...quote, text: 'late, but said before the last' }))))
+    await store1(
+      says(3, ...all.map((quote) => ({ ...quote, text: 'late, but said before the last' }))),
+    )
     assert.deepEqual(
       (await quotes()).map(({ text }) => text),
       ['late, but said before the last', 'one', 'one'],
@@ -87,7 +90,10 @@ describe('a request that resembles a repeat', () => {
         { externalId: 'q1', text: 'one' },
         { externalId: 'q2', text: 'two' },
       ]
-      await assert.rejects(store1(says(1, ...both), mortal(commands, { atWrite: QUOTES, share: 0.5 })), Death)
+      await assert.rejects(
+        store1(says(1, ...both), mortal(commands, { atWrite: QUOTES, share: 0.5 })),
+        Death,
+      )
       if (repairs) await repairLater()
       await store1(says(2, ...both))
       await storeLater(says(3, ...both))
@@ -104,7 +110,10 @@ describe('a request that resembles a repeat', () => {
       const { says, quotes } = aThread()
       const q1 = { externalId: 'q1', text: 'one' }
       await store1(says(1, q1))
-      await assert.rejects(store1(says(2, { externalId: 'q2', text: 'two' }), mortal(commands, fate)), Death)
+      await assert.rejects(
+        store1(says(2, { externalId: 'q2', text: 'two' }), mortal(commands, fate)),
+        Death,
+      )
       await repairLater()
       await store1(says(4, q1))
       await store1(says(3, { externalId: 'q2', text: 'late' }))

@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
-import { createBatchStore, PausedTooLongError, repairSources, type StoreRequest } from '@sluice/store'
+import {
+  createBatchStore,
+  PausedTooLongError,
+  repairSources,
+  type StoreRequest,
+} from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
@@ -24,7 +29,9 @@ const fate: fc.Arbitrary<Fate> = fc.record({
   share: fc.constantFrom(0, 0.5, 1),
 })
 
-/** What one worker does in turn: batches of requests (by place), some of which it does not survive. */
+/**
+ * What one worker does in turn: batches of requests (by place), some of which it does not survive.
+ */
 const shift = fc.array(
   fc.record({
     places: fc.uniqueArray(fc.nat(7), { minLength: 1, maxLength: 4 }),
@@ -49,7 +56,10 @@ describe('the real store, with several workers at once', () => {
   function createDeliveries() {
     const begun = new Set<string>()
     return (requests: StoreRequest[]): StoreRequest[] => {
-      const delivered = requests.map((request) => ({ ...request, redelivered: begun.has(request.id) }))
+      const delivered = requests.map((request) => ({
+        ...request,
+        redelivered: begun.has(request.id),
+      }))
       for (const { id } of requests) begun.add(id)
       return delivered
     }
@@ -66,7 +76,8 @@ describe('the real store, with several workers at once', () => {
       const lasting = createBatchStore(mortal(commands, undefined), hurried)
       for (const { places, fate } of shift) {
         const batch = deliver(places.flatMap((place) => requests[place] ?? []))
-        const worker = fate === undefined ? lasting : createBatchStore(mortal(commands, fate), hurried)
+        const worker =
+          fate === undefined ? lasting : createBatchStore(mortal(commands, fate), hurried)
         await survive(async () => {
           for (const id of (await storeAll(worker, batch)).keys()) done.add(id)
           if (ends && fate !== undefined) await worker.settle()
@@ -82,7 +93,8 @@ describe('the real store, with several workers at once', () => {
     try {
       await act()
     } catch (error) {
-      // A process that was paused for too long has its requests delivered again, as one that died has.
+      // A process that was paused for too long has its requests delivered again, as one that died
+      // has.
       if (!(error instanceof Death || error instanceof PausedTooLongError)) throw error
     }
   }
@@ -98,7 +110,10 @@ describe('the real store, with several workers at once', () => {
     const { source, quotes } = await stored(request)
     assert(source !== null)
     const sum = quotes.reduce((total, quote) => total + quote.wordCount, 0)
-    assert.deepEqual({ words: source.wordCount, quotes: source.quoteCount }, { words: sum, quotes: quotes.length })
+    assert.deepEqual(
+      { words: source.wordCount, quotes: source.quoteCount },
+      { words: sum, quotes: quotes.length },
+    )
   }
 
   for (const [kind, threads] of [
@@ -118,7 +133,8 @@ describe('the real store, with several workers at once', () => {
           assert(first !== undefined)
           const before = (await stored(first)).source
           assert(before !== null)
-          // A delivery may have died although another one was answered, or a process after its answer: see ADR 2.
+          // A delivery may have died although another one was answered, or a process after its
+          // answer: see ADR 2.
           if ((await openTokens(db, before)).length > 0)
             await storeOnce(commands, deliver(requests), clockAhead(STALE_MS, hurried))
           const { source, quotes } = await stored(first)
@@ -137,7 +153,12 @@ describe('the real store, with several workers at once', () => {
         await work(requests, workers)
         const [first] = requests
         assert(first !== undefined)
-        const after: StoreRequest = { ...first, id: `${first.id}-after`, stamp: 99_000_000, thread: next }
+        const after: StoreRequest = {
+          ...first,
+          id: `${first.id}-after`,
+          stamp: 99_000_000,
+          thread: next,
+        }
         await storeOnce(commands, [after], clockAhead(STALE_MS, hurried))
         await assertAgreement(after)
       }),
@@ -182,7 +203,10 @@ describe('the real store, with several workers at once', () => {
     await storeOnce(commands, [{ ...first, redelivered: true }])
     const { source, quotes } = await stored(first)
     assert(source !== null)
-    assert.deepEqual({ open: await openTokens(db, source), quotes: quotes.length }, { open: [], quotes: 4 })
+    assert.deepEqual(
+      { open: await openTokens(db, source), quotes: quotes.length },
+      { open: [], quotes: 4 },
+    )
     await assertAgreement(first)
   })
 
@@ -191,7 +215,9 @@ describe('the real store, with several workers at once', () => {
       fc.asyncProperty(history(tinyThread()), shifts, async (made, workers) => {
         const requests = asTenant(made).map((request) => ({ ...request, redelivered: false }))
         const shares = workers.map((_, at) => requests.filter((_, place) => place % WORKERS === at))
-        const answers = await Promise.all(shares.map((share) => storeOnce(mortal(commands, undefined), share, hurried)))
+        const answers = await Promise.all(
+          shares.map((share) => storeOnce(mortal(commands, undefined), share, hurried)),
+        )
         const answered = answers.flatMap((some) => [...some.values()])
         assert.equal(answered.filter(({ source }) => source.outcome === 'created').length, 1)
         const ids = answered.flatMap(({ quotes }) =>

@@ -5,7 +5,8 @@ import { aThread } from './support/a-thread.ts'
 import { openStore } from './support/open-store.ts'
 import { storeOnce } from './support/store-all.ts'
 
-// A worker's memory must not depend on the length of stored texts: they are read only where an answer must show one that the request does not give.
+// A worker's memory must not depend on the length of stored texts: they are read only where an
+// answer must show one that the request does not give.
 
 describe('stored texts', () => {
   const { client, commands, quotes } = openStore('texts', { monitorCommands: true })
@@ -25,7 +26,11 @@ describe('stored texts', () => {
     reads = []
     const answer = (await storeOnce(commands, [request])).get(request.id)
     assert(answer !== undefined)
-    return { reads, texts: answer.quotes.map(({ text }) => text), outcomes: answer.quotes.map((one) => one.outcome) }
+    return {
+      reads,
+      texts: answer.quotes.map(({ text }) => text),
+      outcomes: answer.quotes.map((one) => one.outcome),
+    }
   }
   const text = (externalId: string, value: string) => ({ externalId, text: value })
 
@@ -61,7 +66,10 @@ describe('stored texts', () => {
   it('that a tool changed, and whose digests it removed, are read', async () => {
     const { says, sourceId } = aThread()
     await storing(says(1, text('a', 'one'), text('b', 'two')))
-    await quotes.updateMany({ sourceId }, { $set: { text: 'by hand' }, $unset: { 'meta.textDigest': '' } })
+    await quotes.updateMany(
+      { sourceId },
+      { $set: { text: 'by hand' }, $unset: { 'meta.textDigest': '' } },
+    )
     const again = await storing(says(2, text('a', 'by hand'), text('b', 'other')))
     assert.deepEqual(again.reads, ['without texts', 'whole'])
     assert.deepEqual(again.outcomes, ['unchanged', 'updated'])

@@ -1,4 +1,5 @@
-// Callers that cost much, measured by how long everybody else waits. Each runs alone, as seconds are the bound.
+// Callers that cost much, measured by how long everybody else waits. Each runs alone, as seconds
+// are the bound.
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import { beforeSuite } from '@sluice/test-support'
@@ -8,7 +9,10 @@ import { openSockets, slowestWhile, watchPeak } from '../support/edge-support.ts
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 
 const AHEAD = 200_000
-/** `/livez` answers within a second, and half of one is for the machine. Without bounds, these callers would take minutes. */
+/**
+ * `/livez` answers within a second, and half of one is for the machine. Without bounds, these
+ * callers would take minutes.
+ */
 const SLOW_MS = 1_500
 const LAST_REQUEST = 'GET /limits HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n'
 
@@ -21,7 +25,12 @@ const chunked = `POST /sources HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked
 /** The most that the API may grow by: three quarters of what many callers send. */
 const MAX_MIB = 300
 const MANY = 2_000
-const forms: [it: string, bytes: string, sockets: number, how: { reads?: boolean; halfCloses?: boolean }][] = [
+const forms: [
+  it: string,
+  bytes: string,
+  sockets: number,
+  how: { reads?: boolean; halfCloses?: boolean },
+][] = [
   ['many callers with small requests', request(40), MANY, {}],
   ['many that read', request(40), MANY, { reads: true }],
   ['many that half-close', request(40), MANY, { halfCloses: true }],
@@ -42,7 +51,8 @@ describe('callers that cost much', () => {
       // What the first requests load is no growth.
       for (let times = 0; times < 20; times++) await fetch(`${url}/limits`)
       const growth = await watchPeak(api)
-      // Few large requests do not reach the bound of pipelined ones: the last one closes the connection.
+      // Few large requests do not reach the bound of pipelined ones: the last one closes the
+      // connection.
       const bytes = Buffer.from(text.repeat(Math.ceil(AHEAD / text.length)) + LAST_REQUEST)
       const sockets = await openSockets(t, url, count)
       for (const socket of sockets) {
@@ -51,7 +61,9 @@ describe('callers that cost much', () => {
         else socket.write(bytes)
       }
       const closed = Promise.all(
-        sockets.map((socket) => socket.destroyed || new Promise((resolve) => socket.on('close', resolve))),
+        sockets.map(
+          (socket) => socket.destroyed || new Promise((resolve) => socket.on('close', resolve)),
+        ),
       )
       if (!reads) await pause(1_000)
       for (const socket of sockets) if (!reads) socket.resume()
@@ -61,7 +73,9 @@ describe('callers that cost much', () => {
       })
       assert.ok(slowest < SLOW_MS, `/livez took ${slowest} ms`)
       const grown = await growth()
-      await t.annotate(`/livez took ${slowest.toFixed()} ms at most, and memory grew by ${grown.toFixed()} MiB`)
+      await t.annotate(
+        `/livez took ${slowest.toFixed()} ms at most, and memory grew by ${grown.toFixed()} MiB`,
+      )
       assert.ok(grown < MAX_MIB, `grew by ${grown} MiB`)
     })
   }
@@ -79,9 +93,12 @@ describe('callers that cost much', () => {
       const { url, api } = sluice
       const growth = await watchPeak(api)
       const sockets = await openSockets(t, url, 9_000)
-      await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.resume().write(text, resolve))))
+      await Promise.all(
+        sockets.map((socket) => new Promise((resolve) => socket.resume().write(text, resolve))),
+      )
       // The service has read from all of them, once it has answered a later one.
-      for (let times = 0; times < 10; times++) assert.equal((await fetch(`${url}/livez`)).status, 200)
+      for (let times = 0; times < 10; times++)
+        assert.equal((await fetch(`${url}/livez`)).status, 200)
       const grown = await growth()
       await t.annotate(`memory grew by ${grown.toFixed()} MiB`)
       assert.ok(grown < MAX_MIB, `grew by ${grown} MiB`)
@@ -94,14 +111,19 @@ describe('callers that cost much', () => {
     const sockets = await openSockets(t, url, 100)
     const sending = sockets.map((socket) => {
       socket.resume().write(postHead({ 'x-api-key': key, 'transfer-encoding': 'chunked' }))
-      return setInterval(() => socket.writableLength === 0 && socket.write('1\r\na\r\n'.repeat(3_000)), 100)
+      return setInterval(
+        () => socket.writableLength === 0 && socket.write('1\r\na\r\n'.repeat(3_000)),
+        100,
+      )
     })
     const slowest = await slowestWhile(pause(8_000), async () => {
       assert.equal((await fetch(`${url}/livez`)).status, 200)
     })
     for (const timer of sending) clearInterval(timer)
     const grown = await growth()
-    await t.annotate(`/livez took ${slowest.toFixed()} ms at most, and memory grew by ${grown.toFixed()} MiB`)
+    await t.annotate(
+      `/livez took ${slowest.toFixed()} ms at most, and memory grew by ${grown.toFixed()} MiB`,
+    )
     assert.ok(slowest < SLOW_MS, `/livez took ${slowest} ms`)
     assert.ok(grown < MAX_MIB, `grew by ${grown} MiB`)
   })

@@ -23,9 +23,15 @@ const SETTINGS = {
   MAX_QUEUE_THREADS: String(MAX_QUEUE_THREADS),
   MAX_QUEUE_BYTES: String(MAX_QUEUE_BYTES),
 }
-/** Redis keeps a payload with its bookkeeping, and results beside it; in MB beyond what it had before. */
+/**
+ * Redis keeps a payload with its bookkeeping, and results beside it; in MB beyond what it had
+ * before.
+ */
 const MAX_REDIS_GROWTH = 64 + (3 * MAX_QUEUE_BYTES) / 1e6
-/** What docs/operate/keys.md has an operator reserve: 200 MiB and four times MAX_BODIES_BYTES. The more of 100 KB arrive, the closer it comes. */
+/**
+ * What docs/operate/keys.md has an operator reserve: 200 MiB and four times MAX_BODIES_BYTES. The
+ * more of 100 KB arrive, the closer it comes.
+ */
 const MAX_API_MB = ((200 + 4 * 256) * 2 ** 20) / 1e6
 
 let redis: PrivateServer
@@ -39,7 +45,11 @@ const small = {
   size: { quotes: 3, text: 'five words in this quote' },
   posts: 300,
 }
-const large = { of: 'threads of 100 KB', size: { quotes: 100, text: 'ten bytes '.repeat(100) }, posts: 64 }
+const large = {
+  of: 'threads of 100 KB',
+  size: { quotes: 100, text: 'ten bytes '.repeat(100) },
+  posts: 64,
+}
 
 for (const { of, size, posts } of scale([small], [small, large])) {
   test(`at ${OVERLOAD} times the capacity with ${of}, every request is accepted or refused, the accepted are stored, and memory stays in bounds`, {
@@ -56,20 +66,28 @@ for (const { of, size, posts } of scale([small], [small, large])) {
     const sampling = sampleLoad(sluice, view, overload.signal)
     const rate = OVERLOAD * capacity
     let made = 0
-    const next = () => ({ thread: aThread(size), ...(made++ % 2 === 0 && { prefer: 'respond-async' }) })
+    const next = () => ({
+      thread: aThread(size),
+      ...(made++ % 2 === 0 && { prefer: 'respond-async' }),
+    })
     const posted = await openLoop({ ...sluice, rate, seconds: SECONDS, next })
     overload.abort()
     const samples = await sampling
-    await t.annotate(`${capacity.toFixed(0)} threads/s by closed loop, then ${rate.toFixed(0)}/s: ${summary(posted)}`)
+    await t.annotate(
+      `${capacity.toFixed(0)} threads/s by closed loop, then ${rate.toFixed(0)}/s: ${summary(posted)}`,
+    )
     await t.annotate(samples.map(asText).join('\n'))
 
-    const untold = posted.filter(({ status }) => ![200, 202, 429, 503, 504].includes(Number(status)))
+    const untold = posted.filter(
+      ({ status }) => ![200, 202, 429, 503, 504].includes(Number(status)),
+    )
     assert.deepEqual(
       untold.map(({ status, body }) => [status, body]),
       [],
     )
     for (const { status, headers } of posted)
-      if (status === 503 || status === 429) assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+      if (status === 503 || status === 429)
+        assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
     assertBounded(samples)
     await view.drained(120_000)
     await assertStored(sluice.db, [...warm, ...posted])
@@ -77,7 +95,11 @@ for (const { of, size, posts } of scale([small], [small, large])) {
 }
 
 /** Callers that wait for each answer: as many requests as the service can keep up with. */
-async function closedLoop(target: Target, size: Parameters<typeof aThread>[0], posts: number): Promise<Posted[]> {
+async function closedLoop(
+  target: Target,
+  size: Parameters<typeof aThread>[0],
+  posts: number,
+): Promise<Posted[]> {
   const posted: Posted[] = []
   let sent = 0
   async function call(): Promise<void> {
@@ -90,12 +112,18 @@ async function closedLoop(target: Target, size: Parameters<typeof aThread>[0], p
 function assertBounded(samples: readonly Sample[]): void {
   const most = (of: (sample: Sample) => number) => Math.max(...samples.map(of))
   const growth = most(({ redis }) => redis) - (samples[0]?.redis ?? 0)
-  assert(most(({ jobs }) => jobs) <= MAX_QUEUE_THREADS, `${most(({ jobs }) => jobs)} jobs in the queue`)
+  assert(
+    most(({ jobs }) => jobs) <= MAX_QUEUE_THREADS,
+    `${most(({ jobs }) => jobs)} jobs in the queue`,
+  )
   assert(growth <= MAX_REDIS_GROWTH, `Redis grew by ${growth} MB`)
   assert(most(({ api }) => api) <= MAX_API_MB, `the API took ${most(({ api }) => api)} MB`)
 }
 
-/** The answers by status and code, with the 99th percentile of the accepted and of the refused, in ms. */
+/**
+ * The answers by status and code, with the 99th percentile of the accepted and of the refused, in
+ * ms.
+ */
 function summary(posted: readonly Posted[]): string {
   const kinds = Map.groupBy(posted, ({ status, body }) => `${status} ${body.code ?? ''}`.trim())
   const counts = Array.from(kinds, ([kind, answers]) => `${answers.length} × ${kind}`)

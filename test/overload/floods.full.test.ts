@@ -11,10 +11,9 @@ import { openLoop } from './open-loop.ts'
 
 const countBy = (posted: readonly Posted[]) =>
   Object.fromEntries(
-    [...Map.groupBy(posted, ({ status, body }) => `${status} ${body.code ?? ''}`.trim())].map(([key, of]) => [
-      key,
-      of.length,
-    ]),
+    [...Map.groupBy(posted, ({ status, body }) => `${status} ${body.code ?? ''}`.trim())].map(
+      ([key, of]) => [key, of.length],
+    ),
   )
 
 test('of more posts at once than the service can take, each 503 was not stored and each other one was', async (t) => {
@@ -24,7 +23,9 @@ test('of more posts at once than the service can take, each 503 was not stored a
   const posted: Posted[] = []
   // A busy machine may refuse nearly all of the first posts.
   await until('more than 100 to be stored', async () => {
-    const posts = Array.from({ length: 2_000 }, () => postThread(sluice, aThread({ quotes: 2, text })))
+    const posts = Array.from({ length: 2_000 }, () =>
+      postThread(sluice, aThread({ quotes: 2, text })),
+    )
     posted.push(...(await Promise.all(posts)))
     return posted.filter(({ status }) => status === 200).length > 100
   })
@@ -35,7 +36,8 @@ test('of more posts at once than the service can take, each 503 was not stored a
     posted.every(({ status }) => told.has(status)),
     JSON.stringify(counts),
   )
-  // Whatever had a 503 must not be there. What Redis did not confirm in time may be, and the ledger knows that.
+  // Whatever had a 503 must not be there. What Redis did not confirm in time may be, and the ledger
+  // knows that.
   await assertStored(
     sluice.db,
     posted.filter(({ status }) => status !== 503),
@@ -43,8 +45,8 @@ test('of more posts at once than the service can take, each 503 was not stored a
 })
 
 /**
- * The flood of one tenant: more than a worker stores in the seconds below. Its callers wait for a second each, as their
- * jobs travel in the interactive lane then.
+ * The flood of one tenant: more than a worker stores in the seconds below. Its callers wait for a
+ * second each, as their jobs travel in the interactive lane then.
  */
 const FLOOD_ROUNDS = 3
 const FLOOD_CALLERS = 1_000
@@ -95,8 +97,11 @@ test('a tenant with several open posts does not wait for the large posts of a fl
   }
   const answers = await Promise.all(posts)
   const flooded = await flooding
-  const accepted = flooded.filter(({ status }) => status === 200 || status === 504).map(({ ms }) => ms)
-  const median = accepted.toSorted((one, other) => one - other)[Math.floor(accepted.length / 2)] ?? 0
+  const accepted = flooded
+    .filter(({ status }) => status === 200 || status === 504)
+    .map(({ ms }) => ms)
+  const median =
+    accepted.toSorted((one, other) => one - other)[Math.floor(accepted.length / 2)] ?? 0
   const times = answers.map(({ status, ms }) => `${status} after ${Math.round(ms)} ms`).join(', ')
   const seen = `${times}; the flood: ${JSON.stringify(countBy(flooded))}, median ${Math.round(median)} ms`
   await t.annotate(seen)

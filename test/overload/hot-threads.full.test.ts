@@ -8,15 +8,15 @@ import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { untilStoppedWith } from '../support/until-stopped-with.ts'
 
-// Several workers write the same threads all the time: the totals must be right, and nobody waits for long.
-// The scale is one at which the protocol before ADR 2 failed in three of five runs.
+// Several workers write the same threads all the time: the totals must be right, and nobody waits
+// for long. The scale is one at which the protocol before ADR 2 failed in three of five runs.
 
 const WORKERS = 4
 const CALLERS = 48
 const THREADS = 48
 /**
- * One of this number of a caller's posts brings many quotes, so that a batch is still writing while the next ones open its
- * sources.
+ * One of this number of a caller's posts brings many quotes, so that a batch is still writing while
+ * the next ones open its sources.
  */
 const LARGE_EVERY = 10
 const LARGE = 600
@@ -33,7 +33,12 @@ test(`${WORKERS} workers write ${THREADS} hot threads for ${SECONDS} s: every ca
     while (performance.now() < end) {
       const post = posts++
       const quotes = post % LARGE_EVERY === 0 ? LARGE : 1 + (post % 3)
-      const thread = aThread({ externalId: `${run}-${post % THREADS}`, from: post * LARGE, quotes, text: 'two words' })
+      const thread = aThread({
+        externalId: `${run}-${post % THREADS}`,
+        from: post * LARGE,
+        quotes,
+        text: 'two words',
+      })
       const { status } = await postThread(sluice, thread)
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
     }
@@ -41,7 +46,9 @@ test(`${WORKERS} workers write ${THREADS} hot threads for ${SECONDS} s: every ca
   const began = performance.now()
   await Promise.all(Array.from({ length: CALLERS }, callUntilEnd))
   const rate = posts / ((performance.now() - began) / 1000)
-  await t.annotate(`${posts} posts, ${rate.toFixed(1)}/s, ${JSON.stringify(Object.fromEntries(statuses))}`)
+  await t.annotate(
+    `${posts} posts, ${rate.toFixed(1)}/s, ${JSON.stringify(Object.fromEntries(statuses))}`,
+  )
 
   assert.deepEqual([...statuses.keys()], [200], 'every caller is answered 200')
   let wrong: unknown[] = []
@@ -53,7 +60,10 @@ test(`${WORKERS} workers write ${THREADS} hot threads for ${SECONDS} s: every ca
 })
 
 const HOT_SECONDS = 8
-/** A caller of small posts waits at most 2 s for the sum of another process, and a busy machine may need a second for its own command. */
+/**
+ * A caller of small posts waits at most 2 s for the sum of another process, and a busy machine may
+ * need a second for its own command.
+ */
 const MAX_GAP_MS = 3_000
 
 test('a worker that is killed amid a hot thread, and the redelivery of its jobs, stop nobody for long', async (t) => {
@@ -87,13 +97,18 @@ test('a worker that is killed amid a hot thread, and the redelivery of its jobs,
   const killedAt = performance.now()
   void sluice.startWorker()
   await expireLocks()
-  await until(`${HOT_SECONDS} s have passed`, () => performance.now() - killedAt > HOT_SECONDS * 1000)
+  await until(
+    `${HOT_SECONDS} s have passed`,
+    () => performance.now() - killedAt > HOT_SECONDS * 1000,
+  )
   isOver = true
   await Promise.all(callers)
 
   const times = answered.filter((at) => at >= killedAt)
   const gaps = times.map((at, index) => at - (times[index - 1] ?? killedAt))
-  await t.annotate(`${times.length} posts after the kill, longest gap ${Math.round(Math.max(...gaps))} ms`)
+  await t.annotate(
+    `${times.length} posts after the kill, longest gap ${Math.round(Math.max(...gaps))} ms`,
+  )
   assert.deepEqual([...statuses], [200])
   assert(Math.max(...gaps) < MAX_GAP_MS, `nobody was answered for ${Math.max(...gaps)} ms`)
   await drained()

@@ -1,5 +1,5 @@
-// Posts at a fixed rate whatever the answers do, as independent callers do, each on a connection of its own unless one
-// is idle.
+// Posts at a fixed rate whatever the answers do, as independent callers do, each on a connection of
+// its own unless one is idle.
 import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type aThread, type Posted, postThread, type Target } from '../support/post-thread.ts'
@@ -14,9 +14,15 @@ interface OpenLoop extends Target {
 
 /** How often the loop sends what is due, in ms. */
 const TICK_MS = 5
-/** As many as wait to be accepted while the API is busy. More callers share these, as behind a balancer. */
+/**
+ * As many as wait to be accepted while the API is busy. More callers share these, as behind a
+ * balancer.
+ */
 const MAX_CONNECTIONS = 4_000
-/** If the loop itself was late by more, it goes on from there: to catch up would be a flood, beyond the rate. */
+/**
+ * If the loop itself was late by more, it goes on from there: to catch up would be a flood, beyond
+ * the rate.
+ */
 const LATE_MS = 250
 
 /** Resolves with the ledger once every request has its answer, or its connection is broken. */
@@ -39,7 +45,10 @@ export async function openLoop({ rate, seconds, next, ...target }: OpenLoop): Pr
 }
 
 /** Keeps the body of a problem only: those of many answers would fill the memory. */
-async function post(target: Target, { thread, prefer }: ReturnType<OpenLoop['next']>): Promise<Posted> {
+async function post(
+  target: Target,
+  { thread, prefer }: ReturnType<OpenLoop['next']>,
+): Promise<Posted> {
   const posted = await postThread(target, thread, prefer)
   return typeof posted.status === 'number' && posted.status < 400 ? { ...posted, body: {} } : posted
 }

@@ -1,4 +1,5 @@
-// No caller takes another tenant's rate: the worst request of each route, sent by four callers without pause.
+// No caller takes another tenant's rate: the worst request of each route, sent by four callers
+// without pause.
 import assert from 'node:assert/strict'
 import { Agent, request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -10,7 +11,9 @@ import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { prepareWorst, WINDOWS, type WorstRequest } from './worst-requests.ts'
 
 const CALLERS = 4
-/** Further rounds are for a busy machine: a request that shuts out others does so in all of them. */
+/**
+ * Further rounds are for a busy machine: a request that shuts out others does so in all of them.
+ */
 const MOST_ROUNDS = 6
 const WINDOW_MS = 1_500
 const POSTERS = 2
@@ -18,17 +21,25 @@ const REST_MS = 20
 const MOST_REFUSED = 0.05
 const LEAST_RATE = 0.5
 /**
- * Four posts of 10,000 quotes at a time fill the emulator of MongoDB, which runs one command at a time: a sixth of the
- * rate was left on a quiet machine. They must refuse no other tenant.
+ * Four posts of 10,000 quotes at a time fill the emulator of MongoDB, which runs one command at a
+ * time: a sixth of the rate was left on a quiet machine. They must refuse no other tenant.
  */
 const IS_POST = /posts that repeat/
 
-/** Reads an answer to its end, and keeps nothing of it. Returns the status, or why there is none. */
-function read(url: string, agent: Agent, { method, path, key, body, type }: WorstRequest): Promise<string> {
+/**
+ * Reads an answer to its end, and keeps nothing of it. Returns the status, or why there is none.
+ */
+function read(
+  url: string,
+  agent: Agent,
+  { method, path, key, body, type }: WorstRequest,
+): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>()
   const headers = { ...(key && { 'x-api-key': key }), ...(type && { 'content-type': type }) }
   const sending = request(`${url}${path}`, { method, headers, agent }, (response) => {
-    response.on('close', () => resolve(response.complete ? String(response.statusCode) : 'broken')).resume()
+    response
+      .on('close', () => resolve(response.complete ? String(response.statusCode) : 'broken'))
+      .resume()
   })
   sending.on('error', ({ message }) => resolve(message)).end(body)
   return promise
@@ -63,7 +74,10 @@ describe('callers without pause', () => {
     return answers
   }
 
-  /** Sends requests in turn, by several callers without pause, until the returned function cuts them off. */
+  /**
+   * Sends requests in turn, by several callers without pause, until the returned function cuts them
+   * off.
+   */
   function sendWithoutPause(requests: readonly WorstRequest[]) {
     const answers: string[] = []
     const agent = new Agent({ keepAlive: true })
@@ -72,7 +86,8 @@ describe('callers without pause', () => {
     const sending = Array.from({ length: CALLERS }, async () => {
       while (!isOver) {
         const next = requests[turn++ % requests.length]
-        if (next) answers.push(`${next.path.replace(/[?].*/, '')} ${await read(sluice.url, agent, next)}`)
+        if (next)
+          answers.push(`${next.path.replace(/[?].*/, '')} ${await read(sluice.url, agent, next)}`)
       }
     })
     return async () => {
@@ -85,7 +100,11 @@ describe('callers without pause', () => {
 
   for (const [it, window] of Object.entries(WINDOWS)) {
     test(`leave another tenant its part of the rate: ${it}`, async (t) => {
-      const answers = { alone: [...alone], besideCallers: [] as unknown[], ofCallers: [] as unknown[] }
+      const answers = {
+        alone: [...alone],
+        besideCallers: [] as unknown[],
+        ofCallers: [] as unknown[],
+      }
       const leastRate = IS_POST.test(it) ? 0 : LEAST_RATE
       const requests = Object.values(window).map((requestOf) => requestOf(prepared))
       const stored = (of: unknown[]) => of.filter((status) => status === 200).length
@@ -98,7 +117,10 @@ describe('callers without pause', () => {
         answers.besideCallers.push(...(await postForAWhile()))
         answers.ofCallers.push(...(await end()))
       }
-      const counts = Object.entries(answers).map(([name, of]) => [name, Object.fromEntries(countBy(of))])
+      const counts = Object.entries(answers).map(([name, of]) => [
+        name,
+        Object.fromEntries(countBy(of)),
+      ])
       const seen = JSON.stringify(Object.fromEntries(counts))
       await t.annotate(seen)
       assert.ok(isLeft(answers), seen)

@@ -27,13 +27,22 @@ test('imported threads that the store refuses delay no interactive post by more 
   assert(Math.max(...refused) < 1_000, inWords(refused))
 })
 
-/** Imports threads, and returns how long interactive posts took in the seconds after that, in ms. */
-async function postDuringImport({ url, key }: Target, isRefused: (at: number) => boolean): Promise<number[]> {
+/**
+ * Imports threads, and returns how long interactive posts took in the seconds after that, in ms.
+ */
+async function postDuringImport(
+  { url, key }: Target,
+  isRefused: (at: number) => boolean,
+): Promise<number[]> {
   const threads = Array.from({ length: IMPORTED }, (_, at) => ({
     ...aThread({ quotes: 1 }),
     ...(isRefused(at) && { title: REFUSED }),
   }))
-  const headers = { 'x-api-key': key, 'content-type': 'application/x-ndjson', prefer: 'respond-async' }
+  const headers = {
+    'x-api-key': key,
+    'content-type': 'application/x-ndjson',
+    prefer: 'respond-async',
+  }
   const body = threads.map((thread) => JSON.stringify(thread)).join('\n')
   const response = await fetch(`${url}/sources:batch`, { method: 'POST', headers, body })
   assert.equal(response.status, 202)

@@ -18,7 +18,11 @@ export interface Sample {
 const EVERY_MS = 500
 
 /** Samples until the signal aborts. */
-export async function sampleLoad(sluice: TestSluice, view: QueueView, signal: AbortSignal): Promise<Sample[]> {
+export async function sampleLoad(
+  sluice: TestSluice,
+  view: QueueView,
+  signal: AbortSignal,
+): Promise<Sample[]> {
   const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
   const began = performance.now()
   const samples: Sample[] = []

@@ -1,4 +1,5 @@
-// The worst request of each route: the one with the largest or most expensive answer. A route without one fails a test.
+// The worst request of each route: the one with the largest or most expensive answer. A route
+// without one fails a test.
 import assert from 'node:assert/strict'
 import { createKey } from '@sluice/credentials/keys'
 import { sourceIdOf } from '@sluice/store/ids'
@@ -21,8 +22,8 @@ const UNKNOWN_ID = '0192f0c1-7e57-7abc-8def-0123456789ab'
 const JSON_TYPE = 'application/json'
 
 /**
- * The requests by the ids of their routes. Those of a window are sent in turn. Windows of one tenant are not beside each
- * other: while it rests, its requests are no burden.
+ * The requests by the ids of their routes. Those of a window are sent in turn. Windows of one
+ * tenant are not beside each other: while it rests, its requests are no burden.
  */
 export const WINDOWS: Readonly<Record<string, Window>> = {
   'of a job of 10 MB': { getJob: ({ paths, keys }) => ({ path: paths.job, key: keys.jobs }) },
@@ -32,7 +33,9 @@ export const WINDOWS: Readonly<Record<string, Window>> = {
       return { method: 'POST', path: '/sources:lookup', key: keys.sources, body, type: JSON_TYPE }
     },
   },
-  "of another tenant's job of 10 MB": { getJob: ({ paths, keys }) => ({ path: paths.job, key: keys.other }) },
+  "of another tenant's job of 10 MB": {
+    getJob: ({ paths, keys }) => ({ path: paths.job, key: keys.other }),
+  },
   'of pages of a large source': {
     getSource: ({ paths, keys }) => ({ path: `${paths.source}?limit=1000`, key: keys.pages }),
   },
@@ -66,19 +69,39 @@ export const WINDOWS: Readonly<Record<string, Window>> = {
     getOverview: ({ keys }) => ({ path: '/admin/overview', key: keys.operator }),
     find: ({ keys }) => ({ path: `/admin/find?q=${'x'.repeat(500)}`, key: keys.operator }),
     listRecentJobs: ({ keys }) => ({ path: '/admin/recent', key: keys.operator }),
-    listFailedJobs: ({ keys }) => ({ path: '/admin/jobs?limit=100&service=custom', key: keys.operator }),
-    groupFailedJobs: ({ keys }) => ({ path: '/admin/job-groups?service=custom', key: keys.operator }),
+    listFailedJobs: ({ keys }) => ({
+      path: '/admin/jobs?limit=100&service=custom',
+      key: keys.operator,
+    }),
+    groupFailedJobs: ({ keys }) => ({
+      path: '/admin/job-groups?service=custom',
+      key: keys.operator,
+    }),
     listOperations: ({ keys }) => ({ path: '/admin/operations', key: keys.operator }),
     getOperation: ({ paths, keys }) => ({ path: paths.operation, key: keys.operator }),
   },
   "of operators' acts": {
     retryFailedJobs: ({ keys }) => ({ path: '/admin/jobs:retry', ...actOn(keys.operator) }),
     discardFailedJobs: ({ keys }) => ({ path: '/admin/jobs:discard', ...actOn(keys.operator) }),
-    pauseLane: ({ keys }) => ({ method: 'POST', path: `/admin/lanes/bulk:pause?why=${WHY}`, key: keys.operator }),
-    resumeLane: ({ keys }) => ({ method: 'POST', path: `/admin/lanes/bulk:resume?why=${WHY}`, key: keys.operator }),
+    pauseLane: ({ keys }) => ({
+      method: 'POST',
+      path: `/admin/lanes/bulk:pause?why=${WHY}`,
+      key: keys.operator,
+    }),
+    resumeLane: ({ keys }) => ({
+      method: 'POST',
+      path: `/admin/lanes/bulk:resume?why=${WHY}`,
+      key: keys.operator,
+    }),
   },
   'of posts that repeat 10,000 quotes': {
-    postSource: ({ keys }) => ({ method: 'POST', path: '/sources', key: keys.other, body: MANY, type: JSON_TYPE }),
+    postSource: ({ keys }) => ({
+      method: 'POST',
+      path: '/sources',
+      key: keys.other,
+      body: MANY,
+      type: JSON_TYPE,
+    }),
   },
 }
 
@@ -93,10 +116,16 @@ const LONG = '🎹'.repeat(20_000)
 const NAMES = Array.from({ length: 150 }, (_, at) => `long-${at}`)
 const LARGE = {
   ...aThread({ externalId: 'large' }),
-  quotes: Array.from({ length: 10_000 }, (_, at) => ({ externalId: `q${at}`, text: 'é'.repeat(450) })),
+  quotes: Array.from({ length: 10_000 }, (_, at) => ({
+    externalId: `q${at}`,
+    text: 'é'.repeat(450),
+  })),
 }
 const MANY = JSON.stringify(LARGE)
-const PAGES = { ...aThread(), quotes: Array.from({ length: 15 }, () => ({ text: '🎹'.repeat(50_000) })) }
+const PAGES = {
+  ...aThread(),
+  quotes: Array.from({ length: 15 }, () => ({ text: '🎹'.repeat(50_000) })),
+}
 /** Five faults in each line. */
 const FAULTY = `${JSON.stringify({ externalId: LONG.slice(0, 1_000), url: 1, title: 1, quotes: 1, createdAt: 1 })}\n`
 
@@ -111,7 +140,12 @@ export async function prepareWorst({ url, db }: TestSluice) {
     other: await keyOf('other'),
     operator: (await createKey(db, { role: 'operator', name: 'on call' })).key,
   }
-  async function post(path: string, key: string, body: string, headers: Record<string, string> = {}) {
+  async function post(
+    path: string,
+    key: string,
+    body: string,
+    headers: Record<string, string> = {},
+  ) {
     const sent = { 'content-type': JSON_TYPE, ...headers, 'x-api-key': key }
     const answer = await fetch(`${url}${path}`, { method: 'POST', headers: sent, body })
     assert.ok(answer.ok, `${path}: ${answer.status}`)
@@ -121,13 +155,19 @@ export async function prepareWorst({ url, db }: TestSluice) {
   async function job(key: string, state: string): Promise<string> {
     const { location } = await post('/sources', key, MANY, later)
     await until(`a job is ${state}`, async () => {
-      const answer = await fetch(`${url}${location}`, { headers: { 'x-api-key': key, prefer: 'wait=5' } })
+      const answer = await fetch(`${url}${location}`, {
+        headers: { 'x-api-key': key, prefer: 'wait=5' },
+      })
       return (await answer.text()).includes(`"${state}"`)
     })
     return location
   }
-  const ndjson = (items: readonly object[]) => items.map((item) => `${JSON.stringify(item)}\n`).join('')
-  const long = NAMES.map((externalId) => ({ ...aThread({ externalId, quotes: 0 }), description: LONG }))
+  const ndjson = (items: readonly object[]) =>
+    items.map((item) => `${JSON.stringify(item)}\n`).join('')
+  const long = NAMES.map((externalId) => ({
+    ...aThread({ externalId, quotes: 0 }),
+    description: LONG,
+  }))
   // Sluice never writes such a document, so every job for it fails.
   const broken = sourceIdOf('imports', { service: 'custom', externalId: LARGE.externalId })
   await db.collection<{ _id: string }>('sources').insertOne({ _id: broken })

@@ -4,7 +4,8 @@ import { RedisContainer } from '@testcontainers/redis'
 import { getContainerRuntimeClient } from 'testcontainers'
 import type { Containers } from './open-test-servers.ts'
 
-// Redis and MongoDB in containers, by Testcontainers, which also removes them where this process is killed.
+// Redis and MongoDB in containers, by Testcontainers, which also removes them where this process is
+// killed.
 
 /** Resolves to undefined where no container engine answers. */
 export async function findContainers(): Promise<Containers | undefined> {
@@ -27,10 +28,13 @@ async function startMongodb() {
   }
 }
 
-/** The image that docker-compose.yml pins for a service, so that tests run against what is deployed. */
+/**
+ * The image that docker-compose.yml pins for a service, so that tests run against what is deployed.
+ */
 export function imageOf(service: string): string {
   const compose = readFileSync(new URL('../../docker-compose.yml', import.meta.url), 'utf8')
   const image = new RegExp(`^  ${service}:\\n    image: (\\S+)$`, 'm').exec(compose)?.[1]
-  if (image === undefined) throw new Error(`docker-compose.yml names no image for the service ${service}`)
+  if (image === undefined)
+    throw new Error(`docker-compose.yml names no image for the service ${service}`)
   return image
 }

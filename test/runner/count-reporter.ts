@@ -14,10 +14,11 @@ interface Counts {
 }
 
 /**
- * Prints `N passed, N failed` as the very last line of a run, for programs that read it, and `, N skipped` after it if
- * tests were skipped. The lines before it name missing servers, each missing program, and the command that installs it. A file that does
- * not load, a hook that fails and an error outside of any test count as failed. The exit code is 1 where anything failed,
- * and where nothing passed. Says so if the run was interrupted, and if the machine was busy when it began.
+ * Prints `N passed, N failed` as the very last line of a run, for programs that read it, and `, N
+ * skipped` after it if tests were skipped. The lines before it name missing servers, each missing
+ * program, and the command that installs it. A file that does not load, a hook that fails and an
+ * error outside of any test count as failed. The exit code is 1 where anything failed, and where
+ * nothing passed. Says so if the run was interrupted, and if the machine was busy when it began.
  */
 export class CountReporter implements Reporter {
   #counts: Counts = { passed: 0, failed: 0, skipped: 0, without: new Map() }
@@ -28,7 +29,10 @@ export class CountReporter implements Reporter {
   readonly #lack: string | undefined
   readonly #unserved: number
 
-  /** @param lack why the servers of tests can't be had. @param unserved the number of files that are skipped for that. */
+  /**
+   * @param lack why the servers of tests can't be had. @param unserved the number of files that are
+   * skipped for that.
+   */
   constructor(lack: string | undefined, unserved: number) {
     this.#lack = lack
     this.#unserved = unserved
@@ -53,7 +57,8 @@ export class CountReporter implements Reporter {
     this.#counts = countsOf(modules, errors.length)
     this.#isOpen = reason === 'interrupted'
     if (this.#watches) this.#print()
-    else if (reason !== 'passed' || this.#counts.failed > 0 || this.#counts.passed === 0) process.exitCode = 1
+    else if (reason !== 'passed' || this.#counts.failed > 0 || this.#counts.passed === 0)
+      process.exitCode = 1
   }
 
   #print(): void {
@@ -63,9 +68,12 @@ export class CountReporter implements Reporter {
       console.log(
         `The machine was busy (load ${Math.round(this.#load)}, ${cores} cores): tests may fail for lack of time.`,
       )
-    if (this.#isOpen) console.log('The run was interrupted: the next line counts the tests that ran.')
+    if (this.#isOpen)
+      console.log('The run was interrupted: the next line counts the tests that ran.')
     if (this.#lack !== undefined)
-      console.log(`${this.#unserved} test files were skipped without Redis and MongoDB: ${this.#lack}`)
+      console.log(
+        `${this.#unserved} test files were skipped without Redis and MongoDB: ${this.#lack}`,
+      )
     for (const [program, count] of without)
       console.log(
         `${count} ${count === 1 ? 'test was' : 'tests were'} skipped without ${program}: ${commandFor(program)}`,
@@ -77,7 +85,8 @@ export class CountReporter implements Reporter {
 function countsOf(modules: readonly TestModule[], errors: number): Counts {
   const counts: Counts = { passed: 0, failed: errors, skipped: 0, without: new Map() }
   for (const module of modules) {
-    for (const suite of [module, ...module.children.allSuites()]) counts.failed += suite.errors().length
+    for (const suite of [module, ...module.children.allSuites()])
+      counts.failed += suite.errors().length
     for (const test of module.children.allTests()) {
       const { state } = test.result()
       if (state === 'passed' || state === 'skipped') counts[state]++

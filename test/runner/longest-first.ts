@@ -1,7 +1,10 @@
 import { relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Folders with long files come first, so that short files fill both cores at the end. The soak lasts for minutes. */
+/**
+ * Folders with long files come first, so that short files fill both cores at the end. The soak
+ * lasts for minutes.
+ */
 const FOLDERS = [
   'test/soak',
   'test/faults',

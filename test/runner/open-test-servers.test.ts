@@ -12,8 +12,8 @@ const { PATH, XDG_CACHE_HOME } = process.env
 const named = { REDIS_URL: requiredUrl('REDIS_URL'), MONGODB_URL: requiredUrl('MONGODB_URL') }
 
 /**
- * Stands for a container engine: its containers are the servers that this run has anyway, and it notes what is done
- * with them.
+ * Stands for a container engine: its containers are the servers that this run has anyway, and it
+ * notes what is done with them.
  */
 function engine(broken: readonly string[] = []) {
   const done: string[] = []
@@ -22,7 +22,10 @@ function engine(broken: readonly string[] = []) {
     done.push(`start ${variable}`)
     return { url: named[variable], stop: async () => void done.push(`stop ${variable}`) }
   }
-  const containers: Containers = { REDIS_URL: start('REDIS_URL'), MONGODB_URL: start('MONGODB_URL') }
+  const containers: Containers = {
+    REDIS_URL: start('REDIS_URL'),
+    MONGODB_URL: start('MONGODB_URL'),
+  }
   return { done, findContainers: async () => containers }
 }
 
@@ -34,7 +37,12 @@ async function open(
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-servers-'))
   t.onTestFinished(() => rm(dataDir, { recursive: true, force: true }))
   const lines: string[] = []
-  const servers = await openTestServers({ dataDir, env, say: (line) => lines.push(line), findContainers })
+  const servers = await openTestServers({
+    dataDir,
+    env,
+    say: (line) => lines.push(line),
+    findContainers,
+  })
   return { servers, lines }
 }
 
@@ -61,14 +69,22 @@ test('only the server that the environment does not name is a container', async 
 })
 
 test('without a container engine a program of this machine is started', async (t) => {
-  const { servers } = await open(t, { PATH, XDG_CACHE_HOME, MONGODB_URL: named.MONGODB_URL }, async () => undefined)
+  const { servers } = await open(
+    t,
+    { PATH, XDG_CACHE_HOME, MONGODB_URL: named.MONGODB_URL },
+    async () => undefined,
+  )
   t.onTestFinished(() => servers.stop())
   assert.notEqual(servers.redisUrl, named.REDIS_URL)
 })
 
 test('if a container does not start, a program replaces it, and a line gives the reason', async (t) => {
   const { findContainers } = engine(['REDIS_URL'])
-  const { servers, lines } = await open(t, { PATH, XDG_CACHE_HOME, MONGODB_URL: named.MONGODB_URL }, findContainers)
+  const { servers, lines } = await open(
+    t,
+    { PATH, XDG_CACHE_HOME, MONGODB_URL: named.MONGODB_URL },
+    findContainers,
+  )
   t.onTestFinished(() => servers.stop())
   assert.notEqual(servers.redisUrl, named.REDIS_URL)
   assert.match(lines.join('\n'), /^REDIS_URL: no container started \(Error: no such image\)$/m)

@@ -1,7 +1,7 @@
 import { type OpenServers, openServers } from '@sluice/local'
 
-// Chooses the servers that tests share: those that the environment names, else containers, else the servers that
-// `start` would choose.
+// Chooses the servers that tests share: those that the environment names, else containers, else the
+// servers that `start` would choose.
 
 type Variable = 'REDIS_URL' | 'MONGODB_URL'
 
@@ -27,10 +27,13 @@ export interface TestServers {
 }
 
 /**
- * Opens Redis and MongoDB for tests. Where an engine answers but a container does not start, it says so and goes on
- * without containers.
+ * Opens Redis and MongoDB for tests. Where an engine answers but a container does not start, it
+ * says so and goes on without containers.
  */
-export async function openTestServers({ findContainers, ...options }: TestServersOptions): Promise<TestServers> {
+export async function openTestServers({
+  findContainers,
+  ...options
+}: TestServersOptions): Promise<TestServers> {
   const { env, say } = options
   const missing = (['REDIS_URL', 'MONGODB_URL'] as const).filter((variable) => !env[variable])
   const containers = missing.length > 0 ? await findContainers() : undefined
@@ -50,8 +53,15 @@ export async function openTestServers({ findContainers, ...options }: TestServer
   }
 }
 
-async function startAll(variables: readonly Variable[], containers: Containers, say: (line: string) => void) {
-  const starting = variables.map(async (variable) => ({ variable, ...(await containers[variable]()) }))
+async function startAll(
+  variables: readonly Variable[],
+  containers: Containers,
+  say: (line: string) => void,
+) {
+  const starting = variables.map(async (variable) => ({
+    variable,
+    ...(await containers[variable]()),
+  }))
   const settled = await Promise.allSettled(starting)
   for (const [at, variable] of variables.entries()) {
     const result = settled[at]

@@ -5,17 +5,23 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'vitest'
 
-/** Runs the tests of the alerts, which need Prometheus, on a machine whose only program is Node.js. */
+/**
+ * Runs the tests of the alerts, which need Prometheus, on a machine whose only program is Node.js.
+ */
 function runOnBareMachine(t: TestContext, env: Record<string, string> = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-bare-'))
   t.onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   symlinkSync(process.execPath, join(folder, 'node'))
   const vitest = join(import.meta.dirname, '../../node_modules/vitest/vitest.mjs')
-  const { status, stdout, stderr } = spawnSync(process.execPath, [vitest, 'run', 'test/docs/alerts.test.ts'], {
-    cwd: join(import.meta.dirname, '../..'),
-    env: { PATH: folder, HOME: folder, NO_COLOR: '1', ...env },
-    encoding: 'utf8',
-  })
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [vitest, 'run', 'test/docs/alerts.test.ts'],
+    {
+      cwd: join(import.meta.dirname, '../..'),
+      env: { PATH: folder, HOME: folder, NO_COLOR: '1', ...env },
+      encoding: 'utf8',
+    },
+  )
   return { status, lines: stdout.trimEnd().split('\n'), all: stdout + stderr }
 }
 

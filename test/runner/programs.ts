@@ -1,7 +1,16 @@
-// The programs that single tests need beside Node.js. What is missing is installed before the tests where that is possible
-// without asking; else those tests are skipped, and the last lines of the run say so.
+// The programs that single tests need beside Node.js. What is missing is installed before the tests
+// where that is possible without asking; else those tests are skipped, and the last lines of the
+// run say so.
 import { type SpawnSyncOptions, spawnSync } from 'node:child_process'
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 
@@ -40,7 +49,9 @@ export const FAKETIME = `/usr/lib/${DEBIAN_ARCH}-linux-gnu/faketime/libfaketimeM
 const PROGRAMS = {
   chromium: chromium(),
   nginx: ofDebian('nginx-light', () => onPath('nginx') !== undefined),
-  prometheus: ofDebian('prometheus', () => ['prometheus', 'promtool'].every((name) => onPath(name) !== undefined)),
+  prometheus: ofDebian('prometheus', () =>
+    ['prometheus', 'promtool'].every((name) => onPath(name) !== undefined),
+  ),
   libfaketime: ofDebian('libfaketime', () => existsSync(FAKETIME)),
   // The servers of tests are installed as wheels by it, unless they are there.
   'python3-venv': ofDebian('python3-venv', () => run('python3', ['-c', 'import venv, ensurepip'])),
@@ -95,9 +106,13 @@ LD_LIBRARY_PATH=$here/al2023/lib FONTCONFIG_PATH=$here/fonts exec "$here/chromiu
       env: { ...process.env, TMPDIR: folder },
     })
   if (isInstalled) {
-    // Without a font, Chromium ends. The package's file names the folders of fonts of other machines.
+    // Without a font, Chromium ends. The package's file names the folders of fonts of other
+    // machines.
     const fonts = join(folder, 'fonts/fonts.conf')
-    writeFileSync(fonts, readFileSync(fonts, 'utf8').replaceAll('/tmp/fonts', join(folder, 'fonts')))
+    writeFileSync(
+      fonts,
+      readFileSync(fonts, 'utf8').replaceAll('/tmp/fonts', join(folder, 'fonts')),
+    )
     writeFileSync(program, start, { mode: 0o755 })
   }
   // An old system lacks what its libraries need.
@@ -106,7 +121,10 @@ LD_LIBRARY_PATH=$here/al2023/lib FONTCONFIG_PATH=$here/fonts exec "$here/chromiu
 
 const NAMES = Object.keys(PROGRAMS).filter((name): name is Program => name in PROGRAMS)
 
-/** The options of a test or a suite that needs this program: without it, it is skipped, and the run says so. */
+/**
+ * The options of a test or a suite that needs this program: without it, it is skipped, and the run
+ * says so.
+ */
 export function needs(program: Program) {
   // `skip: false` would run what `skipIf` skips.
   return { ...(isMissing(program) && { skip: true }), meta: { needs: program } }
@@ -136,14 +154,19 @@ interface InstallOptions {
 }
 
 /**
- * Installs what these tests need and is missing, where that asks nobody: as root by the package manager of Debian or
- * Ubuntu, or into the cache folder.
+ * Installs what these tests need and is missing, where that asks nobody: as root by the package
+ * manager of Debian or Ubuntu, or into the cache folder.
  *
  * @param tests the texts of all test files.
  */
-export function installPrograms(tests: string, { usesServers, required, say }: InstallOptions): void {
+export function installPrograms(
+  tests: string,
+  { usesServers, required, say }: InstallOptions,
+): void {
   process.env.PATH = [process.env.PATH, ...cached].join(delimiter)
-  const needed = NAMES.filter((name) => tests.includes(`needs('${name}')`) || (usesServers && name === 'python3-venv'))
+  const needed = NAMES.filter(
+    (name) => tests.includes(`needs('${name}')`) || (usesServers && name === 'python3-venv'),
+  )
   const missing = needed.map((name): Source => PROGRAMS[name]).filter(({ isThere }) => !isThere())
   const packages = missing.flatMap(({ debian }) => debian ?? [])
   if (packages.length > 0 && process.getuid?.() === 0 && onPath('apt-get') !== undefined) {
@@ -151,7 +174,8 @@ export function installPrograms(tests: string, { usesServers, required, say }: I
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
     run('apt-get', ['update', '-qq'], { env })
     // One by one: a system that lacks one of them has the others.
-    for (const name of packages) run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', name], { env })
+    for (const name of packages)
+      run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', name], { env })
   }
   for (const { install } of missing) install?.()
   const left = needed.filter(isMissing)

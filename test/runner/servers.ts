@@ -14,8 +14,8 @@ import { WITH_SERVERS } from './with-servers.ts'
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
- * Vitest's global setup: puts `REDIS_URL` and `MONGODB_URL` into the environment that test processes inherit. Returns
- * how to undo it.
+ * Vitest's global setup: puts `REDIS_URL` and `MONGODB_URL` into the environment that test
+ * processes inherit. Returns how to undo it.
  */
 export async function setup({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
   const files = await chosenFiles(vitest)
@@ -57,16 +57,20 @@ async function findContainers() {
 }
 
 /**
- * The paths of the chosen test files, from the root. Throws if a name matches no file: a misspelt name must not look
- * like a test that passed.
+ * The paths of the chosen test files, from the root. Throws if a name matches no file: a misspelt
+ * name must not look like a test that passed.
  */
 async function chosenFiles(vitest: Vitest): Promise<string[]> {
   const names = namedFiles(vitest)
   for (const name of names) {
     if ((await vitest.globTestSpecifications([name])).length === 0)
-      throw new Error(`No test file: ${name}. Those that are called NAME.full.test.ts run in \`test:full\` only.`)
+      throw new Error(
+        `No test file: ${name}. Those that are called NAME.full.test.ts run in \`test:full\` only.`,
+      )
   }
-  return (await vitest.globTestSpecifications(names)).map(({ moduleId }) => relative(vitest.config.root, moduleId))
+  return (await vitest.globTestSpecifications(names)).map(({ moduleId }) =>
+    relative(vitest.config.root, moduleId),
+  )
 }
 
 /** Vitest keeps the names of the command line in a property that its types leave out. */

@@ -17,8 +17,8 @@ export const WITH_SERVERS = [
 ]
 
 /**
- * Returns why this machine can't have the servers of tests, for people: undefined if it has them, or can get them without
- * asking anybody. Installs and starts nothing.
+ * Returns why this machine can't have the servers of tests, for people: undefined if it has them,
+ * or can get them without asking anybody. Installs and starts nothing.
  */
 export async function lackOfServers(): Promise<string | undefined> {
   const { REDIS_URL, MONGODB_URL, PATH = '' } = process.env

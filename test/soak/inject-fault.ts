@@ -58,11 +58,17 @@ async function stopFor(process: StartedProcess, seconds: number): Promise<void> 
   process.signal('SIGCONT')
 }
 
-async function end(process: StartedProcess, { name, seconds }: Fault, violations: string[]): Promise<void> {
+async function end(
+  process: StartedProcess,
+  { name, seconds }: Fault,
+  violations: string[],
+): Promise<void> {
   process.signal(name === 'kill' ? 'SIGKILL' : 'SIGTERM')
   const began = performance.now()
   const { code, signal } = await process.ended
   if (name === 'kill') await pause(seconds * 1000)
   else if (code !== 0 || performance.now() - began > GRACE_MS)
-    violations.push(`a process did not end in order: ${JSON.stringify({ code, signal, last: process.log.slice(-3) })}`)
+    violations.push(
+      `a process did not end in order: ${JSON.stringify({ code, signal, last: process.log.slice(-3) })}`,
+    )
 }

@@ -1,4 +1,5 @@
-// Puts faults on a running Sluice under a steady load, and compares the ledger with the store at the end.
+// Puts faults on a running Sluice under a steady load, and compares the ledger with the store at
+// the end.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TestScope } from '@sluice/test-support'
 import { readDifferences } from '../support/assert-stored.ts'
@@ -20,9 +21,14 @@ export interface SoakReport {
 }
 
 const CALLERS = 12
-/** How long the last jobs may take once all parts work again: locks expire, and tries have pauses. */
+/**
+ * How long the last jobs may take once all parts work again: locks expire, and tries have pauses.
+ */
 const DRAINED_WITHIN_MS = 60_000
-/** AOF everysec may lose the last second, and a request may take up to two before Redis has it. In ms. */
+/**
+ * AOF everysec may lose the last second, and a request may take up to two before Redis has it. In
+ * ms.
+ */
 const MAY_BE_LOST_MS = 3_100
 /** How many lines of each process's log are kept: the first ones name its ports. */
 const FIRST_LINES = 100
@@ -40,7 +46,11 @@ export async function runSoak(
   const load = postSteadily(
     t,
     { url: world.balancer.url, key: world.sluice.key },
-    { callers: CALLERS, restMs: 0, prefer: () => random.pick([undefined, 'wait=2', 'respond-async']) },
+    {
+      callers: CALLERS,
+      restMs: 0,
+      prefer: () => random.pick([undefined, 'wait=2', 'respond-async']),
+    },
   )
   const began = performance.now()
   await injectAll(world, faults, say)
@@ -53,14 +63,20 @@ export async function runSoak(
   const failed = await Promise.all([view.queue.getFailedCount(), view.bulk.getFailedCount()])
   return {
     posted,
-    differences: await readDifferences(world.sluice.db, excuseLastSecond(posted, world), { afterCrash: true }),
+    differences: await readDifferences(world.sluice.db, excuseLastSecond(posted, world), {
+      afterCrash: true,
+    }),
     failedJobs: failed.reduce((sum, count) => sum + count, 0),
     violations: world.violations,
   }
 }
 
 /** Faults of one part follow each other; those of different parts may overlap. */
-async function injectAll(world: World, faults: readonly Fault[], say: (line: string) => void): Promise<void> {
+async function injectAll(
+  world: World,
+  faults: readonly Fault[],
+  say: (line: string) => void,
+): Promise<void> {
   const began = performance.now()
   const lastOf = new Map<Part, Promise<void>>()
   for (const fault of faults) {
@@ -74,7 +90,9 @@ async function injectAll(world: World, faults: readonly Fault[], say: (line: str
   async function injectAfter(before: Promise<void> | undefined, fault: Fault): Promise<void> {
     await before
     say(describeFault(fault))
-    await injectFault(world, fault).catch((error) => world.violations.push(`${describeFault(fault)}: ${error}`))
+    await injectFault(world, fault).catch((error) =>
+      world.violations.push(`${describeFault(fault)}: ${error}`),
+    )
   }
 }
 
@@ -83,8 +101,13 @@ function forgetOldLines({ apis, workers }: World): void {
     log.splice(FIRST_LINES, Math.max(0, log.length - FIRST_LINES - LAST_LINES))
 }
 
-/** What Redis accepted in its last second before a kill may be lost, unless it is stored already. */
+/**
+ * What Redis accepted in its last second before a kill may be lost, unless it is stored already.
+ */
 function excuseLastSecond(posted: readonly Posted[], { redisKills }: World): Posted[] {
-  const mayBeLost = ({ sentAt }: Posted) => redisKills.some((at) => sentAt < at && sentAt > at - MAY_BE_LOST_MS)
-  return posted.map((answer) => (answer.status !== 200 && mayBeLost(answer) ? { ...answer, status: 'none' } : answer))
+  const mayBeLost = ({ sentAt }: Posted) =>
+    redisKills.some((at) => sentAt < at && sentAt > at - MAY_BE_LOST_MS)
+  return posted.map((answer) =>
+    answer.status !== 200 && mayBeLost(answer) ? { ...answer, status: 'none' } : answer,
+  )
 }

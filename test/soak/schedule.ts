@@ -11,14 +11,15 @@ const FAULTS = {
 
 export type Part = keyof typeof FAULTS
 /**
- * `kill`: SIGKILL, and started again. `terminate`: SIGTERM, and replaced. `stop`: SIGSTOP, then SIGCONT. `cut off`: its
- * connections stay open and carry nothing.
+ * `kill`: SIGKILL, and started again. `terminate`: SIGTERM, and replaced. `stop`: SIGSTOP, then
+ * SIGCONT. `cut off`: its connections stay open and carry nothing.
  */
 export type FaultName = (typeof FAULTS)[Part][number]
 
 export interface Fault {
   /**
-   * When it begins, in seconds since the start. If the last fault of the same part is not over, it begins after that.
+   * When it begins, in seconds since the start. If the last fault of the same part is not over, it
+   * begins after that.
    */
   at: number
   part: Part

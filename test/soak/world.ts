@@ -1,4 +1,5 @@
-// What a soak runs on: servers of its own, several replicas of each process, and a balancer before the API.
+// What a soak runs on: servers of its own, several replicas of each process, and a balancer before
+// the API.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

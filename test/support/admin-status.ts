@@ -1,7 +1,10 @@
 // Asks a process's admin port.
 import type { StartedProcess } from '@sluice/test-support'
 
-/** The HTTP status of a path on the admin port. Resolves with undefined if nothing answers there in time. */
+/**
+ * The HTTP status of a path on the admin port. Resolves with undefined if nothing answers there in
+ * time.
+ */
 export async function adminStatus(
   process: StartedProcess,
   path: '/livez' | '/readyz',

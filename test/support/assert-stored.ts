@@ -1,6 +1,11 @@
 // Compares the ledger with the store, and fails on any difference.
 import assert from 'node:assert/strict'
-import { mongoCommands, type QuoteDocument, repairSources, type SourceDocument } from '@sluice/store'
+import {
+  mongoCommands,
+  type QuoteDocument,
+  repairSources,
+  type SourceDocument,
+} from '@sluice/store'
 import type { Db } from 'mongodb'
 import { clockAhead } from '../laws/support/open-store.ts'
 import { openTokens } from '../laws/support/open-tokens.ts'
@@ -21,16 +26,27 @@ interface Options {
 /** Texts are large, and their words are counted in the documents. */
 const WITHOUT_TEXT = { projection: { text: 0 } }
 
-const NO_DIFFERENCES: Differences = { lost: [], storedTwice: [], neverAccepted: [], outdated: [], wrongTotals: [] }
+const NO_DIFFERENCES: Differences = {
+  lost: [],
+  storedTwice: [],
+  neverAccepted: [],
+  outdated: [],
+  wrongTotals: [],
+}
 
 /**
- * Compares the answers to callers with the stored documents, when every job is done: no accepted document is lost, none
- * is stored twice, each was posted and not refused, each content is the last one accepted, and each thread is
- * consistent.
+ * Compares the answers to callers with the stored documents, when every job is done: no accepted
+ * document is lost, none is stored twice, each was posted and not refused, each content is the last
+ * one accepted, and each thread is consistent.
  *
- * @param afterCrash a writer died or failed, so its last token may still be open: that is repaired first.
+ * @param afterCrash a writer died or failed, so its last token may still be open: that is repaired
+ * first.
  */
-export async function assertStored(db: Db, posted: readonly Posted[], options: Options = {}): Promise<void> {
+export async function assertStored(
+  db: Db,
+  posted: readonly Posted[],
+  options: Options = {},
+): Promise<void> {
   assert.deepEqual(await readDifferences(db, posted, options), NO_DIFFERENCES)
 }
 
@@ -40,8 +56,14 @@ export async function readDifferences(
   posted: readonly Posted[],
   { afterCrash = false }: Options,
 ): Promise<Differences> {
-  if (afterCrash) await repairSources(mongoCommands(db, { limitMs: SCAN_MS }), { repair: true }, clockAhead(EXPIRED_MS))
-  // Workers may still recount in the background. The token of a recount is removed, and never settled.
+  if (afterCrash)
+    await repairSources(
+      mongoCommands(db, { limitMs: SCAN_MS }),
+      { repair: true },
+      clockAhead(EXPIRED_MS),
+    )
+  // Workers may still recount in the background. The token of a recount is removed, and never
+  // settled.
   const sources = await until('no token to be open', async () => {
     const found = await db.collection<SourceDocument>('sources').find().toArray()
     return (await openTokens(db, ...found)).length === 0 ? found : undefined
@@ -51,6 +73,9 @@ export async function readDifferences(
 }
 
 /** Compares each source's totals with its quotes. A quote without its source fails too. */
-export function assertConsistent(sources: readonly SourceDocument[], quotes: readonly QuoteDocument[]): void {
+export function assertConsistent(
+  sources: readonly SourceDocument[],
+  quotes: readonly QuoteDocument[],
+): void {
   assert.deepEqual(wrongTotals(sources, quotes), [])
 }

@@ -1,4 +1,5 @@
-// A load balancer as operators run it: a TCP proxy before the replicas that follows their readiness.
+// A load balancer as operators run it: a TCP proxy before the replicas that follows their
+// readiness.
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -15,21 +16,27 @@ export interface Balancer {
   url: string
   /** Resolves when the replica is ready. From then on it gets connections. */
   add(backend: Backend): Promise<void>
-  /** The replica gets connections for so many ms more, whether it is ready or not. Then it gets none. */
+  /**
+   * The replica gets connections for so many ms more, whether it is ready or not. Then it gets
+   * none.
+   */
   removeAfter(backend: Backend, ms: number): Promise<void>
 }
 
 /**
- * How often the balancer asks each replica, in ms. Until it notices that one is not ready, that one still gets
- * connections.
+ * How often the balancer asks each replica, in ms. Until it notices that one is not ready, that one
+ * still gets connections.
  */
 const ASK_EVERY_MS = 100
-/** A replica that does not answer for so long is not ready, in ms. A busy machine's may need a second. */
+/**
+ * A replica that does not answer for so long is not ready, in ms. A busy machine's may need a
+ * second.
+ */
 const ANSWER_MS = 3_000
 
 /**
- * Starts a balancer without replicas. It gives new connections to the ready replicas in turn, and tries the next one if
- * one refuses. It never cuts a connection.
+ * Starts a balancer without replicas. It gives new connections to the ready replicas in turn, and
+ * tries the next one if one refuses. It never cuts a connection.
  */
 export async function startBalancer(t: TestScope): Promise<Balancer> {
   const leaving = new Set<Backend>()

@@ -6,7 +6,10 @@ import { residentBytes } from './resident-bytes.ts'
 
 const MIB = 1024 * 1024
 
-/** Measures the growth of a process's memory at its peak from now on. The returned function resolves to MiB. */
+/**
+ * Measures the growth of a process's memory at its peak from now on. The returned function resolves
+ * to MiB.
+ */
 export async function watchPeak({ pid }: { pid: number }): Promise<() => Promise<number>> {
   // Linux then forgets the peak so far.
   await writeFile(`/proc/${pid}/clear_refs`, '5')
@@ -27,9 +30,15 @@ export async function openSockets(t: TestScope, url: string, count: number): Pro
 }
 
 /** Sends bytes on a connection of its own and resolves with all that comes back until its end. */
-export async function exchange(url: string, bytes: string, { halfClose = false } = {}): Promise<string> {
+export async function exchange(
+  url: string,
+  bytes: string,
+  { halfClose = false } = {},
+): Promise<string> {
   const { hostname, port } = new URL(url)
-  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true }).setEncoding('latin1')
+  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true }).setEncoding(
+    'latin1',
+  )
   if (halfClose) socket.end(bytes, 'latin1')
   else socket.write(bytes, 'latin1')
   let seen = ''
@@ -39,10 +48,13 @@ export async function exchange(url: string, bytes: string, { halfClose = false }
 }
 
 /**
- * Calls again and again, one call after the other, until the work is done. Resolves with the longest time of one, in
- * ms.
+ * Calls again and again, one call after the other, until the work is done. Resolves with the
+ * longest time of one, in ms.
  */
-export async function slowestWhile(work: Promise<unknown>, call: () => Promise<unknown>): Promise<number> {
+export async function slowestWhile(
+  work: Promise<unknown>,
+  call: () => Promise<unknown>,
+): Promise<number> {
   let isDone = false
   const done = work.finally(() => {
     isDone = true

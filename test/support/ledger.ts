@@ -1,10 +1,11 @@
-// Compares what callers were told with what is stored. Callers record it outside of everything under test.
+// Compares what callers were told with what is stored. Callers record it outside of everything
+// under test.
 import type { QuoteDocument, SourceDocument } from '@sluice/store'
 import type { Posted } from './post-thread.ts'
 
 /**
- * How the store differs from what callers were told; each list names threads, or quotes as `thread/quote`. All are
- * empty if every promise holds.
+ * How the store differs from what callers were told; each list names threads, or quotes as
+ * `thread/quote`. All are empty if every promise holds.
  */
 export interface Differences {
   /** Accepted, and not stored. */
@@ -19,14 +20,20 @@ export interface Differences {
 }
 
 /** What a caller knows about its request: it is or will be stored, it never will be, or either. */
-export function fateOf({ status, body }: Pick<Posted, 'status' | 'body'>): 'accepted' | 'refused' | 'unknown' {
+export function fateOf({
+  status,
+  body,
+}: Pick<Posted, 'status' | 'body'>): 'accepted' | 'refused' | 'unknown' {
   if (status === 504) return body.code === 'acceptance_unknown' ? 'unknown' : 'accepted'
   if (status === 200 || status === 202) return 'accepted'
   // A job that failed for good may have stored a part.
   return status === 'none' || status === 500 ? 'unknown' : 'refused'
 }
 
-/** Whether an API that can reach Redis had no time for a request: its machine is busy. No test of another fault is about it. */
+/**
+ * Whether an API that can reach Redis had no time for a request: its machine is busy. No test of
+ * another fault is about it.
+ */
 function isBusy({ status, body }: Pick<Posted, 'status' | 'body'>): boolean {
   if (status === 503) return body.code === 'queue_unavailable' || body.code === 'overloaded'
   return body.code === 'acceptance_unknown'
@@ -57,15 +64,22 @@ export function compare(
   }
 }
 
-/** The sources of which the totals are not those of their quotes, and the quotes without a source. */
-export function wrongTotals(sources: readonly SourceDocument[], quotes: readonly QuoteDocument[]): string[] {
+/**
+ * The sources of which the totals are not those of their quotes, and the quotes without a source.
+ */
+export function wrongTotals(
+  sources: readonly SourceDocument[],
+  quotes: readonly QuoteDocument[],
+): string[] {
   const bySource = Map.groupBy(quotes, (quote) => quote.sourceId)
   const wrong = sources.flatMap(({ _id, externalId, wordCount, quoteCount }) => {
     const own = bySource.get(_id) ?? []
     bySource.delete(_id)
     const words = own.reduce((sum, quote) => sum + quote.wordCount, 0)
     if (wordCount === words && quoteCount === own.length) return []
-    return [`${externalId}: ${wordCount} words in ${quoteCount} quotes, but its quotes give ${words} in ${own.length}`]
+    return [
+      `${externalId}: ${wordCount} words in ${quoteCount} quotes, but its quotes give ${words} in ${own.length}`,
+    ]
   })
   return [...wrong, ...Array.from(bySource.keys(), (id) => `quotes without the source ${id}`)]
 }
@@ -75,7 +89,8 @@ function outdated(possible: readonly Posted[], sources: readonly SourceDocument[
   const byThread = Map.groupBy(possible, ({ externalId }) => externalId)
   return sources.flatMap(({ externalId, title }) => {
     const requests = byThread.get(externalId)
-    if (requests === undefined || lastOnes(requests).some((request) => request.title === title)) return []
+    if (requests === undefined || lastOnes(requests).some((request) => request.title === title))
+      return []
     return [`${externalId}: ${title}`]
   })
 }
@@ -92,9 +107,15 @@ function repeatsIn(names: readonly string[]): string[] {
   return names.filter((name) => seen.size === seen.add(name).size)
 }
 
-function storedNames(sources: readonly SourceDocument[], quotes: readonly QuoteDocument[]): string[] {
+function storedNames(
+  sources: readonly SourceDocument[],
+  quotes: readonly QuoteDocument[],
+): string[] {
   const names = new Map(sources.map(({ _id, externalId }) => [_id, externalId]))
-  return [...names.values(), ...quotes.map(({ sourceId, externalId }) => `${names.get(sourceId)}/${externalId}`)]
+  return [
+    ...names.values(),
+    ...quotes.map(({ sourceId, externalId }) => `${names.get(sourceId)}/${externalId}`),
+  ]
 }
 
 function namesOf({ externalId, quotes }: Posted): string[] {

@@ -1,5 +1,5 @@
-// What the MongoDB of the tests can do: engines that speak its protocol differ. Each process asks once, on a database of
-// its own, and tests of what the server can't do are skipped.
+// What the MongoDB of the tests can do: engines that speak its protocol differ. Each process asks
+// once, on a database of its own, and tests of what the server can't do are skipped.
 import { requiredUrl } from '@sluice/test-support'
 import { type Db, MongoClient, MongoServerError } from 'mongodb'
 
@@ -17,7 +17,10 @@ async function ask() {
   const client = await new MongoClient(requiredUrl('MONGODB_URL')).connect()
   const db = client.db(`can_${process.pid}`)
   try {
-    const can = { refuseByValidator: await refusesByValidator(db), sortByIndex: await sortsByIndex(db) }
+    const can = {
+      refuseByValidator: await refusesByValidator(db),
+      sortByIndex: await sortsByIndex(db),
+    }
     for (const what of ['refuseByValidator', 'sortByIndex'] as const)
       if (!can[what]) console.log(`MongoDB ${LACKS[what]}: tests of that are skipped`)
     return can
@@ -30,7 +33,9 @@ async function ask() {
 /** Whether a validator of a collection refuses documents. */
 async function refusesByValidator(db: Db): Promise<boolean> {
   try {
-    const validated = await db.createCollection('validated', { validator: { refused: { $ne: true } } })
+    const validated = await db.createCollection('validated', {
+      validator: { refused: { $ne: true } },
+    })
     await validated.insertOne({ refused: true })
     return false
   } catch (error) {

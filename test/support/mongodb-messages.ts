@@ -6,8 +6,8 @@ import { BSON, type Document } from 'mongodb'
 export type SplitMessages = (chunk: Buffer, pass: (message: Buffer) => boolean | Buffer) => Buffer
 
 /**
- * Cuts one direction of a connection into messages of MongoDB's wire protocol, each of which begins with its length (32
- * bits, little-endian).
+ * Cuts one direction of a connection into messages of MongoDB's wire protocol, each of which begins
+ * with its length (32 bits, little-endian).
  */
 export function splitMessages(): SplitMessages {
   let rest = Buffer.alloc(0)
@@ -34,7 +34,10 @@ export function isCommand(message: Buffer): boolean {
   return message.readInt32LE(12) === OP_MSG
 }
 
-/** Reads a command, or a reply. A section of it is a document (kind 0), or a list of documents with its name (kind 1). */
+/**
+ * Reads a command, or a reply. A section of it is a document (kind 0), or a list of documents with
+ * its name (kind 1).
+ */
 export function commandOf(message: Buffer): Document {
   const command: Document = {}
   const end = message.length - ((message.readInt32LE(16) & CHECKSUM_PRESENT) === 1 ? 4 : 0)
@@ -59,7 +62,12 @@ function sequenceOf(section: Buffer): Document {
 /** Returns the message with another document, as its only section. */
 export function withDocument(message: Buffer, document: Document): Buffer {
   const flags = Buffer.alloc(4)
-  const changed = Buffer.concat([message.subarray(0, 16), flags, Buffer.of(0), BSON.serialize(document)])
+  const changed = Buffer.concat([
+    message.subarray(0, 16),
+    flags,
+    Buffer.of(0),
+    BSON.serialize(document),
+  ])
   changed.writeInt32LE(changed.length)
   return changed
 }

@@ -11,6 +11,7 @@ export async function openOperator({ db, url }: Pick<TestSluice, 'db' | 'url'>) 
     return JSON.parse(await answer.text())
   }
   /** The findings in words. */
-  const readVerdict = async (): Promise<string[]> => ((await overview()).verdict ?? []).map(({ text }) => text)
+  const readVerdict = async (): Promise<string[]> =>
+    ((await overview()).verdict ?? []).map(({ text }) => text)
   return { key, overview, readVerdict }
 }

@@ -19,13 +19,16 @@ export interface QueueView {
   /** Keeps all jobs that are active now from being taken over, until `expireLocks`. */
   extendLocks(): Promise<void>
   /**
-   * Expires the locks of all active jobs at once, as if a check two seconds ago had seen that: so tests need not wait
-   * for a killed worker's locks.
+   * Expires the locks of all active jobs at once, as if a check two seconds ago had seen that: so
+   * tests need not wait for a killed worker's locks.
    */
   expireLocks(): Promise<void>
 }
 
-export function openQueue(t: TestScope, { REDIS_URL = '', QUEUE = '' }: Record<string, string>): QueueView {
+export function openQueue(
+  t: TestScope,
+  { REDIS_URL = '', QUEUE = '' }: Record<string, string>,
+): QueueView {
   const redis = connectRetrying({ redisUrl: REDIS_URL, queue: QUEUE }, () => {})
   const keys = queueKeys(QUEUE)
   const queue = openLane(keys, 'interactive', redis)
@@ -41,7 +44,10 @@ export function openQueue(t: TestScope, { REDIS_URL = '', QUEUE = '' }: Record<s
   }
   async function active(): Promise<string[]> {
     const [interactive, inBulk] = await Promise.all([queue.getActive(), bulk.getActive()])
-    return [...interactive.map(({ id }) => keys.jobs.interactive + id), ...inBulk.map(({ id }) => keys.jobs.bulk + id)]
+    return [
+      ...interactive.map(({ id }) => keys.jobs.interactive + id),
+      ...inBulk.map(({ id }) => keys.jobs.bulk + id),
+    ]
   }
   async function setLocksTtl(ms: number): Promise<void> {
     for (const job of await active()) await redis.pexpire(`${job}:lock`, ms)
@@ -49,8 +55,10 @@ export function openQueue(t: TestScope, { REDIS_URL = '', QUEUE = '' }: Record<s
   const extendLocks = () => setLocksTtl(EXTENDED_MS)
   async function expireLocks(): Promise<void> {
     await setLocksTtl(0)
-    for (const { id } of await queue.getActive()) await redis.sadd(`${keys.jobs.interactive}stalled`, id ?? '')
-    for (const { id } of await bulk.getActive()) await redis.sadd(`${keys.jobs.bulk}stalled`, id ?? '')
+    for (const { id } of await queue.getActive())
+      await redis.sadd(`${keys.jobs.interactive}stalled`, id ?? '')
+    for (const { id } of await bulk.getActive())
+      await redis.sadd(`${keys.jobs.bulk}stalled`, id ?? '')
   }
   return {
     queue,

@@ -18,12 +18,16 @@ export interface Load {
 
 /** The pause of a refused caller, so that it does not waste the machine's time. */
 const AFTER_REFUSAL_MS = 50
-/** The pause of any caller, in the short form: a test that waits for a lock to expire leaves the machine to others. */
+/**
+ * The pause of any caller, in the short form: a test that waits for a lock to expire leaves the
+ * machine to others.
+ */
 const REST_MS = scale(400, 0)
 
 /**
- * Starts callers that post one thread after the other, each on one connection and by two posts: the second adds quotes to
- * the first, so that appends are interrupted too. They stop with the test at the latest.
+ * Starts callers that post one thread after the other, each on one connection and by two posts: the
+ * second adds quotes to the first, so that appends are interrupted too. They stop with the test at
+ * the latest.
  *
  * @param restMs the pause after each answer.
  * @param prefer chooses the header Prefer of the next request.
@@ -37,7 +41,8 @@ export function postSteadily(
   let stopping = false
 
   async function call(): Promise<void> {
-    // A pool has idle connections, and a stopping API may close one as a request arrives. This one is in use.
+    // A pool has idle connections, and a stopping API may close one as a request arrives. This one
+    // is in use.
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     while (!stopping) {
       const thread = aThread()

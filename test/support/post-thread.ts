@@ -13,7 +13,9 @@ export interface Target {
   agent?: Agent | undefined
 }
 
-/** A posted thread and the answer that its caller got, recorded outside of everything under test. */
+/**
+ * A posted thread and the answer that its caller got, recorded outside of everything under test.
+ */
 export interface Posted {
   externalId: string
   title: string
@@ -30,8 +32,8 @@ export interface Posted {
 }
 
 /**
- * A thread that no other test posts, unless it is named. Its title names the request, so that a stored title shows
- * which request came last.
+ * A thread that no other test posts, unless it is named. Its title names the request, so that a
+ * stored title shows which request came last.
  */
 export function aThread({
   externalId = String(randomUUID()),
@@ -73,8 +75,14 @@ async function send(
   thread: unknown,
   preferences: Record<string, string | undefined>,
 ): Promise<Pick<Posted, 'status' | 'headers' | 'body'>> {
-  const optional = Object.entries({ ...preferences, connection }).filter(([, value]) => value !== undefined)
-  const headers = { 'content-type': 'application/json', 'x-api-key': key, ...Object.fromEntries(optional) }
+  const optional = Object.entries({ ...preferences, connection }).filter(
+    ([, value]) => value !== undefined,
+  )
+  const headers = {
+    'content-type': 'application/json',
+    'x-api-key': key,
+    ...Object.fromEntries(optional),
+  }
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const sending = request(`${url}/sources`, { method: 'POST', headers, agent }, resolve)

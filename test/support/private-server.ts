@@ -19,8 +19,8 @@ export interface PrivateServer {
   /** Kills it, and starts it again on the copy: nothing that happened since is there. */
   restoreCopy(): Promise<void>
   /**
-   * Cuts it off without a word: connections stay open, new ones are accepted, and nothing is forwarded. End this by
-   * `thaw` or `kill` before the test file ends.
+   * Cuts it off without a word: connections stay open, new ones are accepted, and nothing is
+   * forwarded. End this by `thaw` or `kill` before the test file ends.
    */
   freeze(): void
   thaw(): void
@@ -95,7 +95,8 @@ export async function openPrivateServer(
 }
 
 /**
- * The child of this process whose command line names this port. Redis writes its own: `valkey-server 127.0.0.1:port`.
+ * The child of this process whose command line names this port. Redis writes its own:
+ * `valkey-server 127.0.0.1:port`.
  */
 async function childWith(port: string): Promise<number> {
   const children = await readFile(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8')

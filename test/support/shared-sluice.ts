@@ -4,13 +4,17 @@ import type { TestScope } from '@sluice/test-support'
 import { type Db, MongoClient } from 'mongodb'
 import { startSluice, untilKeyIsKnown } from './start-sluice.ts'
 
-// One Sluice, an API and two workers with their default settings, serves all tests that need neither a process nor a
-// queue of their own: to start one takes a second of CPU, and its first requests take longest.
+// One Sluice, an API and two workers with their default settings, serves all tests that need
+// neither a process nor a queue of their own: to start one takes a second of CPU, and its first
+// requests take longest.
 
 const URL_NAME = 'SHARED_SLUICE_URL'
 const MONGODB_URL_NAME = 'SHARED_SLUICE_MONGODB_URL'
 
-/** Starts it for a run. Test processes find it by the environment that they inherit. Returns how to end it. */
+/**
+ * Starts it for a run. Test processes find it by the environment that they inherit. Returns how to
+ * end it.
+ */
 export async function openSharedSluice(): Promise<() => Promise<void>> {
   const cleanUps: (() => unknown)[] = []
   const end = async () => {
@@ -43,7 +47,8 @@ export interface SharedSluice {
 /** Makes a tenant and its key. */
 export async function shareSluice(t: TestScope): Promise<SharedSluice> {
   const { [URL_NAME]: url, [MONGODB_URL_NAME]: mongodbUrl } = process.env
-  if (url === undefined || mongodbUrl === undefined) throw new Error('The runner started no Sluice for this file')
+  if (url === undefined || mongodbUrl === undefined)
+    throw new Error('The runner started no Sluice for this file')
   const client = await new MongoClient(mongodbUrl).connect()
   t.onTestFinished(() => client.close())
   const db = client.db()

@@ -12,9 +12,15 @@ const documented = (name: string) => new URL(`../../docs/monitoring/${name}`, im
 
 export const readDocumented = (name: string) => readFile(documented(name), 'utf8')
 
-/** Runs promtool in docs/monitoring, and returns its output, with its exit status if it is not 0. */
+/**
+ * Runs promtool in docs/monitoring, and returns its output, with its exit status if it is not 0.
+ */
 export function promtool(args: readonly string[], input = ''): string {
-  const { status, stdout, stderr } = spawnSync('promtool', args, { cwd: documented('.'), input, encoding: 'utf8' })
+  const { status, stdout, stderr } = spawnSync('promtool', args, {
+    cwd: documented('.'),
+    input,
+    encoding: 'utf8',
+  })
   return `${stdout}${stderr}${status === 0 ? '' : `exit ${status}`}`
 }
 
@@ -24,8 +30,9 @@ interface Result {
 }
 
 /**
- * Scrapes these processes every two seconds: a worker waits for MongoDB for 1.5 s. The alerts rest on the same conditions as documented, but for a second instead of
- * minutes, and on rates of ten seconds.
+ * Scrapes these processes every two seconds: a worker waits for MongoDB for 1.5 s. The alerts rest
+ * on the same conditions as documented, but for a second instead of minutes, and on rates of ten
+ * seconds.
  */
 export async function startPrometheus(t: TestScope, processes: readonly StartedProcess[]) {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-prometheus-'))
@@ -45,14 +52,20 @@ export async function startPrometheus(t: TestScope, processes: readonly StartedP
     alerts.replaceAll(/for: \d+m/g, 'for: 1s').replaceAll(/\[\d+m\]/g, '[10s]'),
   )
   async function setTargets(scraped: readonly StartedProcess[]): Promise<void> {
-    const lines = await Promise.all(scraped.map(({ line }) => line(({ adminPort }) => typeof adminPort === 'number')))
+    const lines = await Promise.all(
+      scraped.map(({ line }) => line(({ adminPort }) => typeof adminPort === 'number')),
+    )
     const targets = lines.map(({ adminPort }) => `'127.0.0.1:${adminPort}'`).join(', ')
     await writeFile(join(folder, 'targets.yml'), `- targets: [${targets}]\n`)
   }
   await setTargets(processes)
   const server = spawn(
     'prometheus',
-    ['--config.file=prometheus.yml', '--storage.tsdb.path=data', `--web.listen-address=127.0.0.1:${port}`],
+    [
+      '--config.file=prometheus.yml',
+      '--storage.tsdb.path=data',
+      `--web.listen-address=127.0.0.1:${port}`,
+    ],
     { cwd: folder, stdio: 'ignore' },
   )
   t.onTestFinished(async () => {
@@ -62,7 +75,9 @@ export async function startPrometheus(t: TestScope, processes: readonly StartedP
   })
 
   async function ask(path: string, of: Record<string, string> = {}) {
-    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}?${new URLSearchParams(of)}`)
+    const response = await fetch(
+      `http://127.0.0.1:${port}/api/v1/${path}?${new URLSearchParams(of)}`,
+    )
     const { status, data, error } = Object(await response.json())
     if (status !== 'success') throw new Error(`${path} ${JSON.stringify(of)}: ${error}`)
     return data
@@ -84,7 +99,11 @@ export async function startPrometheus(t: TestScope, processes: readonly StartedP
     /** The names of the alerts that fire. */
     async firing(): Promise<string[]> {
       const all: { labels: { alertname: string }; state: string }[] = (await ask('alerts')).alerts
-      return [...new Set(all.filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname))].sort()
+      return [
+        ...new Set(
+          all.filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname),
+        ),
+      ].sort()
     },
   }
 }

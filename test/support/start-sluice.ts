@@ -10,7 +10,9 @@ import {
 import type { Db } from 'mongodb'
 import { until } from './until.ts'
 
-/** What processes of a Sluice of a test's own need: its own queue, its own database, real processes. */
+/**
+ * What processes of a Sluice of a test's own need: its own queue, its own database, real processes.
+ */
 export interface PreparedSluice {
   db: Db
   key: string
@@ -68,7 +70,10 @@ export async function prepareSluice(
 }
 
 /** Starts an API and workers and makes a key of the tenant `acme`. */
-export async function startSluice(t: TestScope, { workers = 1, ...options }: SluiceOptions = {}): Promise<TestSluice> {
+export async function startSluice(
+  t: TestScope,
+  { workers = 1, ...options }: SluiceOptions = {},
+): Promise<TestSluice> {
   const prepared = await prepareSluice(t, options)
   const [{ api, url }, ...started] = await Promise.all([
     prepared.startApi(),
@@ -79,8 +84,8 @@ export async function startSluice(t: TestScope, { workers = 1, ...options }: Slu
 }
 
 /**
- * A replica answers 503 to a key that it has never seen if MongoDB takes longer than a second to look it up. A busy
- * machine's may, and a test of something else must not meet that.
+ * A replica answers 503 to a key that it has never seen if MongoDB takes longer than a second to
+ * look it up. A busy machine's may, and a test of something else must not meet that.
  */
 export async function untilKeyIsKnown(url: string, key: string): Promise<void> {
   await until('a key is known', async () => {

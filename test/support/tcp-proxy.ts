@@ -13,9 +13,14 @@ export interface Gate {
 interface TcpProxy {
   /** From now on forwards everything to this port. */
   open(serverPort: number): Promise<void>
-  /** Breaks all connections and refuses new ones, as the kernel does for a program that was killed. */
+  /**
+   * Breaks all connections and refuses new ones, as the kernel does for a program that was killed.
+   */
   shut(): Promise<void>
-  /** Forwards nothing but still accepts connections, as the kernel does for a program that is stopped. */
+  /**
+   * Forwards nothing but still accepts connections, as the kernel does for a program that is
+   * stopped.
+   */
   freeze(): void
   /** Forwards everything that was withheld, and everything new. */
   thaw(): void
@@ -35,7 +40,8 @@ export interface ServerProxy extends Omit<TcpProxy, 'open'> {
 export const OPEN_GATE: Gate = { toServer: (chunk) => chunk, toClient: (chunk) => chunk }
 
 /**
- * @param port on 127.0.0.1, outside the range of outgoing connections: otherwise a client that dials the closed port
+ * @param port on 127.0.0.1, outside the range of outgoing connections: otherwise a client that
+ * dials the closed port
  * could reach itself.
  */
 export function createTcpProxy(port: number, gate: () => Gate = () => OPEN_GATE): TcpProxy {
@@ -75,9 +81,12 @@ export function createTcpProxy(port: number, gate: () => Gate = () => OPEN_GATE)
       await once(server, 'listening')
     },
     async shut() {
-      const closed = new Promise((resolve) => (server === undefined ? resolve(undefined) : server.close(resolve)))
+      const closed = new Promise((resolve) =>
+        server === undefined ? resolve(undefined) : server.close(resolve),
+      )
       // A socket that is being shut down can't be reset: its handle would stay open.
-      for (const socket of sockets) socket.writableEnded ? socket.destroy() : socket.resetAndDestroy()
+      for (const socket of sockets)
+        socket.writableEnded ? socket.destroy() : socket.resetAndDestroy()
       await closed
     },
     freeze() {
@@ -95,7 +104,11 @@ export function createTcpProxy(port: number, gate: () => Gate = () => OPEN_GATE)
 }
 
 /** Puts a proxy before the server of this URL until the test ends. */
-export async function openTcpProxy(t: TestScope, serverUrl: string, gate?: () => Gate): Promise<ServerProxy> {
+export async function openTcpProxy(
+  t: TestScope,
+  serverUrl: string,
+  gate?: () => Gate,
+): Promise<ServerProxy> {
   const url = new URL(serverUrl)
   const serverPort = Number(url.port)
   const port = await freePort()

@@ -9,22 +9,43 @@ import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls'
 import { promisify } from 'node:util'
 import type { TestScope } from '@sluice/test-support'
 
-/** A certificate for this machine that no public authority signed, as a file, and what a server needs of it. */
+/**
+ * A certificate for this machine that no public authority signed, as a file, and what a server
+ * needs of it.
+ */
 export interface Certificate {
   file: string
   keyFile: string
   context: SecureContext
 }
 
-/** Makes a certificate for 127.0.0.1 and localhost by the program `openssl`. It is its own authority. */
+/**
+ * Makes a certificate for 127.0.0.1 and localhost by the program `openssl`. It is its own
+ * authority.
+ */
 export async function makeCertificate(t: TestScope): Promise<Certificate> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-tls-'))
   t.onTestFinished(() => rm(folder, { recursive: true }))
   const [key, file] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')]
   const names = ['-subj', '/CN=sluice', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost']
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-noenc']
-  await promisify(execFile)('openssl', ['req', '-x509', ...curve, ...names, '-days', '2', '-keyout', key, '-out', file])
-  return { file, keyFile: key, context: createSecureContext({ key: await readFile(key), cert: await readFile(file) }) }
+  await promisify(execFile)('openssl', [
+    'req',
+    '-x509',
+    ...curve,
+    ...names,
+    '-days',
+    '2',
+    '-keyout',
+    key,
+    '-out',
+    file,
+  ])
+  return {
+    file,
+    keyFile: key,
+    context: createSecureContext({ key: await readFile(key), cert: await readFile(file) }),
+  }
 }
 
 /** The first byte of a TLS connection. */

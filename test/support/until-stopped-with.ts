@@ -3,7 +3,11 @@ import type { StartedProcess } from '@sluice/test-support'
 import { until } from './until.ts'
 
 /** Stops a process by SIGSTOP at a moment when at least so many jobs are active. */
-export async function untilStoppedWith(worker: StartedProcess, jobs: number, active: () => Promise<number>) {
+export async function untilStoppedWith(
+  worker: StartedProcess,
+  jobs: number,
+  active: () => Promise<number>,
+) {
   await until(`the worker is stopped with ${jobs} active jobs`, async () => {
     worker.signal('SIGSTOP')
     const caught = (await active()) >= jobs

@@ -10,12 +10,16 @@ import type { TestScope } from '@sluice/test-support'
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Returns the folder of the commit that `previous.txt` names, with what its own lock file installs. */
+/**
+ * Returns the folder of the commit that `previous.txt` names, with what its own lock file installs.
+ */
 export async function checkOutPrevious(t: TestScope): Promise<string> {
   const commit = (await readFile(new URL('previous.txt', import.meta.url), 'utf8')).trim()
   const folder = await mkdtemp(join(tmpdir(), 'sluice-previous-'))
   t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
   await run('sh', ['-c', `git archive ${commit} | tar -x -C ${folder}`], { cwd: ROOT })
-  await run('npx', ['-y', 'pnpm@12', 'install', '--prod', '--frozen-lockfile', '--loglevel=warn'], { cwd: folder })
+  await run('npx', ['-y', 'pnpm@12', 'install', '--prod', '--frozen-lockfile', '--loglevel=warn'], {
+    cwd: folder,
+  })
   return folder
 }

@@ -4,7 +4,12 @@ import { pathToFileURL } from 'node:url'
 import { createKey } from '@sluice/credentials/keys'
 import { connectRetrying, LAYOUT } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
-import { beforeSuite, type StartedProcess, startProcess, type TestScope } from '@sluice/test-support'
+import {
+  beforeSuite,
+  type StartedProcess,
+  startProcess,
+  type TestScope,
+} from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { createCaller } from '../e2e/support/caller.ts'
 import { jobIn, jobPathIn, operationIn, pageIn, storedIn } from '../e2e/support/read-reply.ts'
@@ -28,7 +33,11 @@ describe.runIf(isFull)('an upgrade, and the way back', () => {
   })
 
   /** Starts an API and a worker of a release. */
-  async function startRelease(t: TestScope, { settings, startApi, startWorker }: TestSluice, release: string) {
+  async function startRelease(
+    t: TestScope,
+    { settings, startApi, startWorker }: TestSluice,
+    release: string,
+  ) {
     if (release === 'this release') return { ...(await startApi()), worker: await startWorker() }
     const start = (app: string) =>
       startProcess(t, pathToFileURL(join(previous, `apps/${app}/src/main.ts`)).href, settings)
@@ -100,11 +109,17 @@ describe.runIf(isFull)('an upgrade, and the way back', () => {
       await untilKeyIsKnown(before.url, sluice.key)
       await sluice.db.createCollection('quotes', { validator: { speaker: { $ne: 'refused' } } })
 
-      const claimed = storedIn(await left.importer.post(thread('claimed'), { 'idempotency-key': 'once' }))
+      const claimed = storedIn(
+        await left.importer.post(thread('claimed'), { 'idempotency-key': 'once' }),
+      )
       const retained = await left.importer.post(thread('retained'), { prefer: 'respond-async' })
-      const failed = await left.importer.post(thread('failed', 'refused'), { prefer: 'respond-async' })
+      const failed = await left.importer.post(thread('failed', 'refused'), {
+        prefer: 'respond-async',
+      })
       const states = await Promise.all(
-        [retained, failed].map((reply) => left.importer.get(jobPathIn(reply), { prefer: 'wait=30' })),
+        [retained, failed].map((reply) =>
+          left.importer.get(jobPathIn(reply), { prefer: 'wait=30' }),
+        ),
       )
       assert.deepEqual(
         states.map((reply) => jobIn(reply).state),
@@ -113,14 +128,18 @@ describe.runIf(isFull)('an upgrade, and the way back', () => {
       for (const lane of ['interactive', 'bulk'])
         await left.operator.send(`/admin/lanes/${lane}:pause`, { method: 'POST' })
       const waiting = await left.importer.post(thread('waiting'), { prefer: 'wait=0' })
-      const lines = ['one', 'two'].map((externalId) => JSON.stringify(thread(externalId))).join('\n')
+      const lines = ['one', 'two']
+        .map((externalId) => JSON.stringify(thread(externalId)))
+        .join('\n')
       const imported = await left.importer.postImport(lines, { prefer: 'respond-async' })
       for (const process of [before.api, before.worker]) await stop(process)
 
       const after = await startRelease(t, sluice, newer)
       await untilKeyIsKnown(after.url, sluice.key)
       const found = callers(after)
-      const again = storedIn(await found.importer.post(thread('claimed'), { 'idempotency-key': 'once' }))
+      const again = storedIn(
+        await found.importer.post(thread('claimed'), { 'idempotency-key': 'once' }),
+      )
       assert.deepEqual(again, claimed)
       assert.equal(jobIn(await found.importer.get(jobPathIn(retained))).state, 'completed')
       assert.equal(pageIn(await found.operator.get('/admin/jobs?externalId=failed')).jobs.length, 1)
@@ -139,7 +158,9 @@ describe.runIf(isFull)('an upgrade, and the way back', () => {
           return job.state === 'completed'
         })
       const path = imported.headers.get('location') ?? ''
-      await until('the import has ended', async () => /"completed"/.test((await found.importer.get(path)).text))
+      await until('the import has ended', async () =>
+        /"completed"/.test((await found.importer.get(path)).text),
+      )
       assert.match((await found.importer.get(path)).text, /"created":2/)
       await openQueue(t, sluice.settings).drained()
       assert.deepEqual(await loadOf(t, sluice), [0, 0, 0])
@@ -170,7 +191,10 @@ async function stop(process: StartedProcess | undefined): Promise<void> {
 }
 
 /** The threads, bytes and interactive threads that count as load. */
-async function loadOf(t: TestScope, { settings: { REDIS_URL = '', QUEUE = '' } }: TestSluice): Promise<number[]> {
+async function loadOf(
+  t: TestScope,
+  { settings: { REDIS_URL = '', QUEUE = '' } }: TestSluice,
+): Promise<number[]> {
   const redis = connectRetrying({ redisUrl: REDIS_URL, queue: QUEUE }, () => {})
   t.onTestFinished(() => redis.disconnect())
   const { base } = queueKeys(QUEUE)

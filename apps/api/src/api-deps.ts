@@ -24,7 +24,10 @@ export interface ApiDeps extends SourceReads {
   replyListener: Pick<queue.ReplyListener, 'replica' | 'wait'>
   confirmReplicated: queue.Replication['confirm']
   findClaimed: queue.Results['findClaimed']
-  /** Returns the job's result, or has it retained for a caller that gets the id instead. Never throws. */
+  /**
+   * Returns the job's result, or has it retained for a caller that gets the id instead. Never
+   * throws.
+   */
   retainResult: (jobId: string) => Promise<queue.JobResult | undefined>
   /** As `retainResult`, but tries again for minutes while Redis does not answer. */
   retainLater: ReturnType<typeof queue.createRetainLater>
@@ -38,9 +41,14 @@ export interface ApiDeps extends SourceReads {
   readBudget: Budget
   readTurns: ReadTurns
   parser: Pick<BodyParser, 'thread' | 'array' | 'jobAnswer'>
-  /** The memory of all bodies in flight, inflaters included, and of answers that are not read yet. */
+  /**
+   * The memory of all bodies in flight, inflaters included, and of answers that are not read yet.
+   */
   bodyBudget: Pick<Budget, 'reserve'>
-  /** The bytes of large answers to callers without a key, each until a second after its connection has closed. */
+  /**
+   * The bytes of large answers to callers without a key, each until a second after its connection
+   * has closed.
+   */
   publicBudget: Pick<Budget, 'reserve'>
   /** The disk space of all unread answers of imports. */
   spillBudget: Budget
@@ -50,13 +58,24 @@ export interface ApiDeps extends SourceReads {
   readiness: () => Promise<Readiness>
   /** Aborts when the process must stop. From then on, each answer closes its connection. */
   stopping: AbortSignal
-  /** Aborts shortly before the grace time ends, when open requests must be answered: see `LAST_ANSWERS_MS`. */
+  /**
+   * Aborts shortly before the grace time ends, when open requests must be answered: see
+   * `LAST_ANSWERS_MS`.
+   */
   graceOver: AbortSignal
 }
 
 export type MiddlewareDeps = Pick<
   ApiDeps,
-  'metrics' | 'noteProblem' | 'noteRefusedKey' | 'log' | 'stopping' | 'graceOver' | 'loopDelay' | 'keyring' | 'quota'
+  | 'metrics'
+  | 'noteProblem'
+  | 'noteRefusedKey'
+  | 'log'
+  | 'stopping'
+  | 'graceOver'
+  | 'loopDelay'
+  | 'keyring'
+  | 'quota'
 > & {
   enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge' | 'quotaLeft'>
   settings: Pick<ApiDeps['settings'], 'maxLoopDelayMs' | 'otlpEndpoint'>

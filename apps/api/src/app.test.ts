@@ -7,7 +7,10 @@ import { buildApp, type ServedRoute } from './app.ts'
 import { apiMetrics } from './metrics.ts'
 import { ProblemError } from './request/problem-error.ts'
 
-const answered: ServedRoute['handler'] = async ({ tenant }, { id }) => ({ status: 200, body: { tenant, id } })
+const answered: ServedRoute['handler'] = async ({ tenant }, { id }) => ({
+  status: 200,
+  body: { tenant, id },
+})
 
 const routes: ServedRoute[] = [
   { method: 'get', path: '/open', access: 'open', handler: answered },
@@ -22,15 +25,24 @@ const routes: ServedRoute[] = [
   },
   { method: 'post', path: '/failures', access: 'operator', handler: answered },
   { method: 'get', path: '/failures', access: 'operator', handler: answered },
-  { method: 'get', path: '/broken', access: 'importer', handler: () => Promise.reject(new Error('at 10.0.0.7:6379')) },
+  {
+    method: 'get',
+    path: '/broken',
+    access: 'importer',
+    handler: () => Promise.reject(new Error('at 10.0.0.7:6379')),
+  },
 ]
 
-/** An app with an importer's key, `good`, and the key `operator`. The store of keys is unavailable for the key `away`. */
+/**
+ * An app with an importer's key, `good`, and the key `operator`. The store of keys is unavailable
+ * for the key `away`.
+ */
 async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => {}) {
   const lines: string[] = []
   const keyring = {
     async find(key: string | undefined) {
-      if (key === 'good') return { outcome: 'known', keyId: 'k', role: 'importer', tenant: 'acme' } as const
+      if (key === 'good')
+        return { outcome: 'known', keyId: 'k', role: 'importer', tenant: 'acme' } as const
       if (key === 'operator' || key === 'viewer')
         return { outcome: 'known', keyId: 'o', role: key, tenant: '' } as const
       return { outcome: key === 'away' ? 'unavailable' : 'unknown' } as const
@@ -66,7 +78,12 @@ async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => 
       const headers = key === undefined ? {} : { 'x-api-key': key }
       const response = await fetch(`http://127.0.0.1:${http.port}${path}`, { method, headers })
       const text = await response.text()
-      return { status: response.status, headers: response.headers, text, body: text === '' ? {} : JSON.parse(text) }
+      return {
+        status: response.status,
+        headers: response.headers,
+        text,
+        body: text === '' ? {} : JSON.parse(text),
+      }
     },
   }
 }
@@ -122,7 +139,8 @@ describe('middleware runs in order: open routes, key, route', () => {
       assert.deepEqual([status, body.code], [403, code], `${method} ${path}`)
     }
     assert.equal((await send('POST', '/failures', 'operator')).status, 200)
-    for (const key of ['operator', 'viewer']) assert.equal((await send('GET', '/failures', key)).status, 200)
+    for (const key of ['operator', 'viewer'])
+      assert.equal((await send('GET', '/failures', key)).status, 200)
     assert.equal((await send('GET', '/open', 'operator')).status, 200)
   })
 
@@ -149,12 +167,16 @@ test('without Redis a POST is refused, after its key', async (t) => {
 })
 
 test('a POST that Redis refuses because of its disk says so', async (t) => {
-  const reason = 'MISCONF Errors writing to the AOF file: No space left on device script: on @user_script:61.'
+  const reason =
+    'MISCONF Errors writing to the AOF file: No space left on device script: on @user_script:61.'
   const { send } = await open(t, () => {
     throw new QueueUnavailableError(new Error(reason))
   })
   const { body } = await send('POST', '/things', 'good')
-  assert.equal(body.detail, 'Redis refuses writes: Errors writing to the AOF file: No space left on device')
+  assert.equal(
+    body.detail,
+    'Redis refuses writes: Errors writing to the AOF file: No space left on device',
+  )
 })
 
 test('a POST that Redis refuses for lack of rights says so, without the name of a user of Redis', async (t) => {

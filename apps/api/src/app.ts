@@ -1,7 +1,14 @@
 // Builds the API as an Express app: its middleware in order, and the routes of a table.
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
 import type { MiddlewareDeps } from './api-deps.ts'
-import { authenticate, finish, handleRequest, type Locals, openContext, openRoute } from './request/middleware.ts'
+import {
+  authenticate,
+  finish,
+  handleRequest,
+  type Locals,
+  openContext,
+  openRoute,
+} from './request/middleware.ts'
 import {
   asProblem,
   CallerGoneError,
@@ -13,7 +20,9 @@ import type { Answer, Handler, PathParams, RequestContext } from './request/requ
 import { enqueues, IDEMPOTENCY_KEY, type Route } from './routes/route.ts'
 
 /** What the router needs of a route. The handler already has its dependencies. */
-export type ServedRoute = Pick<Route, 'method' | 'path' | 'access' | 'parameters' | 'onlyReads'> & { handler: Handler }
+export type ServedRoute = Pick<Route, 'method' | 'path' | 'access' | 'parameters' | 'onlyReads'> & {
+  handler: Handler
+}
 
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
@@ -47,8 +56,8 @@ export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): 
 }
 
 /**
- * A path of OpenAPI as Express writes it: a bare colon would begin a parameter. Some clients encode each part of a path,
- * and so the colon of `/sources:batch`.
+ * A path of OpenAPI as Express writes it: a bare colon would begin a parameter. Some clients encode
+ * each part of a path, and so the colon of `/sources:batch`.
  */
 function expressPaths(path: string): string[] {
   const colons = path.includes(':') ? ['\\:', '%3A', '%3a'] : ['']
@@ -59,23 +68,34 @@ function refuseMethod(routes: readonly ServedRoute[]): () => never {
   const methods = routes.map(({ method }) => method.toUpperCase())
   const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].join(', ')
   return () => {
-    throw new ProblemError('method_not_allowed', { detail: `This path accepts ${allow}.` }, { allow })
+    throw new ProblemError(
+      'method_not_allowed',
+      { detail: `This path accepts ${allow}.` },
+      { allow },
+    )
   }
 }
 
 const refuseIdempotencyKey: RequestHandler = ({ headers }, _response, next) => {
-  if (headers['idempotency-key'] !== undefined) throw idempotencyKeyInvalid('Idempotency-Key belongs to POST /sources.')
+  if (headers['idempotency-key'] !== undefined)
+    throw idempotencyKeyInvalid('Idempotency-Key belongs to POST /sources.')
   next()
 }
 
-/** Answers a request whose middleware or handler threw. Express recognises an error handler by its four parameters. */
+/**
+ * Answers a request whose middleware or handler threw. Express recognises an error handler by its
+ * four parameters.
+ */
 function answerError(deps: MiddlewareDeps): ErrorMiddleware {
   return (error, _request, { locals: { context } }, _next) => {
     finish(deps, context, error instanceof CallerGoneError ? 'gone' : problemAnswer(error, context))
   }
 }
 
-/** Maps an error to an answer. Logs the error itself if it is a fault of our own, else the message of its cause. */
+/**
+ * Maps an error to an answer. Logs the error itself if it is a fault of our own, else the message
+ * of its cause.
+ */
 function problemAnswer(error: unknown, { path, requestId, log }: RequestContext): Answer {
   const known = asProblem(error)
   if (known === undefined) log.err = error

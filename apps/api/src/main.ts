@@ -19,18 +19,32 @@ const settings = settingsOrExit(apiSettings)
 const opened = openMetrics('api', apiMetrics)
 const { metrics } = opened
 
-/** LAST_ANSWERS_MS before the grace time ends, requests are answered. AFTER_ANSWERS_MS before, connections are cut. */
+/**
+ * LAST_ANSWERS_MS before the grace time ends, requests are answered. AFTER_ANSWERS_MS before,
+ * connections are cut.
+ */
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
 /** How often the load is compared with some of the queue's jobs: see `createLoadAudit`. */
 const AUDIT_EVERY_MS = 5_000
-/** Heartbeats, one each second, share a reading of the queue's state for this time: a reading may cost Redis 2 ms. */
+/**
+ * Heartbeats, one each second, share a reading of the queue's state for this time: a reading may
+ * cost Redis 2 ms.
+ */
 const PEAKS_EVERY_MS = 5_000
-/** The bound of `publicBudget`: documents and pages that callers without a key read within a second. */
+/**
+ * The bound of `publicBudget`: documents and pages that callers without a key read within a second.
+ */
 const OPEN_BYTES = 16 * 1024 * 1024
-/** The bound of `readBudget`. Less than the connections to MongoDB (20), because checks of keys need some. */
+/**
+ * The bound of `readBudget`. Less than the connections to MongoDB (20), because checks of keys need
+ * some.
+ */
 const READS_AT_ONCE = 8
-/** A stopping process still serves new requests for the smaller of this time and this share of the grace time. */
+/**
+ * A stopping process still serves new requests for the smaller of this time and this share of the
+ * grace time.
+ */
 const LINGER_MS = 1_500
 const LINGER_SHARE = 0.25
 
@@ -49,7 +63,8 @@ await runProcess({
     release('replication', () => replication.close())
     const enqueuer = queue.createEnqueuer(keys, redis, settings)
     const auditLoad = queue.createLoadAudit(redis, keys)
-    const noteAudit = (found?: queue.LoadAudit) => found === 'corrected' && log.warn('load.corrected')
+    const noteAudit = (found?: queue.LoadAudit) =>
+      found === 'corrected' && log.warn('load.corrected')
     const audits = setInterval(() => auditLoad().then(noteAudit, () => {}), AUDIT_EVERY_MS)
     release('load audits', () => clearInterval(audits))
     const replyReader = connectLike(redis, onRedisError, queue.REPLY_SILENT_MS)
@@ -67,7 +82,8 @@ await runProcess({
         if (isLast) log.info({ operationId: id, kind }, 'operation.completed')
       },
       // While Redis is unavailable, its connection's own listener logs that.
-      onError: (err) => redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),
+      onError: (err) =>
+        redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),
     })
     release('operations', stopOperations)
     const redisLoss = watchRedisLoss(redis, keys, db, {
@@ -100,7 +116,8 @@ await runProcess({
       findClaimed: results.findClaimed,
       retainResult: (id) => results.retainResult(id).catch(() => undefined),
       retainLater: queue.createRetainLater(results),
-      findJob: (tenant, id) => queue.orUnavailable(queue.findJob(enqueuer.queues, results, tenant, id)),
+      findJob: (tenant, id) =>
+        queue.orUnavailable(queue.findJob(enqueuer.queues, results, tenant, id)),
       readRetained: (id) => queue.orUnavailable(results.readRetained(id)),
       ...createSourceReads(db),
       readBudget: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
@@ -118,7 +135,10 @@ await runProcess({
       graceOver: graceOver.signal,
     }
     const routes = apiRoutes(settings).map((route) => ({ ...route, handler: route.handler(deps) }))
-    const http = await listen(buildApp(deps, routes), { ...settings, maxUnreadBytes: settings.bodiesBytes })
+    const http = await listen(buildApp(deps, routes), {
+      ...settings,
+      maxUnreadBytes: settings.bodiesBytes,
+    })
     const { maxConnections, openFiles, needed } = http.bounds
     if (maxConnections < settings.maxConnections) {
       const fault = `${openFiles} files may be open: too few for MAX_CONNECTIONS=${settings.maxConnections}`
@@ -135,7 +155,11 @@ await runProcess({
     const recentQueueState = shareFor(PEAKS_EVERY_MS, queueState)
     const { queueThreads, queueBytes, redisReplicas } = settings
     wired.sendHeartbeats(async () => {
-      const queueBounds = { threads: queueThreads, bytes: queueBytes, interactive: enqueuer.mostInteractive() }
+      const queueBounds = {
+        threads: queueThreads,
+        bytes: queueBytes,
+        interactive: enqueuer.mostInteractive(),
+      }
       const bounds = { queueBounds, tenantShare, redisReplicas }
       const reading = await readApi(metrics, problems.refusals, recentQueueState, bounds)
       return { ...reading, refusedKeys: refusedKeys.list() }
@@ -150,6 +174,9 @@ await runProcess({
       await http.close()
       timers.forEach(clearTimeout)
     })
-    log.info({ port: http.port, adminPort, replica: replyListener.replica, ...wired.servers }, 'api.listening')
+    log.info(
+      { port: http.port, adminPort, replica: replyListener.replica, ...wired.servers },
+      'api.listening',
+    )
   },
 })

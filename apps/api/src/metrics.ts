@@ -26,7 +26,10 @@ export const apiMetrics = {
     help: 'Requests that got a 403. `why`: `unknown` (no key, or a wrong one), `revoked`, `expired`, `gone` (MongoDB no longer has a key that worked), or `role`.',
     labels: ['why'],
   }),
-  accepted: metric.counter({ name: 'sluice_threads_accepted_total', help: 'Threads that were enqueued.' }),
+  accepted: metric.counter({
+    name: 'sluice_threads_accepted_total',
+    help: 'Threads that were enqueued.',
+  }),
   ...mongoMetrics,
   awaitedJobs: metric.gauge({ name: 'sluice_awaited_jobs', help: 'Jobs that callers wait for.' }),
   connections: metric.gauge({ name: 'sluice_connections', help: 'Open connections of callers.' }),
@@ -69,27 +72,38 @@ export type ApiMetrics = MetricsOf<typeof apiMetrics>
 /** The gauges of this replica alone. */
 const OWN_GAUGES = ['awaitedJobs', 'connections', 'bodyBytes', 'redisLostAt'] as const
 
-type SampledApi = Record<(typeof OWN_GAUGES)[number], () => number> & { queueState: () => Promise<QueueState> }
+type SampledApi = Record<(typeof OWN_GAUGES)[number], () => number> & {
+  queueState: () => Promise<QueueState>
+}
 
 /** Reads the gauges of an API replica at each scrape. */
-export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typeof apiMetrics>>, api: SampledApi) {
+export function sampleApi(
+  { metrics, sample }: ReturnType<typeof openMetrics<typeof apiMetrics>>,
+  api: SampledApi,
+) {
   for (const name of OWN_GAUGES) sample([metrics[name]], () => metrics[name].set(api[name]()))
-  sample([metrics.queueBytes, metrics.jobs, metrics.threads, metrics.oldestJob, metrics.paused], async () => {
-    const { queued, paused, load } = await api.queueState()
-    metrics.queueBytes.set(load.bytes)
-    for (const { lane, state, jobs, threads, oldestMs } of queued) {
-      metrics.jobs.set({ lane, state }, jobs)
-      metrics.threads.set({ lane, state }, threads)
-      metrics.oldestJob.set({ lane, state }, oldestMs / 1000)
-    }
-    for (const lane of LANES) metrics.paused.set({ lane }, lane in paused ? 1 : 0)
-  })
+  sample(
+    [metrics.queueBytes, metrics.jobs, metrics.threads, metrics.oldestJob, metrics.paused],
+    async () => {
+      const { queued, paused, load } = await api.queueState()
+      metrics.queueBytes.set(load.bytes)
+      for (const { lane, state, jobs, threads, oldestMs } of queued) {
+        metrics.jobs.set({ lane, state }, jobs)
+        metrics.threads.set({ lane, state }, threads)
+        metrics.oldestJob.set({ lane, state }, oldestMs / 1000)
+      }
+      for (const lane of LANES) metrics.paused.set({ lane }, lane in paused ? 1 : 0)
+    },
+  )
 }
 
 /** The event loop's delay is measured this often. */
 const RESOLUTION_MS = 50
 
-/** Measures each second the 99th percentile of the event loop's delays in that second, until the process ends. */
+/**
+ * Measures each second the 99th percentile of the event loop's delays in that second, until the
+ * process ends.
+ */
 export function watchLoopDelay(): { p99Ms: number } {
   const delay = { p99Ms: 0 }
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })

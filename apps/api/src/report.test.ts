@@ -28,15 +28,21 @@ test('heartbeats count what was refused, also because a server was unavailable, 
   assert.equal(recentTotals?.refused, 109)
   assert.equal(recentTotals['refused:queue_unavailable:acme'], 103)
   assert.equal(recentTotals['refused:rate_limited:acme'], undefined)
-  // queue_full, tenant_share, rate_limited, overloaded, and queue, keys or store unavailable; acceptance_unknown and
-  // job_pending.
-  assert.deepEqual([totals?.refused, totals?.timedOut, manyTotals], [110, 2, { 'refused:acme': 109 }])
+  // queue_full, tenant_share, rate_limited, overloaded, and queue, keys or store unavailable;
+  // acceptance_unknown and job_pending.
+  assert.deepEqual(
+    [totals?.refused, totals?.timedOut, manyTotals],
+    [110, 2, { 'refused:acme': 109 }],
+  )
   const invalid = Object.values(PROBLEMS).filter(({ status }) => status === 400)
   assert.equal(totals?.invalid, invalid.length)
 })
 
 test('the verdict counts as a lack of capacity what the alert counts', () => {
-  const alerts = readFileSync(new URL('../../../docs/monitoring/alerts.yml', import.meta.url), 'utf8')
+  const alerts = readFileSync(
+    new URL('../../../docs/monitoring/alerts.yml', import.meta.url),
+    'utf8',
+  )
   const [, codes = ''] = /sluice_problems_total\{code=~"([^"]*)"/.exec(alerts) ?? []
   assert.deepEqual(new Set(codes.split('|')), CAPACITY)
 })

@@ -1,5 +1,5 @@
-// What an API replica reports in its heartbeats: counts by name, refusals by tenant and by reason, and refused keys. Tenants
-// and keys are unbounded, and labels of metrics must not be.
+// What an API replica reports in its heartbeats: counts by name, refusals by tenant and by reason,
+// and refused keys. Tenants and keys are unbounded, and labels of metrics must not be.
 import type { ProcessReport } from '@sluice/boot/heartbeats'
 import { type CountName, PROBLEMS, type RefusedKeyCount } from '@sluice/contract'
 import type { KnownKey, RefusedKey } from '@sluice/credentials/keys'
@@ -8,7 +8,10 @@ import { totalsOf } from '@sluice/process'
 import type { ApiMetrics } from './metrics.ts'
 import type { RequestContext } from './request/request-context.ts'
 
-/** Problems that mean that the queue, a tenant or the process has used up its bound, or that a server is unavailable. */
+/**
+ * Problems that mean that the queue, a tenant or the process has used up its bound, or that a
+ * server is unavailable.
+ */
 export const CAPACITY: ReadonlySet<string> = new Set([
   ...['queue_full', 'tenant_share', 'overloaded'],
   ...['queue_unavailable', 'keys_unavailable', 'store_unavailable'],
@@ -21,9 +24,15 @@ const INVALID = codesOf(400)
 const POSTS: ReadonlySet<unknown> = new Set(['/sources', '/sources:batch'])
 
 /** Returns the count of a problem: see COUNTS. */
-function countNameOf({ code, route, method }: Partial<Record<string, string | number>>): CountName | undefined {
+function countNameOf({
+  code,
+  route,
+  method,
+}: Partial<Record<string, string | number>>): CountName | undefined {
   if (method === 'POST' && POSTS.has(route) && INVALID.has(String(code))) return 'invalid'
-  return (['refused', 'timedOut', 'forbidden'] as const).find((name) => COUNTED[name].has(String(code)))
+  return (['refused', 'timedOut', 'forbidden'] as const).find((name) =>
+    COUNTED[name].has(String(code)),
+  )
 }
 
 const MOST_TENANTS = 1_000
@@ -37,11 +46,16 @@ function count(refusals: Refusals, name: `refused:${string}`): void {
   if (counted !== undefined || refusals.size < MOST_TENANTS) refusals.set(name, (counted ?? 0) + 1)
 }
 
-type ProblemContext = Pick<RequestContext, 'tenant' | 'route'> & { request: { method?: string | undefined } }
+type ProblemContext = Pick<RequestContext, 'tenant' | 'route'> & {
+  request: { method?: string | undefined }
+}
 
 /** Counts problems in a metric, and refusals by tenant in maps. */
 export function countProblems({ problems }: Pick<ApiMetrics, 'problems'>) {
-  const refusals: Record<'byTenant' | 'byReason', Refusals> = { byTenant: new Map(), byReason: new Map() }
+  const refusals: Record<'byTenant' | 'byReason', Refusals> = {
+    byTenant: new Map(),
+    byReason: new Map(),
+  }
   return {
     refusals,
     note(code: string, { tenant, route, request }: ProblemContext): void {
@@ -54,17 +68,28 @@ export function countProblems({ problems }: Pick<ApiMetrics, 'problems'>) {
   }
 }
 
-/** Operators see a key for this time after its last refusal, and the keys with the most refusals. */
+/**
+ * Operators see a key for this time after its last refusal, and the keys with the most refusals.
+ */
 const SHOWN_MS = 5 * 60_000
 const SHOWN_KEYS = 10
 /** While this number of keys is shown, no further key is counted. */
 const MOST_KEYS = 1_000
 
-/** Counts the requests that were refused because of their key: by reason in a metric, and by key for operators. */
-export function countRefusedKeys({ keysRefused }: Pick<ApiMetrics, 'keysRefused'>, now = () => performance.now()) {
+/**
+ * Counts the requests that were refused because of their key: by reason in a metric, and by key for
+ * operators.
+ */
+export function countRefusedKeys(
+  { keysRefused }: Pick<ApiMetrics, 'keysRefused'>,
+  now = () => performance.now(),
+) {
   const byKey = new Map<string, Omit<RefusedKeyCount, 'lastMsAgo'> & { lastAt: number }>()
   return {
-    /** @param key was refused because of its role if it is known; undefined if the header was missing. */
+    /**
+     * @param key was refused because of its role if it is known; undefined if the header was
+     * missing.
+     */
     note(key: KnownKey | RefusedKey | undefined): void {
       const why = key?.outcome === 'known' ? 'role' : (key?.why ?? 'unknown')
       keysRefused.inc({ why })
@@ -78,7 +103,9 @@ export function countRefusedKeys({ keysRefused }: Pick<ApiMetrics, 'keysRefused'
     list(): RefusedKeyCount[] {
       for (const [keyId, { lastAt }] of byKey) if (now() - lastAt > SHOWN_MS) byKey.delete(keyId)
       const counts = [...byKey.values()].sort((one, other) => other.requests - one.requests)
-      return counts.slice(0, SHOWN_KEYS).map(({ lastAt, ...count }) => ({ ...count, lastMsAgo: now() - lastAt }))
+      return counts
+        .slice(0, SHOWN_KEYS)
+        .map(({ lastAt, ...count }) => ({ ...count, lastMsAgo: now() - lastAt }))
     },
   }
 }
@@ -103,8 +130,13 @@ export async function readApi(
     manyTotals: Object.fromEntries(byTenant),
     recentTotals: {
       ...(await totalsOf(requests, () => 'requests')),
-      ...(await totalsOf(requests, ({ method, route, status }) => WAITED[`${method} ${route} ${status}`])),
-      ...(await totalsOf(problems, ({ code }) => (CAPACITY.has(String(code)) ? 'refused' : undefined))),
+      ...(await totalsOf(
+        requests,
+        ({ method, route, status }) => WAITED[`${method} ${route} ${status}`],
+      )),
+      ...(await totalsOf(problems, ({ code }) =>
+        CAPACITY.has(String(code)) ? 'refused' : undefined,
+      )),
       ...Object.fromEntries(byReason),
     },
     peaks: peaksOf(queued),

@@ -19,7 +19,10 @@ export const IMPORT_ITEMS = {
   description: 'Number of threads in an import that is sent as a JSON array.',
 }
 
-/** An answer up to this size is free. Beyond it, it is charged as a refused text is: one quote for each kilobyte. */
+/**
+ * An answer up to this size is free. Beyond it, it is charged as a refused text is: one quote for
+ * each kilobyte.
+ */
 export const FREE_ANSWER_BYTES = 64 * 1024
 
 /** The API's settings: those of every process, and its own. */
@@ -56,7 +59,8 @@ export const apiSettings = {
   }),
   queueBytes: setting.wholeNumber({
     env: 'MAX_QUEUE_BYTES',
-    description: 'Bytes of Redis for these threads. Above it, requests get a 503. The same for all API replicas.',
+    description:
+      'Bytes of Redis for these threads. Above it, requests get a 503. The same for all API replicas.',
     default: 1_073_741_824,
     min: 33_554_432,
   }),
@@ -70,7 +74,8 @@ export const apiSettings = {
   }),
   tenantShare: setting.number({
     env: 'TENANT_SHARE',
-    description: 'The share of these three bounds, MAX_BODIES_BYTES and MAX_SPILL_BYTES that one tenant may use.',
+    description:
+      'The share of these three bounds, MAX_BODIES_BYTES and MAX_SPILL_BYTES that one tenant may use.',
     default: 0.5,
     min: 0.01,
     max: 1,
@@ -130,11 +135,18 @@ export const apiSettings = {
 /** The values of the settings. */
 export type ApiSettings = Settings<typeof apiSettings>
 
-const FREE_ANSWERS = 'Size up to which an answer charges no quota. Each started kilobyte beyond it counts as one quote.'
+const FREE_ANSWERS =
+  'Size up to which an answer charges no quota. Each started kilobyte beyond it counts as one quote.'
 
-/** The answer of `GET /limits`: the bounds of requests, quota, queue and wait, each with its unit. */
+/**
+ * The answer of `GET /limits`: the bounds of requests, quota, queue and wait, each with its unit.
+ */
 export function limitsAnswer(settings: ApiSettings): LimitsAnswer {
-  const bound = (name: keyof ApiSettings, unit: string, description = apiSettings[name].description) => {
+  const bound = (
+    name: keyof ApiSettings,
+    unit: string,
+    description = apiSettings[name].description,
+  ) => {
     return { value: Number(settings[name]), unit, description }
   }
   const ofRequest = Object.entries(LIMIT_DETAILS).map(([name, detail]) => {

@@ -53,23 +53,47 @@ for (const [what, status, body] of [
 
 test('the texts of a refusal can neither steer the terminal nor be taken for another line', async (t) => {
   const problem = { code: HOSTILE, detail: `${HOSTILE}\u001b[2J`, errors: [{ message: HOSTILE }] }
-  const url = await serve(t, (_request, response) => void response.writeHead(400).end(JSON.stringify(problem)))
+  const url = await serve(
+    t,
+    (_request, response) => void response.writeHead(400).end(JSON.stringify(problem)),
+  )
   for (const [name, ...args] of ASKING) {
     const { stderr } = await run(url, name, ...args)
-    assert.match(stderr, /^error: a\ufffd2J\ufffdb\ufffd\[2J \(400 a\ufffd2J\ufffdb\)\s+a\ufffd2J\ufffdb\n$/)
+    assert.match(
+      stderr,
+      /^error: a\ufffd2J\ufffdb\ufffd\[2J \(400 a\ufffd2J\ufffdb\)\s+a\ufffd2J\ufffdb\n$/,
+    )
   }
 })
 
 const source = {
-  ...{ id: 'a', service: 'slack', externalId: HOSTILE, title: HOSTILE, description: null, status: 'TRANSCRIBED' },
-  ...{ wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z', quoteCount: 1, acceptedAt: '2024-05-01T00:00:00.000Z' },
+  ...{
+    id: 'a',
+    service: 'slack',
+    externalId: HOSTILE,
+    title: HOSTILE,
+    description: null,
+    status: 'TRANSCRIBED',
+  },
+  ...{
+    wordCount: 1,
+    createdAt: '2024-05-01T00:00:00.000Z',
+    quoteCount: 1,
+    acceptedAt: '2024-05-01T00:00:00.000Z',
+  },
 }
 
 test('no text of a stored thread steers the terminal, and `--json` loses nothing of it', async (t) => {
-  const url = await serve(t, (_request, response) => void response.end(JSON.stringify({ sources: [source] })))
+  const url = await serve(
+    t,
+    (_request, response) => void response.end(JSON.stringify({ sources: [source] })),
+  )
   const table = await run(url, 'list')
   assert.equal(table.stderr, '')
-  assert.match(table.stdout.split('\n')[1] ?? '', /^2024-05-01T00:00Z {2}slack .* a\ufffd2J\ufffdb +a\ufffd2J\ufffdb$/)
+  assert.match(
+    table.stdout.split('\n')[1] ?? '',
+    /^2024-05-01T00:00Z {2}slack .* a\ufffd2J\ufffdb +a\ufffd2J\ufffdb$/,
+  )
   const { stdout } = await run(url, 'list', '--json')
   assert.doesNotMatch(stdout, /(?!\n)\p{C}/u)
   assert.deepEqual(JSON.parse(stdout), [source])
@@ -97,12 +121,17 @@ test('every command says within seconds that an API hangs', async (t) => {
   const ran = await Promise.all(ASKING.map(([name, ...args]) => run(url, name, ...args)))
   assert.ok(performance.now() - began < 12_000)
   for (const { stderr } of ran)
-    assert.match(stderr, /^error: (Nothing was changed\. )?The API at \S+ cannot be reached: it does not answer\.\n$/)
+    assert.match(
+      stderr,
+      /^error: (Nothing was changed\. )?The API at \S+ cannot be reached: it does not answer\.\n$/,
+    )
 }, 60_000)
 
 test('an answer that takes too long, or is too long, is given up', async (t) => {
   const silent = await serve(t, (_request, response) => void response.write(' '))
-  await assert.rejects(async () => (await createBoundedFetch(50)(silent)).text(), { name: 'TimeoutError' })
+  await assert.rejects(async () => (await createBoundedFetch(50)(silent)).text(), {
+    name: 'TimeoutError',
+  })
   const mebibyte = Buffer.alloc(2 ** 20, ' ')
   const endless = await serve(t, (_request, response) => {
     const write = () => {
@@ -112,7 +141,10 @@ test('an answer that takes too long, or is too long, is given up', async (t) => 
     write()
   })
   const fetching = createBoundedFetch(60_000, 3 * mebibyte.length)
-  await assert.rejects(async () => (await fetching(endless)).text(), /its answers have more than 3145728 bytes/)
+  await assert.rejects(
+    async () => (await fetching(endless)).text(),
+    /its answers have more than 3145728 bytes/,
+  )
 })
 
 test('the paths of every command are relative to the path of --url', async (t) => {

@@ -1,10 +1,17 @@
-// Bounds the answers of an API in time and size, and checks their form: the command line trusts no server.
+// Bounds the answers of an API in time and size, and checks their form: the command line trusts no
+// server.
 import { createParser, type Static } from '@sluice/contract'
 import { UserError, untrusted } from '@sluice/terminal'
 
-/** The time limit of one answer. Long, because the API examines many jobs for a filtered page of failed jobs. */
+/**
+ * The time limit of one answer. Long, because the API examines many jobs for a filtered page of
+ * failed jobs.
+ */
 const ANSWER_MS = 30_000
-/** The bound of all bodies that one bounded `fetch` reads, together: a command keeps what it shows in memory. */
+/**
+ * The bound of all bodies that one bounded `fetch` reads, together: a command keeps what it shows
+ * in memory.
+ */
 const MOST_BYTES = 256 * 2 ** 20
 
 /** Makes a `fetch` whose answers fail after `mostMs` each, and beyond `mostBytes` together. */
@@ -43,17 +50,23 @@ export function findSilence(url: string | URL): Promise<string | undefined> {
 
 /** Says that an API does not answer, and why. */
 export function silenceOf(url: string | URL, error: unknown): string {
-  const reason = untrusted(error) ?? (error instanceof Error ? String(error.cause ?? error.message) : String(error))
+  const reason =
+    untrusted(error) ??
+    (error instanceof Error ? String(error.cause ?? error.message) : String(error))
   const isLate = error instanceof Error && error.name === 'TimeoutError'
   return `The API at ${url} cannot be reached: ${isLate ? 'it does not answer' : reason}.`
 }
 
 /** Makes a check of answers by a schema of the contract. It throws UserError. */
-export function createAnswerCheck<Schema extends Parameters<typeof createParser>[0]>(schema: Schema) {
+export function createAnswerCheck<Schema extends Parameters<typeof createParser>[0]>(
+  schema: Schema,
+) {
   const parse = createParser(schema)
   return (answer: unknown): Static<Schema> => {
     const parsed = parse(answer)
     if (parsed.ok) return parsed.value
-    throw new UserError(`The answer is not one of this version of Sluice: see its "${parsed.errors[0]?.pointer}".`)
+    throw new UserError(
+      `The answer is not one of this version of Sluice: see its "${parsed.errors[0]?.pointer}".`,
+    )
   }
 }

@@ -1,4 +1,5 @@
-// Runs commands of `sluice` in the process of a test: starting the program costs half a second of CPU.
+// Runs commands of `sluice` in the process of a test: starting the program costs half a second of
+// CPU.
 import type { ApiOptions, FindApiDeps } from '@sluice/terminal'
 import { type Ran, runMade } from '@sluice/terminal/test-support'
 import type { Command } from 'commander'
@@ -12,7 +13,11 @@ import { getCommand, listCommand } from './sources/sources-commands.ts'
 type Print = (line: string) => void
 
 /** Makes a command as `main.ts` does. Nobody answers its questions. */
-function makeCommand(name: 'get' | 'jobs' | 'list' | 'pause' | 'status' | 'tail', deps: FindApiDeps, print: Print) {
+function makeCommand(
+  name: 'get' | 'jobs' | 'list' | 'pause' | 'status' | 'tail',
+  deps: FindApiDeps,
+  print: Print,
+) {
   const openClient = (options: ApiOptions) => openAdminClient(deps, options)
   const makers: Record<typeof name, () => Command> = {
     get: () => getCommand({ ...deps, print }),

@@ -22,7 +22,10 @@ const classes: unknown[] = Object.values({
 
 const FIELDS = { message: { value: 'it failed' }, errorLabelSet: { value: new Set() } }
 
-/** An error of each class of the store, MongoDB's driver, and Redis's client, and of each way to lose a connection. */
+/**
+ * An error of each class of the store, MongoDB's driver, and Redis's client, and of each way to
+ * lose a connection.
+ */
 const errors: Error[] = [
   new CommandFailedError(new Error('a command took longer than 10 s'), false),
   new StoreLayoutError(99),
@@ -31,9 +34,16 @@ const errors: Error[] = [
   ...classes.flatMap((one): Error[] =>
     Object(one).prototype instanceof Error ? [Object.create(Object(one).prototype, FIELDS)] : [],
   ),
-  ...['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'].map(
-    (code) => Object.assign(new Error(`connect ${code}`), { code, syscall: 'connect' }),
-  ),
+  ...[
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'EPIPE',
+    'ETIMEDOUT',
+    'ENOTFOUND',
+    'EAI_AGAIN',
+    'EHOSTUNREACH',
+    'ENETUNREACH',
+  ].map((code) => Object.assign(new Error(`connect ${code}`), { code, syscall: 'connect' })),
   new DOMException('it failed', 'TimeoutError'),
   new DOMException('it failed', 'AbortError'),
 ]
@@ -42,19 +52,26 @@ const errors: Error[] = [
 function failing(error: Error): object {
   const get = (_: object, name: string | symbol) => {
     if (name === Symbol.toPrimitive) return () => 'somewhere'
-    return name === 'then' ? (_: unknown, reject: (reason: Error) => void) => reject(error) : failing(error)
+    return name === 'then'
+      ? (_: unknown, reject: (reason: Error) => void) => reject(error)
+      : failing(error)
   }
   return new Proxy(() => {}, { get, apply: () => failing(error) })
 }
 
-/** Where the error meets a command of `sluice`: when it connects, or at what it sends to both servers or to MongoDB. */
+/**
+ * Where the error meets a command of `sluice`: when it connects, or at what it sends to both
+ * servers or to MongoDB.
+ */
 const PLACES = ['connecting', 'commands', 'MongoDB'] as const
 
 function depsFailing(error: Error, at: (typeof PLACES)[number], print: (line: string) => void) {
   const fail = () => Promise.reject(error)
-  const openDb = at === 'connecting' ? fail : async () => ({ db: failing(error), close: async () => {} })
+  const openDb =
+    at === 'connecting' ? fail : async () => ({ db: failing(error), close: async () => {} })
   const away = () => Promise.reject(new RedisUnavailableError('Redis cannot be reached'))
-  const sendToRedis = (work: (...args: unknown[]) => unknown) => work(failing(error), queueKeys('some'))
+  const sendToRedis = (work: (...args: unknown[]) => unknown) =>
+    work(failing(error), queueKeys('some'))
   const withQueue = { connecting: fail, commands: sendToRedis, MongoDB: away }[at]
   // As while no API answers.
   const readDirectly = createReadDirectly(Object({ openDb, withQueue }))
@@ -65,11 +82,20 @@ function depsFailing(error: Error, at: (typeof PLACES)[number], print: (line: st
   const client = new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : read(name)) })
   const [folder, env, openClient] = ['/absent', {}, async () => client]
   const ofScreen = { screen: printedOn(print), print, show: print, say: print, fail: print }
-  const others = { folder, env, process: { on() {}, off() {} }, confirm: async () => true, createLink: fail }
+  const others = {
+    folder,
+    env,
+    process: { on() {}, off() {} },
+    confirm: async () => true,
+    createLink: fail,
+  }
   return Object({ ...others, ...ofScreen, openDb, withQueue, openClient }) as CliDeps
 }
 
-function leavesOf(command: Command, path: readonly string[] = []): { path: readonly string[]; command: Command }[] {
+function leavesOf(
+  command: Command,
+  path: readonly string[] = [],
+): { path: readonly string[]; command: Command }[] {
   if (command.commands.length === 0) return [{ path, command }]
   return command.commands.flatMap((one) => leavesOf(one, [...path, one.name()]))
 }
@@ -81,19 +107,34 @@ test('no error of the store, its driver or Redis ends a command in a stack', asy
     for (const error of errors)
       for (const at of PLACES) {
         const lines: string[] = []
-        const make = () => commandsOf(depsFailing(error, at, (line) => void lines.push(line)))[name]?.()
+        const make = () =>
+          commandsOf(depsFailing(error, at, (line) => void lines.push(line)))[name]?.()
         for (const { path } of leavesOf((await make()) ?? assert.fail())) {
           const command = (await make()) ?? assert.fail()
-          const leaf = path.reduce((one, part) => one.commands.find((each) => each.name() === part) ?? one, command)
+          const leaf = path.reduce(
+            (one, part) => one.commands.find((each) => each.name() === part) ?? one,
+            command,
+          )
           const args = leaf.registeredArguments.map(({ argChoices }) => argChoices?.[0] ?? 'abcdef')
           const ran = await runMade(() => command.exitOverride(), [...path, ...args])
           const what = `sluice ${[name, ...path, ...args].join(' ')}: ${error.name} at ${at}`
           if (ran.code === 0) continue
           met.add(name)
           assert.match(ran.stderr, /^error: .+\n$/, what)
-          if (name === 'doctor') assert.deepEqual([ran.code, lines.join().includes('undefined')], [2, false], what)
+          if (name === 'doctor')
+            assert.deepEqual([ran.code, lines.join().includes('undefined')], [2, false], what)
         }
       }
-  for (const name of ['doctor', 'find', 'jobs', 'keys', 'login', 'pause', 'resume', 'status', 'tail'])
+  for (const name of [
+    'doctor',
+    'find',
+    'jobs',
+    'keys',
+    'login',
+    'pause',
+    'resume',
+    'status',
+    'tail',
+  ])
     assert.ok(met.has(name), name)
 })

@@ -34,6 +34,9 @@ export const commandsOf = (deps: CliDeps): Readonly<Record<string, () => Promise
       import('./doctor/doctor-command.ts'),
       readRunning(instancePaths(deps.folder).running),
     ])
-    return doctorCommand({ ...deps, env: { ...deps.env, REDIS_URL: deps.env.REDIS_URL || running?.redisUrl } })
+    return doctorCommand({
+      ...deps,
+      env: { ...deps.env, REDIS_URL: deps.env.REDIS_URL || running?.redisUrl },
+    })
   },
 })

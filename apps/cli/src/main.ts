@@ -25,7 +25,9 @@ import { createScreen } from './screen.ts'
 const env = processEnv()
 const here = process.cwd()
 /** The folder of `start`'s data: this one or, if nothing was started here, that of the program. */
-const folder = existsSync(instancePaths(here).root) ? here : resolve(import.meta.dirname, '../../..')
+const folder = existsSync(instancePaths(here).root)
+  ? here
+  : resolve(import.meta.dirname, '../../..')
 const say = createPrinter((text) => process.stdout.write(text))
 const show = createPrinter((text) => process.stderr.write(text))
 let explain = (error: unknown) => error
@@ -52,7 +54,8 @@ const withQueue: DoctorDeps['withQueue'] = async (work) => {
 
 const openClient = async (options: ApiOptions, note = show) => {
   const { openAdminClient } = await import('./jobs/admin-client.ts')
-  // With --url, the API may be another one than that of this folder: only the environment names its Redis then.
+  // With --url, the API may be another one than that of this folder: only the environment names its
+  // Redis then.
   if (options.url !== undefined && !env.REDIS_URL) return openAdminClient({ folder, env }, options)
   const readDirectly: Fallback['readDirectly'] = async (ask) => {
     const { createReadDirectly } = await import('./jobs/direct-reads.ts')
@@ -91,6 +94,7 @@ const sluice = new Command('sluice')
   .description('Takes in conversation threads over HTTP and keeps each exactly once in MongoDB.')
   .showHelpAfterError()
 const named = commands[process.argv[2] ?? '']
-for (const load of named === undefined ? Object.values(commands) : [named]) sluice.addCommand(await load())
+for (const load of named === undefined ? Object.values(commands) : [named])
+  sluice.addCommand(await load())
 
 await runProgram(sluice, (error) => explain(error))

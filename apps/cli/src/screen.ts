@@ -20,7 +20,8 @@ export function createScreen(stream: Stream) {
   }
   let isDrawn = false
   return {
-    print: (lines: readonly Line[]) => lines.forEach((line) => void stream.write(`${paint(line)}\n`)),
+    print: (lines: readonly Line[]) =>
+      lines.forEach((line) => void stream.write(`${paint(line)}\n`)),
     /** Draws lines in place of those that it drew before, as far as they fit. */
     redraw(lines: readonly Line[]): void {
       // A terminal that does not know its size says 0.

@@ -1,5 +1,5 @@
-// Bull Board under `/board`: a view of the BullMQ queues, read only. It reads few jobs at once, and none with its
-// payload, so that it cannot fill the memory.
+// Bull Board under `/board`: a view of the BullMQ queues, read only. It reads few jobs at once, and
+// none with its payload, so that it cannot fill the memory.
 
 import { createBullBoard } from '@bull-board/api'
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
@@ -51,7 +51,9 @@ const JOBS_PER_PAGE = 100
 
 type States = Parameters<BullMQAdapter['getJobs']>[0]
 
-/** A queue as Bull Board sees it, without payloads: the dashboard's own page of a job shows them. */
+/**
+ * A queue as Bull Board sees it, without payloads: the dashboard's own page of a job shows them.
+ */
 class ShownQueue extends BullMQAdapter {
   readonly #queue: Queue
   readonly #redis: Redis
@@ -70,11 +72,19 @@ class ShownQueue extends BullMQAdapter {
     return readShownJob(this.#queue, this.#redis, id)
   }
 
-  override async getJobs(states: States, start = 0, end = Number.POSITIVE_INFINITY): Promise<Job[]> {
+  override async getJobs(
+    states: States,
+    start = 0,
+    end = Number.POSITIVE_INFINITY,
+  ): Promise<Job[]> {
     const jobs: Job[] = []
     // Bull Board asks for the state `paused`, which BullMQ no longer has.
     const known = states.filter((state) => state !== 'paused')
-    for (const id of await this.#queue.getRanges(known, start, Math.min(end, start + JOBS_PER_PAGE - 1))) {
+    for (const id of await this.#queue.getRanges(
+      known,
+      start,
+      Math.min(end, start + JOBS_PER_PAGE - 1),
+    )) {
       const job = await this.getJob(id)
       if (job !== undefined) jobs.push(job)
     }

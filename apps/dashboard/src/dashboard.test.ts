@@ -8,11 +8,20 @@ import { createKey } from '@sluice/credentials/keys'
 import { createSessions } from '@sluice/credentials/sessions'
 import { connectFailFast } from '@sluice/process/redis'
 import { createEnqueuer, createImports, newJobId, queueKeys } from '@sluice/queue'
-import { requiredUrl, startProcess, testDatabase, testQueueName, UNBOUNDED } from '@sluice/test-support'
+import {
+  requiredUrl,
+  startProcess,
+  testDatabase,
+  testQueueName,
+  UNBOUNDED,
+} from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 
 interface Listing {
-  queues: { readOnlyMode: boolean; jobs: { name: string; data: unknown; externalUrl: { href: string } }[] }[]
+  queues: {
+    readOnlyMode: boolean
+    jobs: { name: string; data: unknown; externalUrl: { href: string } }[]
+  }[]
 }
 
 /** A running dashboard on a queue of the test's own. */
@@ -28,10 +37,15 @@ async function open(t: TestContext, settings: Record<string, string> = {}) {
   const { dashboard, address, url } = await startDashboard(t, { QUEUE: name, ...settings })
   // The dashboard listens before Redis answers.
   while ((await fetch(`${url}/readyz`)).status !== 200) await pause(10)
-  const token = await createSessions(redis, queueKeys(name)).open({ role: 'operator', by: 'ada@here' })
+  const token = await createSessions(redis, queueKeys(name)).open({
+    role: 'operator',
+    by: 'ada@here',
+  })
   const cookie = `sluice=${token}`
   const listing = async (query: string) => {
-    const answer = await fetch(`${url}/board/api/queues?activeQueue=${name}&${query}`, { headers: { cookie } })
+    const answer = await fetch(`${url}/board/api/queues?activeQueue=${name}&${query}`, {
+      headers: { cookie },
+    })
     const text = await answer.text()
     const { queues }: Listing = JSON.parse(text)
     return { text, queues, jobs: queues.flatMap((queue) => queue.jobs) }
@@ -53,7 +67,10 @@ async function startDashboard(t: TestContext, settings: Record<string, string>) 
 
 const thread = {
   source: { service: 'slack', externalId: 'thread-1', title: 'A thread' },
-  quotes: Array.from({ length: 50 }, (_, at) => ({ externalId: `message-${at}`, text: 'word '.repeat(1_000) })),
+  quotes: Array.from({ length: 50 }, (_, at) => ({
+    externalId: `message-${at}`,
+    text: 'word '.repeat(1_000),
+  })),
 } as const
 
 /** What a thread says. */
@@ -63,7 +80,10 @@ test('Bull Board lists a job by service and externalId, without its payload, and
   const { enqueuer, listing, url, name, cookie } = await open(t)
   const id = newJobId()
   const job = { tenant: 'acme', requestId: 'r', retained: false }
-  await enqueuer.enqueue(id, 'interactive', { ...job, threads: [{ ...thread, quotes: [...thread.quotes] }] })
+  await enqueuer.enqueue(id, 'interactive', {
+    ...job,
+    threads: [{ ...thread, quotes: [...thread.quotes] }],
+  })
   const { text, queues, jobs } = await listing('jobsPerPage=10&page=1')
   assert.deepEqual([jobs[0]?.name, jobs[0]?.externalUrl.href], ['slack/thread-1', `/jobs/${id}`])
   assert.doesNotMatch(text, /word word|message-1/)
@@ -73,7 +93,15 @@ test('Bull Board lists a job by service and externalId, without its payload, and
   assert.doesNotMatch(await board.text(), /https?:/)
   const csp = board.headers.get('content-security-policy') ?? ''
   assert.match(csp, /style-src 'self' 'unsafe-inline'/)
-  for (const path of [`${id}/clean`, 'empty', 'obliterate', 'clean/failed', `${id}/retry`, 'retry/failed', 'pause']) {
+  for (const path of [
+    `${id}/clean`,
+    'empty',
+    'obliterate',
+    'clean/failed',
+    `${id}/retry`,
+    'retry/failed',
+    'pause',
+  ]) {
     const act = { method: 'PUT', headers: { cookie, origin: url } }
     // Bull Board sends no token of the session's forms.
     assert.equal((await fetch(`${url}/board/api/queues/${name}/${path}`, act)).status, 403, path)
@@ -109,16 +137,30 @@ test('without a session, nothing but the login answers, and an address tries ten
     for (const headers of [{}, { cookie: `${cookie}x` }, { cookie: 'sluice=' }])
       assert.equal((await fetch(url + path, { headers })).status, 401, path)
   assert.equal((await fetch(`${url}/nothing`, { headers: { cookie } })).status, 404)
-  const guesses = Array.from({ length: 11 }, () => ({ link: randomBytes(32).toString('base64url') }))
+  const guesses = Array.from({ length: 11 }, () => ({
+    link: randomBytes(32).toString('base64url'),
+  }))
   assert.deepEqual(await logIn(url, guesses), [...Array(10).fill(403), 429])
 })
 
 test('keys and links of another form do not use up the tries of an address', async (t) => {
   const { url, name, redis } = await open(t)
   const typo = `slc_${'0'.repeat(36)}`
-  const malformed = [{ key: 'slc_wrong' }, { key: typo }, { key: '' }, { link: 'short' }, { link: 'x'.repeat(44) }]
-  assert.deepEqual(await logIn(url, [...malformed, ...malformed, ...malformed]), Array(15).fill(403))
-  const link = await createSessions(redis, queueKeys(name)).createLink({ role: 'operator', by: 'ada@here' })
+  const malformed = [
+    { key: 'slc_wrong' },
+    { key: typo },
+    { key: '' },
+    { link: 'short' },
+    { link: 'x'.repeat(44) },
+  ]
+  assert.deepEqual(
+    await logIn(url, [...malformed, ...malformed, ...malformed]),
+    Array(15).fill(403),
+  )
+  const link = await createSessions(redis, queueKeys(name)).createLink({
+    role: 'operator',
+    by: 'ada@here',
+  })
   assert.deepEqual(await logIn(url, [{ link }]), [303])
 })
 
@@ -134,8 +176,14 @@ async function logIn(url: string, tries: readonly Record<string, string>[]): Pro
 
 test('with a URL of https, the session goes by https only', async (t) => {
   const { url, name, redis } = await open(t, { DASHBOARD_URL: 'https://127.0.0.1' })
-  const link = await createSessions(redis, queueKeys(name)).createLink({ role: 'viewer', by: 'ada@here' })
-  const [body, headers] = [new URLSearchParams({ link, to: '//elsewhere.example/' }), { origin: url }]
+  const link = await createSessions(redis, queueKeys(name)).createLink({
+    role: 'viewer',
+    by: 'ada@here',
+  })
+  const [body, headers] = [
+    new URLSearchParams({ link, to: '//elsewhere.example/' }),
+    { origin: url },
+  ]
   const answer = await fetch(`${url}/login`, { method: 'POST', headers, body, redirect: 'manual' })
   assert.equal(answer.headers.get('location'), '/')
   assert.match(
@@ -145,12 +193,20 @@ test('with a URL of https, the session goes by https only', async (t) => {
 })
 
 /** The status of a request with headers that `fetch` would not send. */
-function statusOf(url: string, headers: Record<string, string>, method = 'GET'): Promise<number | undefined> {
+function statusOf(
+  url: string,
+  headers: Record<string, string>,
+  method = 'GET',
+): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
-    const sent = request(url, { method, headers, setHost: headers.host === undefined }, (response) => {
-      response.resume()
-      resolve(response.statusCode)
-    })
+    const sent = request(
+      url,
+      { method, headers, setHost: headers.host === undefined },
+      (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      },
+    )
     sent.on('error', reject)
     sent.end()
   })
@@ -178,9 +234,13 @@ test('the setting names the hosts by which it is reached, and no other', async (
   const { url } = await startDashboard(t, { DASHBOARD_HOSTS: 'board.example, 10.0.0.7' })
   const login = `${url}/login`
   while ((await statusOf(`${url}/readyz`, { host: '10.1.2.3' })) !== 200) await pause(10)
-  assert.equal(await statusOf(login, { host: 'board.example:8443', origin: 'https://board.example:8443' }), 200)
+  assert.equal(
+    await statusOf(login, { host: 'board.example:8443', origin: 'https://board.example:8443' }),
+    200,
+  )
   assert.equal(await statusOf(login, { host: '10.0.0.7' }), 200)
-  for (const host of ['localhost', '127.0.0.1', 'other.example']) assert.equal(await statusOf(url, { host }), 403, host)
+  for (const host of ['localhost', '127.0.0.1', 'other.example'])
+    assert.equal(await statusOf(url, { host }), 403, host)
   assert.equal(await statusOf(`${url}/livez`, { host: '10.1.2.3' }), 200)
 })
 
@@ -192,8 +252,16 @@ test('requests of other sites are refused, also those that a browser sends witho
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' },
   ]) {
-    assert.equal(await statusOf(`${url}/find?q=a`, { ...headers, cookie }), 403, JSON.stringify(headers))
-    assert.equal(await statusOf(`${url}/logout`, { ...headers, cookie }, 'POST'), 403, JSON.stringify(headers))
+    assert.equal(
+      await statusOf(`${url}/find?q=a`, { ...headers, cookie }),
+      403,
+      JSON.stringify(headers),
+    )
+    assert.equal(
+      await statusOf(`${url}/logout`, { ...headers, cookie }, 'POST'),
+      403,
+      JSON.stringify(headers),
+    )
   }
   const link = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', cookie }
   assert.equal(await statusOf(url, link), 200)
@@ -214,16 +282,26 @@ test('a viewer sees no value of a thread on any page, and neither filters by rea
   const [id, importId] = [newJobId(), newJobId()]
   const reason = `text "${VALUE}" is refused`
   const job = { tenant: 'acme', requestId: 'r', retained: false }
-  await enqueuer.enqueue(id, 'bulk', { ...job, threads: [{ ...thread, quotes: [{ text: VALUE }] }] })
+  await enqueuer.enqueue(id, 'bulk', {
+    ...job,
+    threads: [{ ...thread, quotes: [{ text: VALUE }] }],
+  })
   await redis.lrem(`${keys.jobs.bulk}wait`, 1, id)
   await redis.zadd(keys.failed.bulk, Date.now(), id)
   const tried = { at: new Date().toISOString(), worker: 'here:1', reason }
   await redis.hset(keys.jobs.bulk + id, { failedReason: reason, tries: JSON.stringify(tried) })
   const refused = createProblem('request_invalid', { detail: reason, requestId: 'r' })
-  const ofImport = { tenant: 'acme', received: 1, jobs: 0, failed: 1, refused: [{ index: 0, refused }] }
+  const ofImport = {
+    tenant: 'acme',
+    received: 1,
+    jobs: 0,
+    failed: 1,
+    refused: [{ index: 0, refused }],
+  }
   await createImports(redis, keys).open(importId, ofImport)
   const viewer = `sluice=${await createSessions(redis, keys).open({ role: 'viewer', by: 'bob@here' })}`
-  const textOf = async (path: string, as: string) => (await fetch(url + path, { headers: { cookie: as } })).text()
+  const textOf = async (path: string, as: string) =>
+    (await fetch(url + path, { headers: { cookie: as } })).text()
   const [group = ''] = /\/failures\/\w{8}/.exec(await textOf('/failures', viewer)) ?? []
   const threadPath = '/thread?tenant=acme&service=slack&externalId=thread-1'
   for (const path of [
@@ -239,7 +317,9 @@ test('a viewer sees no value of a thread on any page, and neither filters by rea
     assert.match(shown, /is refused|request_invalid/, path)
     assert.doesNotMatch(shown, new RegExp(VALUE), path)
   }
-  const byReason = await fetch(`${url}/find?q=${id}&reason=${VALUE}`, { headers: { cookie: viewer } })
+  const byReason = await fetch(`${url}/find?q=${id}&reason=${VALUE}`, {
+    headers: { cookie: viewer },
+  })
   assert.equal(byReason.status, 400)
   assert.match(await byReason.text(), /A viewer looks up no reasons\./)
   const csrf = /name="csrf" value="(\w+)"/.exec(await textOf('/', viewer))?.[1] ?? ''
@@ -250,7 +330,11 @@ test('a viewer sees no value of a thread on any page, and neither filters by rea
     threadPath.replace('?', '/reveal?'),
     '/lanes/bulk/pause',
   ]) {
-    const init = { method: 'POST', headers: { cookie: viewer, origin: url }, body: new URLSearchParams({ csrf }) }
+    const init = {
+      method: 'POST',
+      headers: { cookie: viewer, origin: url },
+      body: new URLSearchParams({ csrf }),
+    }
     const answer = await fetch(url + path, init)
     assert.equal(answer.status, 403, path)
     assert.doesNotMatch(await answer.text(), new RegExp(VALUE), path)
@@ -262,7 +346,12 @@ test('a discard of selected jobs names first what is lost, and that of a job pag
   const { base, jobs, failed } = queueKeys(name)
   const ids = [newJobId(), newJobId()]
   for (const id of ids) {
-    await enqueuer.enqueue(id, 'bulk', { tenant: 'acme', requestId: 'r', retained: false, threads: [thread, thread] })
+    await enqueuer.enqueue(id, 'bulk', {
+      tenant: 'acme',
+      requestId: 'r',
+      retained: false,
+      threads: [thread, thread],
+    })
     await redis.lrem(`${jobs.bulk}wait`, 1, id)
     await redis.zadd(failed.bulk, Date.now(), id)
   }
@@ -274,17 +363,30 @@ test('a discard of selected jobs names first what is lost, and that of a job pag
     const body = new URLSearchParams()
     for (const [field = '', value = ''] of [...others, ...hidden.map((found) => found.slice(1))])
       body.append(field, value)
-    return fetch(`${url}/jobs/discard`, { method: 'POST', headers: { cookie, origin: url }, body, redirect: 'manual' })
+    return fetch(`${url}/jobs/discard`, {
+      method: 'POST',
+      headers: { cookie, origin: url },
+      body,
+      redirect: 'manual',
+    })
   }
   const csrf = /name="csrf" value="(\w+)"/.exec(await textOf('/jobs?state=failed'))?.[1] ?? ''
-  const question = await (await discard('', [['csrf', csrf], ...ids.map((id) => ['id', id])])).text()
-  assert.match(question, /This removes 2 jobs for good\. 4 threads could not be stored, and would be lost\./)
+  const question = await (
+    await discard('', [['csrf', csrf], ...ids.map((id) => ['id', id])])
+  ).text()
+  assert.match(
+    question,
+    /This removes 2 jobs for good\. 4 threads could not be stored, and would be lost\./,
+  )
   for (const [page, named] of [
     [question, ids],
     [await textOf(`/jobs/${ids[0]}`), [ids[0]]],
   ] as const) {
     const location = (await discard(page)).headers.get('location') ?? ''
-    const request = await redis.hget(`${base}operation:${location.replace('/operations#', '')}`, 'request')
+    const request = await redis.hget(
+      `${base}operation:${location.replace('/operations#', '')}`,
+      'request',
+    )
     assert.deepEqual(JSON.parse(request ?? '{}'), { ids: named })
   }
 })
@@ -307,7 +409,9 @@ test('one request reads a hundred jobs of a state at most, and no payload', asyn
 
 /** The most memory that a process had so far, in bytes. */
 async function peakOf(pid: number): Promise<number> {
-  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+  return (
+    Number(/^VmHWM:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+  )
 }
 
 test('says at once that Redis is unavailable, and nothing else', async (t) => {
@@ -330,13 +434,24 @@ test('while MongoDB is unavailable, a link logs in, and a key is told why it doe
   const { url, name, redis } = await open(t, { MONGODB_URL: 'mongodb://127.0.0.1:1/away' })
   const send = (form: Record<string, string>) => {
     const body = new URLSearchParams(form)
-    return fetch(`${url}/login`, { method: 'POST', headers: { origin: url }, body, redirect: 'manual' })
+    return fetch(`${url}/login`, {
+      method: 'POST',
+      headers: { origin: url },
+      body,
+      redirect: 'manual',
+    })
   }
   const { key } = await createKey(await testDatabase(t), { role: 'operator', name: 'on call' })
   const refused = await send({ key })
   assert.equal(refused.status, 503)
-  assert.match(await refused.text(), /MongoDB is unavailable, so no key can be checked\. .*sluice login/)
-  const link = await createSessions(redis, queueKeys(name)).createLink({ role: 'viewer', by: 'ada@here' })
+  assert.match(
+    await refused.text(),
+    /MongoDB is unavailable, so no key can be checked\. .*sluice login/,
+  )
+  const link = await createSessions(redis, queueKeys(name)).createLink({
+    role: 'viewer',
+    by: 'ada@here',
+  })
   const cookie = /^[^;]*/.exec((await send({ link })).headers.get('set-cookie') ?? '')?.[0] ?? ''
   for (const path of ['/', '/failures', '/imports', '/operations'])
     assert.equal((await fetch(url + path, { headers: { cookie } })).status, 200, path)

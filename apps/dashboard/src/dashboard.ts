@@ -2,14 +2,32 @@
 
 import { OperationsFullError, OperatorOnlyError, type ViewFor } from '@sluice/operations'
 import { QueueUnavailableError } from '@sluice/queue'
-import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Response } from 'express'
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type RequestHandler,
+  type Response,
+} from 'express'
 import { html } from 'hono/html'
 import { type BoardDeps, buildBoard } from './board.ts'
 import { findSession, type LoginDeps, loginRoutes, logOut } from './login/login.ts'
-import { isOperator, type Page, type PageHandler, renderPage, type Session, timeTag, type Visit } from './pages/page.ts'
+import {
+  isOperator,
+  type Page,
+  type PageHandler,
+  renderPage,
+  type Session,
+  timeTag,
+  type Visit,
+} from './pages/page.ts'
 import { acts, pages } from './pages/pages.ts'
 import { verdictOf } from './pages/verdict.ts'
-import { contentSecurityPolicy, refuseOtherHosts, refuseOtherSites, StrangeRequestError } from './policy.ts'
+import {
+  contentSecurityPolicy,
+  refuseOtherHosts,
+  refuseOtherSites,
+  StrangeRequestError,
+} from './policy.ts'
 
 export interface DashboardDeps extends LoginDeps, BoardDeps, Pick<Visit, 'traceUrl'> {
   viewFor: ViewFor
@@ -33,7 +51,11 @@ export function buildDashboard(deps: DashboardDeps): Express {
   app.use((_request, response, next) => {
     response.set({
       'cache-control': 'no-store',
-      'content-security-policy': contentSecurityPolicy({ style: "'self'", form: "'self'", base: "'none'" }),
+      'content-security-policy': contentSecurityPolicy({
+        style: "'self'",
+        form: "'self'",
+        base: "'none'",
+      }),
       'cross-origin-opener-policy': 'same-origin',
       'cross-origin-resource-policy': 'same-origin',
       // With `no-referrer`, browsers would send the dashboard's own forms with the origin `null`.
@@ -44,9 +66,18 @@ export function buildDashboard(deps: DashboardDeps): Express {
     next()
   })
   app.get('/livez', (_request, response) => void response.json({ alive: true }))
-  app.get('/readyz', (_request, response) => void response.status(isReady() ? 200 : 503).json({ ready: isReady() }))
+  app.get(
+    '/readyz',
+    (_request, response) => void response.status(isReady() ? 200 : 503).json({ ready: isReady() }),
+  )
   app.use(refuseOtherHosts(hosts), refuseOtherSites(url))
-  app.use('/assets', express.static(new URL('./assets', import.meta.url).pathname, { index: false, redirect: false }))
+  app.use(
+    '/assets',
+    express.static(new URL('./assets', import.meta.url).pathname, {
+      index: false,
+      redirect: false,
+    }),
+  )
   app.use((_request, _response, next) => next(isReady() ? undefined : new QueueUnavailableError()))
   app.use(express.urlencoded({ extended: false, limit: '16kb' }))
   app.use(loginRoutes(deps))
@@ -60,7 +91,11 @@ export function buildDashboard(deps: DashboardDeps): Express {
   return app
 }
 
-const NOT_FOUND: Page = { title: 'Nothing here', body: html`<p>This address has no page.</p>`, status: 404 }
+const NOT_FOUND: Page = {
+  title: 'Nothing here',
+  body: html`<p>This address has no page.</p>`,
+  status: 404,
+}
 const FORGED: Page = {
   title: 'Nothing was done',
   body: html`<p class="problem">The form belongs to another session. Load its page again.</p>`,
@@ -85,7 +120,10 @@ const TOO_MANY: Page = {
 }
 
 /** Sends what `show` returns: a page, a redirect to another page, or NOT_FOUND. */
-function showPage(show: PageHandler, deps: Pick<DashboardDeps, 'viewFor' | 'traceUrl' | 'log'>): Middleware {
+function showPage(
+  show: PageHandler,
+  deps: Pick<DashboardDeps, 'viewFor' | 'traceUrl' | 'log'>,
+): Middleware {
   const { viewFor, traceUrl, log } = deps
   return async (request, response) => {
     const { params, body, originalUrl } = request
@@ -128,7 +166,8 @@ function requireSession(deps: LoginDeps): Middleware {
 
 const refuseForgedForms: Middleware = async (request, response, next) => {
   const { method, body } = request
-  if (method === 'GET' || method === 'HEAD' || Object(body).csrf === response.locals.session.csrf) return next()
+  if (method === 'GET' || method === 'HEAD' || Object(body).csrf === response.locals.session.csrf)
+    return next()
   await sendPage(request, response, FORGED)
 }
 
@@ -136,7 +175,10 @@ const refuseViewers: Middleware = (_request, response, next) => {
   next(isOperator(response.locals.session) ? undefined : new OperatorOnlyError())
 }
 
-/** Express recognises an error handler by its four parameters. The error may quote a payload, so it is not sent. */
+/**
+ * Express recognises an error handler by its four parameters. The error may quote a payload, so it
+ * is not sent.
+ */
 function answerError({
   log,
   redisUnavailableSince,

@@ -28,7 +28,9 @@ await runProcess({
       lostRedisAt = undefined
     })
     const isConnected = () => redis.status === 'ready'
-    const { adminPort } = await wired.serveAdmin(async () => ({ redis: checkOf(isConnected(), 'not connected') }))
+    const { adminPort } = await wired.serveAdmin(async () => ({
+      redis: checkOf(isConnected(), 'not connected'),
+    }))
     const listening = await listen(
       buildDashboard({
         queues: LANES.map((lane) => openQueue(keys, lane, redis)),

@@ -7,21 +7,29 @@ import type { dashboardSettings } from './settings.ts'
 type HostSettings = Pick<Settings<typeof dashboardSettings>, 'hosts' | 'url' | 'host'>
 
 /**
- * A page may load only the dashboard's own files, even if a text of a job became HTML. No other site may frame it.
+ * A page may load only the dashboard's own files, even if a text of a job became HTML. No other
+ * site may frame it.
  *
  * @param sources the allowed sources of styles, targets of forms, and base addresses
  */
-export function contentSecurityPolicy({ style, form, base }: Record<'style' | 'form' | 'base', string>): string {
+export function contentSecurityPolicy({
+  style,
+  form,
+  base,
+}: Record<'style' | 'form' | 'base', string>): string {
   const files = `script-src 'self'; style-src ${style}; img-src 'self' data:; connect-src 'self'`
   return `default-src 'none'; ${files}; form-action ${form}; base-uri ${base}; frame-ancestors 'none'`
 }
 
-/** The names of this machine, by which a browser on it reaches the dashboard, directly or through a tunnel. */
+/**
+ * The names of this machine, by which a browser on it reaches the dashboard, directly or through a
+ * tunnel.
+ */
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * The host names that browsers may use: those in DASHBOARD_HOSTS. Without it: the host of DASHBOARD_URL, the address
- * that the dashboard listens on, and the names of this machine.
+ * The host names that browsers may use: those in DASHBOARD_HOSTS. Without it: the host of
+ * DASHBOARD_URL, the address that the dashboard listens on, and the names of this machine.
  */
 export function allowedHosts({ hosts, url, host }: HostSettings): string[] {
   const named = hosts?.split(',') ?? [URL.parse(url ?? '')?.hostname ?? '', host, ...LOCAL_HOSTS]
@@ -30,12 +38,17 @@ export function allowedHosts({ hosts, url, host }: HostSettings): string[] {
     .filter((name) => name !== '')
 }
 
-/** The name in a `Host` header, in its canonical form and without the port; '' if it is not valid. */
+/**
+ * The name in a `Host` header, in its canonical form and without the port; '' if it is not valid.
+ */
 function hostnameOf(host: string): string {
   return URL.parse(`http://${host}`)?.hostname ?? ''
 }
 
-/** A request that reached the dashboard by a name, or from a site, that it does not accept. The message is for people. */
+/**
+ * A request that reached the dashboard by a name, or from a site, that it does not accept. The
+ * message is for people.
+ */
 export class StrangeRequestError extends Error {
   override readonly name = 'StrangeRequestError'
 }
@@ -46,21 +59,27 @@ const OTHER_SITE =
   'Nothing was done: requests from other sites are refused. If you sent this from a page of the dashboard itself, set DASHBOARD_URL to the address in your browser’s address bar, with its port, and restart the dashboard.'
 
 /**
- * Refuses a request for another host name (DNS rebinding): a foreign site can let its own name resolve to this machine,
- * and browsers then take the dashboard for a part of that site. Only the name in the `Host` header shows the attack.
+ * Refuses a request for another host name (DNS rebinding): a foreign site can let its own name
+ * resolve to this machine, and browsers then take the dashboard for a part of that site. Only the
+ * name in the `Host` header shows the attack.
  */
 export function refuseOtherHosts(hosts: readonly string[]): RequestHandler {
   return ({ headers }, _response, next) => {
-    next(hosts.includes(hostnameOf(headers.host ?? '')) ? undefined : new StrangeRequestError(UNKNOWN_HOST))
+    next(
+      hosts.includes(hostnameOf(headers.host ?? ''))
+        ? undefined
+        : new StrangeRequestError(UNKNOWN_HOST),
+    )
   }
 }
 
 /**
- * Refuses requests from pages of other sites (cross-site request forgery), which would come with the session of the
- * browser. Browsers send `origin` with every request but plain reads, and newer ones send `sec-fetch-site` with every
- * request. A link on another site may open a page.
+ * Refuses requests from pages of other sites (cross-site request forgery), which would come with
+ * the session of the browser. Browsers send `origin` with every request but plain reads, and newer
+ * ones send `sec-fetch-site` with every request. A link on another site may open a page.
  *
- * @param url DASHBOARD_URL: its origin is accepted whatever `Host` a proxy sends, because many leave out the port.
+ * @param url DASHBOARD_URL: its origin is accepted whatever `Host` a proxy sends, because many
+ * leave out the port.
  */
 export function refuseOtherSites(url: string | null): RequestHandler {
   const ownOrigin = URL.parse(url ?? '')?.origin
@@ -69,7 +88,8 @@ export function refuseOtherSites(url: string | null): RequestHandler {
     const site = headers['sec-fetch-site'] ?? 'none'
     const isRead = method === 'GET' || method === 'HEAD'
     const isLink = isRead && headers['sec-fetch-mode'] === 'navigate'
-    const isOwn = origin === undefined ? isRead : origin === ownOrigin || URL.parse(origin)?.host === host
+    const isOwn =
+      origin === undefined ? isRead : origin === ownOrigin || URL.parse(origin)?.host === host
     const isAccepted = isOwn && (site === 'same-origin' || site === 'none' || isLink)
     next(isAccepted ? undefined : new StrangeRequestError(OTHER_SITE))
   }

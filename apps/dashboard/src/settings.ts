@@ -32,7 +32,8 @@ export const oidcSettings = {
   }),
   oidcScope: setting.text({
     env: 'OIDC_SCOPE',
-    description: 'The scopes to ask for. Some providers send the claim only for a scope such as groups.',
+    description:
+      'The scopes to ask for. Some providers send the claim only for a scope such as groups.',
     default: 'openid email',
     pattern: /^(.* )?openid( .*)?$/,
     bound: 'names with spaces between them, openid among them',
@@ -70,7 +71,8 @@ export const dashboardSettings = {
   ...oidcSettings,
   traceUrl: setting.text({
     env: 'TRACE_URL',
-    description: 'The address of a trace, for links, such as `https://traces.example/trace/{traceId}`.',
+    description:
+      'The address of a trace, for links, such as `https://traces.example/trace/{traceId}`.',
     default: null,
     pattern: /^https?:\/\/\S*\{traceId\}\S*$/,
     bound: 'a URL of http or https with {traceId}',

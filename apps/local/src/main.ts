@@ -14,7 +14,8 @@ await runProgram(
     folder: process.cwd(),
     env,
     connectStore,
-    createLink: (address) => withRedis(address, (redis) => createUserLink(redis, address.queue, 'operator')),
+    createLink: (address) =>
+      withRedis(address, (redis) => createUserLink(redis, address.queue, 'operator')),
     checkRedis: (redisUrl) =>
       withRedis({ redisUrl, queue: env.QUEUE ?? '' }, async (redis) => {
         const { eviction } = redisFaults(await redis.info(), 0)

@@ -7,12 +7,18 @@ import { test } from 'vitest'
 import { createBeforeFinalFailure, createNoteFailure } from './job.ts'
 import { workerMetrics } from './metrics.ts'
 
-const thread = { source: { service: 'slack' as const, externalId: 'a', title: 'a' }, quotes: [{ text: 'five!' }] }
+const thread = {
+  source: { service: 'slack' as const, externalId: 'a', title: 'a' },
+  quotes: [{ text: 'five!' }],
+}
 const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, threads: [thread] }
 const state = { digests: [], attempt: 5, quarantined: false, waitsSince: 0, redelivered: true }
 const job = { id: 'j', name: 'slack/a', lane: 'bulk' as const, data, ...state }
 
-/** Handles a job whose recounts fail by these errors, then succeed. Returns the result, and what was done. */
+/**
+ * Handles a job whose recounts fail by these errors, then succeed. Returns the result, and what was
+ * done.
+ */
 async function fail(errors: Error[], isBack: boolean) {
   const done: string[] = []
   const beforeFinalFailure = createBeforeFinalFailure({
@@ -68,7 +74,12 @@ test('the log line of a failed import names its import and twenty failed threads
     log: createLogger('test', 'warn', written),
   })
   const reason = 'Document failed validation'
-  const failed = places.map((place) => ({ place, service: 'slack', externalId: `C${place}`, reason }))
+  const failed = places.map((place) => ({
+    place,
+    service: 'slack',
+    externalId: `C${place}`,
+    reason,
+  }))
   note(aJob(), new PartlyStoredError(reason, failed, [], undefined), true)
 
   const line = JSON.parse(String(written.read()))
@@ -99,9 +110,19 @@ test('the log line of a failed import names its import and twenty failed threads
 
 function aJob(): FetchedJob {
   const threads = places.map((place) => {
-    return { source: { service: 'slack' as const, externalId: `C${place}`, title: 'a title' }, quotes: [] }
+    return {
+      source: { service: 'slack' as const, externalId: `C${place}`, title: 'a title' },
+      quotes: [],
+    }
   })
-  const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, import: { id: 'i', places }, threads }
+  const data = {
+    tenant: 'acme',
+    stamp: 1,
+    requestId: 'r',
+    retained: false,
+    import: { id: 'i', places },
+    threads,
+  }
   const delivery = { attempt: 5, redelivered: true, quarantined: false, waitsSince: 0 }
   return { id: 'j', name: 'slack/C0', lane: 'bulk', digests: [], data, ...delivery }
 }
@@ -119,6 +140,8 @@ test('a completion that Redis refused is counted, and logged as an error also if
   })
   note(aJob(), new UncompletedError([], new Error('WRONGTYPE')), false)
   assert.match(String(written.read()), /"job.try_failed"/)
-  assert.deepEqual(reasons, ['the threads are stored, but Redis refuses to complete the job: WRONGTYPE'])
+  assert.deepEqual(reasons, [
+    'the threads are stored, but Redis refuses to complete the job: WRONGTYPE',
+  ])
   assert.equal((await metrics.uncompleted.get()).values[0]?.value, 1)
 })

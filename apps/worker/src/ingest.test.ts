@@ -11,12 +11,18 @@ const bounds = { documents: 100, characters: 10_000 }
 const { metrics } = openMetrics('test', workerMetrics)
 
 function request(id: string): IngestRequest {
-  const thread = { source: { service: 'slack' as const, externalId: id, title: id }, quotes: [{ text: 'five!' }] }
+  const thread = {
+    source: { service: 'slack' as const, externalId: id, title: id },
+    quotes: [{ text: 'five!' }],
+  }
   const size = { documents: 2, characters: 5 }
   return { id, tenant: 'acme', stamp: 1, redelivered: false, lane: 'bulk', thread, ...size }
 }
 
-/** Stores nothing: each call fails with the next error, and notes the requests and the bytes of each probe. */
+/**
+ * Stores nothing: each call fails with the next error, and notes the requests and the bytes of each
+ * probe.
+ */
 function failing(errors: Error[], isBack: boolean) {
   const calls: string[][] = []
   const probed: number[] = []
@@ -35,7 +41,9 @@ function failing(errors: Error[], isBack: boolean) {
   return {
     async ingest(ids: string[]) {
       const all = await Promise.all(ids.map((id) => ingest.ingest(request(id))))
-      return all.map((one) => ('since' in one ? { ...one, since: one.since <= performance.now() } : one))
+      return all.map((one) =>
+        'since' in one ? { ...one, since: one.since <= performance.now() } : one,
+      )
     },
     calls,
     probed,
@@ -54,7 +62,10 @@ const lost = () => new CommandFailedError(new Error('connection lost'), true)
 describe('a batch that cannot be stored', () => {
   test('is returned whole, and not tried in parts, if the store is unavailable for certain', async () => {
     const { ingest, calls, probed } = failing([lost()], true)
-    assert.deepEqual(await ingest(['a', 'b', 'c']), Array(3).fill(unavailableFor('connection lost')))
+    assert.deepEqual(
+      await ingest(['a', 'b', 'c']),
+      Array(3).fill(unavailableFor('connection lost')),
+    )
     assert.deepEqual([calls, probed], [[['a', 'b', 'c']], []])
   })
 
@@ -78,8 +89,14 @@ describe('a batch that cannot be stored', () => {
     assert.deepEqual({ calls, probed }, { calls: [['a'], ['a']], probed: [5, 5] })
   })
 
-  /** A store that fails for each batch with an unstorable request, and notes the ids of the batches. */
-  function storeAllBut(unstorable: string[], errorOf: (refused: StoreRequest[]) => Error, bounds = WIDE) {
+  /**
+   * A store that fails for each batch with an unstorable request, and notes the ids of the batches.
+   */
+  function storeAllBut(
+    unstorable: string[],
+    errorOf: (refused: StoreRequest[]) => Error,
+    bounds = WIDE,
+  ) {
     const batches: string[][] = []
     const { ingest } = createIngest({
       async storeBatch(requests) {
@@ -113,7 +130,9 @@ describe('a batch that cannot be stored', () => {
   test('is tried in small parts, without the requests that MongoDB refused, each of which gets its own error', async () => {
     const { ingest, sizes } = storeAllBut(['7', '500', '700'], refusal)
     const tried = await Promise.all(thousand.map(ingest))
-    const errors = tried.flatMap((one) => ('error' in one ? [one.error.message.replace(/ \(.*/, '')] : []))
+    const errors = tried.flatMap((one) =>
+      'error' in one ? [one.error.message.replace(/ \(.*/, '')] : [],
+    )
     assert.deepEqual(errors, ['refused 7', 'refused 500', 'refused 700'])
     assert.deepEqual(sizes(), [1_000, ...Array(19).fill(50), 47])
   })
@@ -128,7 +147,10 @@ describe('a batch that cannot be stored', () => {
 
   test('is tried in parts if several requests write the refused thread, because one alone may be at fault', async () => {
     const { ingest } = storeAllBut(['bad'], refusal)
-    const tried = await Promise.all([ingest(request('bad')), ingest({ ...request('bad'), id: 'good' })])
+    const tried = await Promise.all([
+      ingest(request('bad')),
+      ingest({ ...request('bad'), id: 'good' }),
+    ])
     assert.deepEqual(
       tried.map((one) => Object.keys(one)),
       [['error'], ['answer']],
@@ -145,12 +167,18 @@ describe('a batch that cannot be stored', () => {
 
   test('does not take with it those that arrive after it: requests of failed batches are kept apart', async () => {
     const { ingest, batches } = storeAllBut(['bad'], tooLarge)
-    await Promise.all([ingest(request('new')), ingest({ ...request('bad'), apart: {} }), ingest(request('newer'))])
+    await Promise.all([
+      ingest(request('new')),
+      ingest({ ...request('bad'), apart: {} }),
+      ingest(request('newer')),
+    ])
     assert.deepEqual(batches, [['new', 'newer'], ['bad']])
   })
 })
 
-test('a large request of a waiting caller is stored while one of an import is', { timeout: 5_000 }, async () => {
+test('a large request of a waiting caller is stored while one of an import is', {
+  timeout: 5_000,
+}, async () => {
   const imported = Promise.withResolvers<void>()
   const { ingest } = createIngest({
     async storeBatch(requests) {
@@ -163,15 +191,17 @@ test('a large request of a waiting caller is stored while one of an import is', 
   })
   const characters = bounds.characters
   const importing = ingest({ ...request('of an import'), characters })
-  assert.ok('answer' in (await ingest({ ...request('of a caller'), characters, lane: 'interactive' })))
+  assert.ok(
+    'answer' in (await ingest({ ...request('of a caller'), characters, lane: 'interactive' })),
+  )
   imported.resolve()
   await importing
 })
 
 describe('the pause after a batch', () => {
   /**
-   * Stores batches that take some ms. Returns whether the worker is ready at once, and how many ms after the last
-   * write.
+   * Stores batches that take some ms. Returns whether the worker is ready at once, and how many ms
+   * after the last write.
    */
   async function readyAfter(ids: string[], tookMs: number) {
     let since = 0
@@ -180,7 +210,9 @@ describe('the pause after a batch', () => {
         await delay(tookMs)
         since = performance.now()
         onLastWrite?.()
-        return new Map(batch.map(({ id }) => [id, { thread: request(id).thread, outcomes: [] } as never]))
+        return new Map(
+          batch.map(({ id }) => [id, { thread: request(id).thread, outcomes: [] } as never]),
+        )
       },
       probeStore: async () => {},
       bounds,
@@ -188,7 +220,10 @@ describe('the pause after a batch', () => {
     })
     await Promise.all(ids.map((id) => ingest.ingest(request(id))))
     const ready = ingest.ready('bulk').then(() => true)
-    const atOnce = await Promise.race([ready, new Promise<false>((resolve) => setImmediate(resolve, false))])
+    const atOnce = await Promise.race([
+      ready,
+      new Promise<false>((resolve) => setImmediate(resolve, false)),
+    ])
     await ready
     return { atOnce, ms: performance.now() - since }
   }

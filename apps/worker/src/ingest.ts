@@ -1,12 +1,21 @@
-// Stores requests in batches. A request that may be at fault for a failure is kept apart from the batches of others.
+// Stores requests in batches. A request that may be at fault for a failure is kept apart from the
+// batches of others.
 import { setTimeout as delay } from 'node:timers/promises'
 import { createGroupCommit, inSpan } from '@sluice/process'
 import { asError, type Lane } from '@sluice/queue'
-import { type BatchStore, CommandFailedError, refusalOf, type StoredAnswer, type StoreRequest } from '@sluice/store'
+import {
+  type BatchStore,
+  CommandFailedError,
+  refusalOf,
+  type StoredAnswer,
+  type StoreRequest,
+} from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 import { isStoreUnavailable, type LostStore, type ProbeStore } from './store-loss.ts'
 
-/** The size of a request, or the bounds of a batch. A batch always contains at least one request. */
+/**
+ * The size of a request, or the bounds of a batch. A batch always contains at least one request.
+ */
 interface BatchSize {
   /** The source and its quotes. */
   documents: number
@@ -17,8 +26,8 @@ interface BatchSize {
 /** A request as a part of a batch. */
 export interface IngestRequest extends StoreRequest, BatchSize {
   /**
-   * Present if the request may have caused a failure or a crash: it then shares a batch only with other such
-   * requests.
+   * Present if the request may have caused a failure or a crash: it then shares a batch only with
+   * other such requests.
    */
   apart?: Apart
   /** Lanes share no batch. */
@@ -29,16 +38,22 @@ export interface IngestRequest extends StoreRequest, BatchSize {
 /** How a request is kept apart from others. */
 interface Apart {
   /**
-   * The most requests of its batch; absent for any number. After a failure, half of the failed batch, so that few
-   * attempts find the cause.
+   * The most requests of its batch; absent for any number. After a failure, half of the failed
+   * batch, so that few attempts find the cause.
    */
   most?: number
 }
 
-/** A request was stored or can't be stored, or the store is unavailable and the request's outcome is unknown. */
+/**
+ * A request was stored or can't be stored, or the store is unavailable and the request's outcome is
+ * unknown.
+ */
 export type Ingested = { answer: StoredAnswer } | { error: Error } | LostStore
 
-/** `excluded`: another process sums the request's thread. `apart`: its batch failed. Both are stored again. */
+/**
+ * `excluded`: another process sums the request's thread. `apart`: its batch failed. Both are stored
+ * again.
+ */
 type Attempted = Ingested | { excluded: true } | { apart: Apart }
 
 interface IngestDeps {
@@ -48,22 +63,30 @@ interface IngestDeps {
   metrics: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>
 }
 
-/** If another process sums the thread of a request, the request is stored again after one to two times this pause. */
+/**
+ * If another process sums the thread of a request, the request is stored again after one to two
+ * times this pause.
+ */
 const EXCLUDED_MS = 20
 
 /**
- * After the last write of a batch of several requests, fetching pauses for this share of the time that the batch
- * took, at most `MAX_PAUSE_MS`. So the pause follows the load and the speed of the store.
+ * After the last write of a batch of several requests, fetching pauses for this share of the time
+ * that the batch took, at most `MAX_PAUSE_MS`. So the pause follows the load and the speed of the
+ * store.
  */
 const PAUSE_SHARE = 0.75
 const MAX_PAUSE_MS = 12
 
 /**
- * A request that is larger than this share of a batch goes into other batches: small requests must not wait for it.
+ * A request that is larger than this share of a batch goes into other batches: small requests must
+ * not wait for it.
  */
 const LARGE_SHARE = 1 / 8
 
-/** A batch that runs for this time is stuck: all of its commands have time limits. Its tokens have expired. */
+/**
+ * A batch that runs for this time is stuck: all of its commands have time limits. Its tokens have
+ * expired.
+ */
 const STUCK_MS = 120_000
 
 /** Collects fetched requests into batches, stores each batch, and splits it when it fails. */
@@ -75,8 +98,8 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
   let laneWritten = Promise.withResolvers<void>()
   const pauseEnds = { interactive: 0, bulk: 0 }
   /**
-   * Set by a batch that found the store unavailable. The batches behind it then fail at once, until the next request
-   * arrives: its batch tries the store again.
+   * Set by a batch that found the store unavailable. The batches behind it then fail at once, until
+   * the next request arrives: its batch tries the store again.
    */
   let lost: LostStore | undefined
 
@@ -107,7 +130,8 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
       const options = { links, attributes: { 'sluice.requests': batch.length } }
       try {
         const storing = () => storeBatch(batch, () => onLastWrite(batch))
-        const stored = links.length > 0 ? inSpan('store batch', undefined, options, storing) : storing()
+        const stored =
+          links.length > 0 ? inSpan('store batch', undefined, options, storing) : storing()
         const answers = await stored.finally(() => {
           metrics.batchSize.observe(batch.length)
           metrics.batchTime.observe((performance.now() - began) / 1000)
@@ -117,19 +141,22 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
           return answer === undefined ? { excluded: true } : { answer }
         })
       } catch (error) {
-        if (!(await isStoreUnavailable(error, probeStore, batch))) return outcomesOfFailed(batch, error)
+        if (!(await isStoreUnavailable(error, probeStore, batch)))
+          return outcomesOfFailed(batch, error)
         const found: LostStore = { unavailable: true, reason: asError(error).message, since: began }
         lost = found
         return batch.map(() => found)
       } finally {
-        // Not before the probe of a failed batch has ended: heartbeats report that MongoDB hangs only while a batch
-        // runs.
+        // Not before the probe of a failed batch has ended: heartbeats report that MongoDB hangs
+        // only while a batch runs.
         running.delete(batch)
       }
     }
 
     // A single request, which is the most frequent case, needs no choice.
-    return createGroupCommit(storeOnce, (gathered) => (gathered.length === 1 ? [0] : chooseBatch(gathered, bounds)))
+    return createGroupCommit(storeOnce, (gathered) =>
+      gathered.length === 1 ? [0] : chooseBatch(gathered, bounds),
+    )
   }
 
   const createSmall = (lane: Lane) =>
@@ -139,14 +166,18 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
       pauseEnds[lane] = batch.length > 1 ? now + Math.min(took * PAUSE_SHARE, MAX_PAUSE_MS) : 0
       batch.forEach(noteWritten)
     })
-  const createOthers = () => ({ interactive: createBatches(() => {}), bulk: createBatches(() => {}) })
+  const createOthers = () => ({
+    interactive: createBatches(() => {}),
+    bulk: createBatches(() => {}),
+  })
   const [storeLarge, storeApart] = [createOthers(), createOthers()]
   const storeSmall = { interactive: createSmall('interactive'), bulk: createSmall('bulk') }
 
   function store(request: IngestRequest): Promise<Attempted> {
     const { documents, characters, lane, id, apart } = request
     if (apart !== undefined) return storeApart[lane](request)
-    const isLarge = documents > bounds.documents * LARGE_SHARE || characters > bounds.characters * LARGE_SHARE
+    const isLarge =
+      documents > bounds.documents * LARGE_SHARE || characters > bounds.characters * LARGE_SHARE
     if (isLarge) return storeLarge[lane](request)
     unwritten[lane].add(id)
     return storeSmall[lane](request).finally(() => noteWritten(request))
@@ -164,10 +195,14 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
         else return attempted
       }
     },
-    /** Resolves when jobs of this lane should be fetched. Until then, they wait where every worker can fetch them. */
+    /**
+     * Resolves when jobs of this lane should be fetched. Until then, they wait where every worker
+     * can fetch them.
+     */
     async ready(lane: Lane): Promise<void> {
       while (unwritten[lane].size > 0) await laneWritten.promise
-      // A small batch costs as much as a large one, so under load each batch waits until some more jobs have arrived.
+      // A small batch costs as much as a large one, so under load each batch waits until some more
+      // jobs have arrived.
       const ms = pauseEnds[lane] - performance.now()
       if (ms > 0) await delay(ms)
     },
@@ -195,16 +230,22 @@ function chooseBatch(gathered: readonly IngestRequest[], bounds: BatchSize): rea
   return chosen
 }
 
-/** The most requests of a batch that is stored again: 380 partly written threads delayed other callers for 0.5 s. */
+/**
+ * The most requests of a batch that is stored again: 380 partly written threads delayed other
+ * callers for 0.5 s.
+ */
 const MOST_APART = 50
 
 /**
- * Returns what becomes of each request of a failed batch: those that MongoDB refused fail, all others are stored
- * again.
+ * Returns what becomes of each request of a failed batch: those that MongoDB refused fail, all
+ * others are stored again.
  */
-function outcomesOfFailed(batch: readonly IngestRequest[], error: unknown): ({ error: Error } | { apart: Apart })[] {
-  // If a whole command failed, the store may have been unavailable for a moment, so even a single request is stored
-  // again.
+function outcomesOfFailed(
+  batch: readonly IngestRequest[],
+  error: unknown,
+): ({ error: Error } | { apart: Apart })[] {
+  // If a whole command failed, the store may have been unavailable for a moment, so even a single
+  // request is stored again.
   const isFirstFailure = error instanceof CommandFailedError && batch[0]?.apart === undefined
   const reason = asError(error instanceof CommandFailedError ? error.cause : error)
   if (batch.length === 1 && !isFirstFailure) return [{ error: reason }]
@@ -212,5 +253,7 @@ function outcomesOfFailed(batch: readonly IngestRequest[], error: unknown): ({ e
   // If several requests are for a refused thread, only some of them may be at fault.
   const isOnly = (refusal: Error) => refusals.indexOf(refusal) === refusals.lastIndexOf(refusal)
   const again = { apart: { most: Math.min(Math.ceil(batch.length / 2), MOST_APART) } }
-  return refusals.map((refusal) => (refusal !== undefined && isOnly(refusal) ? { error: refusal } : again))
+  return refusals.map((refusal) =>
+    refusal !== undefined && isOnly(refusal) ? { error: refusal } : again,
+  )
 }

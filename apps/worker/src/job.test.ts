@@ -24,8 +24,14 @@ test('the threads of a job share its stamp, but those of one source have stamps 
 
 test('threads that were stored before a retry are not stored again, and keep their receipts', async () => {
   const { metrics } = openMetrics('test', workerMetrics)
-  const receipt = { source: { outcome: 'created', wordCount: 9, createdAt: 'then' }, outcomes: 'c' } as const
-  /** Runs a job whose threads a and c were stored before. Returns what it throws or returns, and what it stores. */
+  const receipt = {
+    source: { outcome: 'created', wordCount: 9, createdAt: 'then' },
+    outcomes: 'c',
+  } as const
+  /**
+   * Runs a job whose threads a and c were stored before. Returns what it throws or returns, and
+   * what it stores.
+   */
   async function retried(ingested: Ingested) {
     const stored: unknown[] = []
     const work = createWork({
@@ -40,11 +46,21 @@ test('threads that were stored before a retry are not stored again, and keep the
       log: createLogger('test', 'silent'),
     })
     const receiptsBefore = [receipt, null, receipt]
-    const job = { ...aJob(['a', 'a', 'c'].map(aThread)), waitsSince: 0, redelivered: true, receiptsBefore }
+    const job = {
+      ...aJob(['a', 'a', 'c'].map(aThread)),
+      waitsSince: 0,
+      redelivered: true,
+      receiptsBefore,
+    }
     return { stored, result: await work(job).catch((error: unknown) => error) }
   }
   const source = { outcome: 'updated', wordCount: 1, createdAt: 'now' } as const
-  const fields = { ...aThread('a').source, description: null, id: 'a', status: 'TRANSCRIBED' } as const
+  const fields = {
+    ...aThread('a').source,
+    description: null,
+    id: 'a',
+    status: 'TRANSCRIBED',
+  } as const
   const completed = await retried({ answer: { source: { ...fields, ...source }, quotes: [] } })
   // The place in the order of acceptance is that of the second thread of its source.
   assert.deepEqual(completed.stored, [['j.1', 2]])
@@ -60,30 +76,50 @@ test('threads that were stored before a retry are not stored again, and keep the
 
 function aJob(threads: StoreRequest['thread'][]) {
   const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, threads }
-  return { id: 'j', name: 'slack/a', lane: 'bulk' as const, data, digests: [], attempt: 1, quarantined: false }
+  return {
+    id: 'j',
+    name: 'slack/a',
+    lane: 'bulk' as const,
+    data,
+    digests: [],
+    attempt: 1,
+    quarantined: false,
+  }
 }
 
 /**
- * Works on a job of this age, which the store stores unless it is unavailable. Returns counts and sums of all three
- * times.
+ * Works on a job of this age, which the store stores unless it is unavailable. Returns counts and
+ * sums of all three times.
  */
 async function workOn(ageMs: number, { redelivered = false, isUnavailable = false } = {}) {
   const { metrics } = openMetrics('test', workerMetrics)
   const durations = createDurations()
-  const facts = { id: 'a', outcome: 'created', wordCount: 1, createdAt: 'now', status: 'TRANSCRIBED' } as const
+  const facts = {
+    id: 'a',
+    outcome: 'created',
+    wordCount: 1,
+    createdAt: 'now',
+    status: 'TRANSCRIBED',
+  } as const
   const answer = { source: { ...aThread('a').source, description: null, ...facts }, quotes: [] }
   const work = createWork({
     ingest: {
-      ingest: async () => (isUnavailable ? { unavailable: true as const, reason: 'no', since: 0 } : { answer }),
+      ingest: async () =>
+        isUnavailable ? { unavailable: true as const, reason: 'no', since: 0 } : { answer },
     },
     noteLost: () => ({ unavailable: true }),
     noteTimes: createNoteTimes(metrics, durations),
     log: createLogger('test', 'silent'),
   })
-  await work({ ...aJob([{ ...aThread('a'), quotes: [] }]), waitsSince: performance.now() - ageMs, redelivered })
+  await work({
+    ...aJob([{ ...aThread('a'), quotes: [] }]),
+    waitsSince: performance.now() - ageMs,
+    redelivered,
+  })
   const times = [metrics.queueTime, metrics.storeTime, metrics.totalTime].map(async (time) => {
     const { values } = await time.get()
-    const sample = (end: string) => values.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0
+    const sample = (end: string) =>
+      values.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0
     return { count: sample('_count'), sum: sample('_sum') }
   })
   const [queue, store, total] = await Promise.all(times)
@@ -106,7 +142,12 @@ test('no time is negative, though the clock of Redis was set back', async () => 
 
 test('a request is kept apart after a failed attempt, and alone after a crash', () => {
   const apartOf = (more: object) => {
-    const [request] = requestsOf({ ...aJob([aThread('a')]), waitsSince: 0, redelivered: true, ...more })
+    const [request] = requestsOf({
+      ...aJob([aThread('a')]),
+      waitsSince: 0,
+      redelivered: true,
+      ...more,
+    })
     return request?.apart
   }
   assert.equal(apartOf({}), undefined)

@@ -1,5 +1,5 @@
-// What a worker does with a job: stores its threads and returns their receipts. Before the job fails for good,
-// recounts its sources. Counts and logs each failed attempt.
+// What a worker does with a job: stores its threads and returns their receipts. Before the job
+// fails for good, recounts its sources. Counts and logs each failed attempt.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Durations } from '@sluice/boot/durations'
 import { textLength } from '@sluice/contract'
@@ -28,12 +28,23 @@ interface WorkDeps {
 }
 
 /** Makes the function that stores the threads of a job and observes its times. */
-export function createWork({ ingest, noteLost, noteTimes, log }: WorkDeps): (job: FetchedJob) => Promise<Worked> {
+export function createWork({
+  ingest,
+  noteLost,
+  noteTimes,
+  log,
+}: WorkDeps): (job: FetchedJob) => Promise<Worked> {
   return (job) => {
     const { id, attempt, data } = job
     if (data.trace === undefined) return work(job)
-    const attributes = { 'sluice.job_id': id, 'sluice.attempt': attempt, 'sluice.tenant': data.tenant }
-    return inSpan('job', data.trace, { kind: SpanKind.CONSUMER, attributes }, (trace) => work(job, trace))
+    const attributes = {
+      'sluice.job_id': id,
+      'sluice.attempt': attempt,
+      'sluice.tenant': data.tenant,
+    }
+    return inSpan('job', data.trace, { kind: SpanKind.CONSUMER, attributes }, (trace) =>
+      work(job, trace),
+    )
   }
 
   async function work(job: FetchedJob, trace?: string): Promise<Worked> {
@@ -49,7 +60,9 @@ export function createWork({ ingest, noteLost, noteTimes, log }: WorkDeps): (job
     if (lost !== undefined) return noteLost(job, lost)
     const receipts = requests.map(({ thread }, place) => {
       const one = ingested[place]
-      return one !== undefined && 'answer' in one ? makeReceipt(thread, one.answer) : (before[place] ?? null)
+      return one !== undefined && 'answer' in one
+        ? makeReceipt(thread, one.answer)
+        : (before[place] ?? null)
     })
     const stored = receipts.filter((receipt) => receipt !== null)
     if (stored.length < receipts.length) throw partlyStored(job, ingested, receipts)
@@ -62,7 +75,10 @@ export function createWork({ ingest, noteLost, noteTimes, log }: WorkDeps): (job
   }
 }
 
-/** Makes a function that observes the times of a job whose threads were stored, for Prometheus and for heartbeats. */
+/**
+ * Makes a function that observes the times of a job whose threads were stored, for Prometheus and
+ * for heartbeats.
+ */
 export function createNoteTimes(
   { queueTime, storeTime, totalTime }: Pick<WorkerMetrics, 'queueTime' | 'storeTime' | 'totalTime'>,
   durations: Pick<Durations, 'observe'>,
@@ -81,22 +97,32 @@ export function createNoteTimes(
 export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
   const { id, lane, attempt, redelivered, quarantined, digests } = job
   const { tenant, stamp, threads } = job.data
-  const apart: Pick<IngestRequest, 'apart'> = quarantined ? { apart: { most: 1 } } : attempt > 1 ? { apart: {} } : {}
+  const apart: Pick<IngestRequest, 'apart'> = quarantined
+    ? { apart: { most: 1 } }
+    : attempt > 1
+      ? { apart: {} }
+      : {}
   return threads.map((thread, at) => {
     const { service, externalId } = thread.source
-    const first = threads.findIndex(({ source }) => source.externalId === externalId && source.service === service)
+    const first = threads.findIndex(
+      ({ source }) => source.externalId === externalId && source.service === service,
+    )
     return {
       // Unique to the thread, and the same each time the job is delivered.
       id: threads.length === 1 ? id : `${id}.${at}`,
       tenant,
-      // Threads of one source need an order. All others share a stamp, so that one update can set it on many sources.
+      // Threads of one source need an order. All others share a stamp, so that one update can set
+      // it on many sources.
       stamp: first === at ? stamp : stamp + at,
       redelivered,
       ...apart,
       lane,
       thread,
       documents: 1 + thread.quotes.length,
-      characters: thread.quotes.reduce((sum, quote) => sum + textLength(quote), textLength(thread.source)),
+      characters: thread.quotes.reduce(
+        (sum, quote) => sum + textLength(quote),
+        textLength(thread.source),
+      ),
       ...(digests[at] !== undefined && { digest: digests[at] }),
       ...(trace !== undefined && { trace }),
     }
@@ -108,8 +134,15 @@ export function describeJob({ id, data, attempt }: FetchedJob) {
   const { tenant, requestId, threads } = data
   const only = threads.length === 1 ? threads[0]?.source : undefined
   const content =
-    only === undefined ? { threads: threads.length } : { service: only.service, externalId: only.externalId }
-  const ids = { jobId: id, requestId, traceId: data.trace && traceIdOf(data.trace), importId: data.import?.id }
+    only === undefined
+      ? { threads: threads.length }
+      : { service: only.service, externalId: only.externalId }
+  const ids = {
+    jobId: id,
+    requestId,
+    traceId: data.trace && traceIdOf(data.trace),
+    importId: data.import?.id,
+  }
   return { ...ids, tenant, ...content, attempt }
 }
 
@@ -123,13 +156,17 @@ function partlyStored(
   ingested: readonly (Ingested | undefined)[],
   receipts: readonly (Receipt | null)[],
 ): PartlyStoredError {
-  const errors = ingested.map((one) => (one !== undefined && 'error' in one ? one.error : undefined))
+  const errors = ingested.map((one) =>
+    one !== undefined && 'error' in one ? one.error : undefined,
+  )
   const failedThreads = threads.flatMap(({ source: { service, externalId } }, place) => {
     const reason = errors[place]?.message
     return reason === undefined ? [] : [{ place, service, externalId, reason }]
   })
   const [message = ''] = failedThreads.map(({ place, service, externalId, reason }) =>
-    threads.length > 1 ? `threads[${place}] ${JSON.stringify(`${service}/${externalId}`)}: ${reason}` : reason,
+    threads.length > 1
+      ? `threads[${place}] ${JSON.stringify(`${service}/${externalId}`)}: ${reason}`
+      : reason,
   )
   return new PartlyStoredError(message, failedThreads, receipts, errors.find(Boolean))
 }
@@ -145,10 +182,15 @@ const MAX_RECOUNTS = 3
 const AGAIN_MS = 500
 
 /**
- * Makes a function that recounts the sources of a job or, if the store is unavailable, returns the job. It throws if
- * the recount fails although the store commits writes: the job's tokens stay, and the next request or a repair sums.
+ * Makes a function that recounts the sources of a job or, if the store is unavailable, returns the
+ * job. It throws if the recount fails although the store commits writes: the job's tokens stay, and
+ * the next request or a repair sums.
  */
-export function createBeforeFinalFailure({ recountRequests, probeStore, noteLost }: FinalFailureDeps) {
+export function createBeforeFinalFailure({
+  recountRequests,
+  probeStore,
+  noteLost,
+}: FinalFailureDeps) {
   return async (job: FetchedJob): Promise<StoreUnavailable | undefined> => {
     const requests = requestsOf(job)
     for (let attempts = 1; ; attempts++) {
@@ -191,7 +233,9 @@ export function createNoteFailure({ metrics, onUncompleted, dashboardUrl, log }:
     metrics.failed.inc({ final: String(final) })
     if (final) metrics.threadsFailed.inc(failed?.length ?? threads.length)
     const named = threads.length > 1 ? (failed ?? []) : []
-    const failedThreads = named.slice(0, LOGGED_THREADS).map(({ service, externalId }) => `${service}/${externalId}`)
+    const failedThreads = named
+      .slice(0, LOGGED_THREADS)
+      .map(({ service, externalId }) => `${service}/${externalId}`)
     const more = named.length - failedThreads.length
     const fields = {
       ...describeJob(job),

@@ -24,13 +24,19 @@ const opened = openMetrics('worker', workerMetrics)
 const { metrics } = opened
 const durations = createDurations()
 
-/** The time to settle the last batches when the process stops: half a second of the grace time is kept for that. */
+/**
+ * The time to settle the last batches when the process stops: half a second of the grace time is
+ * kept for that.
+ */
 const SETTLE_MS = 300
 
 /** A check of MongoDB waits at most this long for a probe, then goes by the one before. */
 const READY_MS = 1_500
 
-/** The overview shows jobs that a worker has locked for longer than SLOW_MS, at most SLOW_SHOWN of each worker. */
+/**
+ * The overview shows jobs that a worker has locked for longer than SLOW_MS, at most SLOW_SHOWN of
+ * each worker.
+ */
 const SLOW_MS = 10_000
 const SLOW_SHOWN = 10
 
@@ -38,7 +44,8 @@ const SLOW_SHOWN = 10
 const UNCOMPLETED_MS = 10_000
 
 /**
- * The most sources and quotes, and characters of text (about 8 MB), in one batch. A larger request is written alone.
+ * The most sources and quotes, and characters of text (about 8 MB), in one batch. A larger request
+ * is written alone.
  */
 const BATCH = { documents: 4_000, characters: 8_000_000 }
 
@@ -53,14 +60,19 @@ await runProcess({
     const batchStore = createBatchStore(mongoCommands(db, options))
     const probeCommands = mongoCommands(db, { limitMs: PROBE_MS, metrics: commandMetrics })
     const probeStore = (bytes: number) => commitProbe(probeCommands, bytes)
-    const ingest = createIngest({ storeBatch: batchStore.store, bounds: BATCH, probeStore, metrics })
+    const ingest = createIngest({
+      storeBatch: batchStore.store,
+      bounds: BATCH,
+      probeStore,
+      metrics,
+    })
     const loss = createStoreLoss(probeStore, metrics, log)
-    // The check writes: a front end, such as a mongos or a gateway, answers a ping while the store behind it is
-    // unavailable.
+    // The check writes: a front end, such as a mongos or a gateway, answers a ping while the store
+    // behind it is unavailable.
     const watch = createWatchStore(probeStore, ingest.runningMs)
     const outage = () => loss.outage() ?? watch.outage()
-    // A slow store leaves the worker ready: otherwise a rollout would stand still, of all times while MongoDB is
-    // slow.
+    // A slow store leaves the worker ready: otherwise a rollout would stand still, of all times
+    // while MongoDB is slow.
     const checkMongoDB = async () => {
       await Promise.race([watch.ask(), delay(READY_MS, undefined, { ref: false })])
       return checkOf(watch.tookMs() !== undefined && outage() === undefined, 'it commits no writes')
@@ -72,7 +84,10 @@ await runProcess({
     // The admin server starts first, so that it answers while Redis is unavailable.
     const { adminPort } = await wired.serveAdmin(async () => {
       const [ofRedis, mongodb] = await Promise.all([wired.pingRedis(), checkMongoDB()])
-      return { redis: redis.status === 'ready' ? ofRedis : checkOf(false, 'not connected'), mongodb }
+      return {
+        redis: redis.status === 'ready' ? ofRedis : checkOf(false, 'not connected'),
+        mongodb,
+      }
     }, ingest.findStuck)
     const { fed, unread } = await wired.watchQueue()
 
@@ -94,7 +109,8 @@ await runProcess({
       keys,
       redis,
       concurrency: { interactive: settings.concurrency, bulk: settings.bulkConcurrency },
-      // Bounds the list of the jobs that completed last, about 150 bytes for each. Job look-ups read the list.
+      // Bounds the list of the jobs that completed last, about 150 bytes for each. Job look-ups
+      // read the list.
       recentBytes: Math.floor(settings.resultBytes / 8),
       retainedMs: settings.retainedResultSeconds * 1000,
       transientMs: settings.waitSeconds * 2000,
@@ -102,7 +118,12 @@ await runProcess({
       work: createWork({ ingest, noteLost, noteTimes: createNoteTimes(metrics, durations), log }),
       beforeFinalFailure: createBeforeFinalFailure({ ...batchStore, probeStore, noteLost }),
       stored: metrics.stored,
-      onFailed: createNoteFailure({ metrics, onUncompleted, dashboardUrl: settings.dashboardUrl, log }),
+      onFailed: createNoteFailure({
+        metrics,
+        onUncompleted,
+        dashboardUrl: settings.dashboardUrl,
+        log,
+      }),
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
     })

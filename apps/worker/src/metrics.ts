@@ -4,7 +4,9 @@ import type { ProcessReport } from '@sluice/boot/heartbeats'
 import { type MetricsOf, metric, mongoMetrics, SECONDS, totalsOf } from '@sluice/process'
 
 /** Buckets for times that include a wait in the queue. */
-const LONG_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800] as const
+const LONG_SECONDS = [
+  0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800,
+] as const
 
 export const workerMetrics = {
   stored: metric.counter({
@@ -87,7 +89,8 @@ export async function readWorker(
     totalsOf(storeFlickers, () => 'storeFlickers'),
   ])
   const batches = (await batchTime.get()).values
-  const batchOf = (end: string) => batches.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0
+  const batchOf = (end: string) =>
+    batches.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0
   const recentTotals = { batches: batchOf('_count'), batchMs: Math.round(batchOf('_sum') * 1000) }
   const { longest, ...taken } = durations.take()
   const peaks = { ...longest, ...(state.unavailable && { away: state.unavailable.ms / 1000 }) }

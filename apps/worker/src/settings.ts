@@ -14,7 +14,8 @@ export const workerSettings = {
   }),
   bulkConcurrency: setting.wholeNumber({
     env: 'BULK_CONCURRENCY',
-    description: 'Bulk jobs (of imports, and of callers that do not wait) that one worker locks at a time.',
+    description:
+      'Bulk jobs (of imports, and of callers that do not wait) that one worker locks at a time.',
     default: 64,
     min: 1,
     max: 256,

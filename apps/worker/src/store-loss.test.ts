@@ -7,7 +7,10 @@ beforeEach(() => {
   return () => void vi.useRealTimers()
 })
 
-/** A watched store whose probe takes a time, or fails. `pass` lets time pass, with a heartbeat each second. */
+/**
+ * A watched store whose probe takes a time, or fails. `pass` lets time pass, with a heartbeat each
+ * second.
+ */
 function watched() {
   const state = { probes: 0, takesMs: 0, error: '', runningMs: 0 }
   const probe = async () => {
@@ -30,7 +33,11 @@ test('a store is unavailable while it refuses probes, also of a worker without j
   const { state, watch, pass } = watched()
   assert.equal(watch.tookMs(), undefined)
   await pass(10)
-  assert.deepEqual([watch.outage(), watch.tookMs(), state.probes], [undefined, 0, 3], 'every five seconds')
+  assert.deepEqual(
+    [watch.outage(), watch.tookMs(), state.probes],
+    [undefined, 0, 3],
+    'every five seconds',
+  )
   state.takesMs = 3_000
   await pass(10)
   assert.deepEqual([watch.outage(), watch.tookMs()], [undefined, 3_000])

@@ -1,5 +1,5 @@
-// Decides whether a failure means that the store is unavailable, and pauses the consumer until the store commits
-// writes again.
+// Decides whether a failure means that the store is unavailable, and pauses the consumer until the
+// store commits writes again.
 import { setTimeout as delay } from 'node:timers/promises'
 import { FLICKER_MS } from '@sluice/boot/heartbeats'
 import type { Logger } from '@sluice/process'
@@ -16,8 +16,15 @@ export type LostStore = StoreUnavailable & { reason: string; since: number }
 /** The requests of a failed write. Nearly all of their bytes are characters of text. */
 type Written = readonly { characters: number }[]
 
-/** Returns whether the store is unavailable: the error is certain, or a probe as large as the failed write fails. */
-export async function isStoreUnavailable(error: unknown, probeStore: ProbeStore, failed: Written): Promise<boolean> {
+/**
+ * Returns whether the store is unavailable: the error is certain, or a probe as large as the failed
+ * write fails.
+ */
+export async function isStoreUnavailable(
+  error: unknown,
+  probeStore: ProbeStore,
+  failed: Written,
+): Promise<boolean> {
   if (!(error instanceof CommandFailedError)) return false
   return error.isCertain || (await failureOf(probeStore, charactersOf(failed))) !== undefined
 }
@@ -29,16 +36,16 @@ function charactersOf(requests: Written): number {
 /** The pauses between two probes. */
 const PROBE_AGAIN_MS = { first: 100, most: 1_000 }
 /**
- * If the store is lost within SOON_MS after a successful probe, the probe does not test what fails. Then the consumer
- * rests before the next probe, so that jobs are not returned again and again. Each rest lasts twice as long as the
- * one before, at most MAX_REST_MS.
+ * If the store is lost within SOON_MS after a successful probe, the probe does not test what fails.
+ * Then the consumer rests before the next probe, so that jobs are not returned again and again.
+ * Each rest lasts twice as long as the one before, at most MAX_REST_MS.
  */
 const SOON_MS = 10_000
 const MAX_REST_MS = 10_000
 
 /**
- * Makes `noteLost`, which pauses the consumer until the store commits a probe as large as the jobs that were
- * returned.
+ * Makes `noteLost`, which pauses the consumer until the store commits a probe as large as the jobs
+ * that were returned.
  */
 export function createStoreLoss(
   probeStore: ProbeStore,
@@ -52,12 +59,19 @@ export function createStoreLoss(
   let recoveredAt = Number.NEGATIVE_INFINITY
 
   async function pauseUntilBack(consumer: Consumer): Promise<void> {
-    rest = performance.now() - recoveredAt > SOON_MS ? 0 : Math.min(rest * 2 || PROBE_AGAIN_MS.first, MAX_REST_MS)
+    rest =
+      performance.now() - recoveredAt > SOON_MS
+        ? 0
+        : Math.min(rest * 2 || PROBE_AGAIN_MS.first, MAX_REST_MS)
     await consumer.pause()
     await delay(rest)
     let failure = await failureOf(probeStore, failedBytes)
     if (failure !== undefined) log.warn({ reason: failure.message }, 'store.probe_failed')
-    for (let wait = PROBE_AGAIN_MS.first; failure !== undefined; wait = Math.min(wait * 2, PROBE_AGAIN_MS.most)) {
+    for (
+      let wait = PROBE_AGAIN_MS.first;
+      failure !== undefined;
+      wait = Math.min(wait * 2, PROBE_AGAIN_MS.most)
+    ) {
       await delay(wait)
       failure = await failureOf(probeStore, failedBytes)
     }
@@ -69,9 +83,17 @@ export function createStoreLoss(
   }
 
   return {
-    /** Returns for how many ms the store has committed no write, and why. Undefined while the store is not lost. */
+    /**
+     * Returns for how many ms the store has committed no write, and why. Undefined while the store
+     * is not lost.
+     */
     outage: () => lost && { ms: performance.now() - lost.since, reason: lost.reason },
-    noteLost(consumer: Consumer, failed: Written, found: LostStore, description: object): StoreUnavailable {
+    noteLost(
+      consumer: Consumer,
+      failed: Written,
+      found: LostStore,
+      description: object,
+    ): StoreUnavailable {
       failedBytes = charactersOf(failed) + (lost === undefined ? 0 : failedBytes)
       if (lost === undefined) {
         lost = found
@@ -87,14 +109,17 @@ export function createStoreLoss(
 
 /** How often the store is probed. */
 const PROBE_EVERY_MS = 5_000
-/** A batch that runs for this time has the store probed at once: its commands give up only after ten seconds. */
+/**
+ * A batch that runs for this time has the store probed at once: its commands give up only after ten
+ * seconds.
+ */
 const HANGS_MS = 3_000
 /** Those who ask within this time share a probe. */
 const SHARED_MS = 500
 
 /**
- * Watches the store by probes, whether or not the worker has jobs. The store is unavailable if it refuses a probe, or
- * does not commit one within `PROBE_MS`. A slow one is not.
+ * Watches the store by probes, whether or not the worker has jobs. The store is unavailable if it
+ * refuses a probe, or does not commit one within `PROBE_MS`. A slow one is not.
  *
  * @param runningMs returns for how long the oldest batch has been running.
  */
@@ -118,7 +143,10 @@ export function createWatchStore(probeStore: ProbeStore, runningMs: () => number
   return {
     /** Probes the store, unless it was just probed. Resolves with the result's arrival. */
     ask,
-    /** Returns for how many ms the store has been unavailable, and why, by the last probe. Is called every second. */
+    /**
+     * Returns for how many ms the store has been unavailable, and why, by the last probe. Is called
+     * every second.
+     */
     outage(): { ms: number; reason: string } | undefined {
       void ask(failure || runningMs() >= HANGS_MS ? SHARED_MS : PROBE_EVERY_MS)
       return failure && { ms: performance.now() - failure.since, reason: failure.reason }

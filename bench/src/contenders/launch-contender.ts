@@ -11,9 +11,15 @@ export interface Contender {
 
 const GRACE_MS = 10_000
 
-/** Starts a Node program with only these settings, and waits until it is ready. Throws DidNotStart. */
+/**
+ * Starts a Node program with only these settings, and waits until it is ready. Throws DidNotStart.
+ */
 export function launchContender({ main, name, folder, env }: Contender): Promise<LaunchedProcess> {
   const log = join(folder, `${name}.log`)
   const ownEnv = { PATH: process.env.PATH, NODE_ENV: 'production', ...env }
-  return launchNode(name, { main, env: ownEnv, log, graceMs: GRACE_MS }, new AbortController().signal)
+  return launchNode(
+    name,
+    { main, env: ownEnv, log, graceMs: GRACE_MS },
+    new AbortController().signal,
+  )
 }

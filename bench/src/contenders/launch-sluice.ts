@@ -5,7 +5,12 @@ import { launchContender } from './launch-contender.ts'
 /** Starts one process of Sluice from the checkout `root`; `url` is the URL of an API. */
 export async function launchSluice(
   app: 'api' | 'worker',
-  { root, folder, port, env }: { root: string; folder: string; port: number; env: Record<string, string> },
+  {
+    root,
+    folder,
+    port,
+    env,
+  }: { root: string; folder: string; port: number; env: Record<string, string> },
 ) {
   const adminPort = await freePort()
   const launched = await launchContender({

@@ -9,7 +9,10 @@ import { databaseUrl, dropDatabase } from './database.ts'
 
 const BATCH = 1_000
 
-/** The limit: `insertMany` of the same documents in batches of 1,000, one after the other, from this process. Its times are those of a batch. */
+/**
+ * The limit: `insertMany` of the same documents in batches of 1,000, one after the other, from this
+ * process. Its times are those of a batch.
+ */
 export function openRawInserts(bench: Bench): Contender {
   const url = databaseUrl(bench.mongodbUrl, `${bench.run}-raw`)
   const client = new MongoClient(url, { ignoreUndefined: true, writeConcern: { w: 'majority' } })

@@ -14,7 +14,10 @@ const PEERS = {
   'bulk-write': { api: 'bulk-write' },
 }
 
-/** A peer that needs minutes for a round gets less of it, since its rate and its times show as well in part of it. */
+/**
+ * A peer that needs minutes for a round gets less of it, since its rate and its times show as well
+ * in part of it.
+ */
 const ROUND_SECONDS = 15
 
 export type PeerName = keyof typeof PEERS
@@ -24,7 +27,13 @@ export async function startPeer(bench: Bench, name: PeerName): Promise<HttpConte
   const queue = `${bench.run}-${name}`
   const port = await freePort()
   const mongodbUrl = databaseUrl(bench.mongodbUrl, queue)
-  const env = { REDIS_URL: bench.redisUrl, MONGODB_URL: mongodbUrl, QUEUE: queue, KEY: 'a-key', PORT: String(port) }
+  const env = {
+    REDIS_URL: bench.redisUrl,
+    MONGODB_URL: mongodbUrl,
+    QUEUE: queue,
+    KEY: 'a-key',
+    PORT: String(port),
+  }
   const programs = Object.entries(PEERS[name])
   await using started = new AsyncDisposableStack()
   started.defer(() => forgetQueue(bench.redisUrl, queue))
@@ -32,7 +41,12 @@ export async function startPeer(bench: Bench, name: PeerName): Promise<HttpConte
   const processes = []
   for (const [role, program] of programs) {
     const main = fileURLToPath(import.meta.resolve(`../peers/${program}.program.ts`))
-    const launched: LaunchedProcess = await launchContender({ main, name: program, folder: bench.folder, env })
+    const launched: LaunchedProcess = await launchContender({
+      main,
+      name: program,
+      folder: bench.folder,
+      env,
+    })
     started.defer(() => launched.stop())
     processes.push({ name: role, pid: launched.pid })
   }
@@ -43,7 +57,8 @@ export async function startPeer(bench: Bench, name: PeerName): Promise<HttpConte
     urls,
     key: env.KEY,
     processes,
-    run: (threads, callers) => closedLoop(urls, env.KEY, threads, callers, { seconds: ROUND_SECONDS }),
+    run: (threads, callers) =>
+      closedLoop(urls, env.KEY, threads, callers, { seconds: ROUND_SECONDS }),
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   }
 }

@@ -34,9 +34,16 @@ export interface SluiceWorker {
 }
 
 /** What `start` sets on a machine of two cores: its users see what they stored. */
-export const AS_START = { name: 'sluice-start', workers: 2, settings: { LIST_SOURCES: 'on' } } satisfies SluiceOptions
+export const AS_START = {
+  name: 'sluice-start',
+  workers: 2,
+  settings: { LIST_SOURCES: 'on' },
+} satisfies SluiceOptions
 
-/** All bounds are on, but one key posts everything here: more quotes a second, and more of the queue, than one key usually may. */
+/**
+ * All bounds are on, but one key posts everything here: more quotes a second, and more of the
+ * queue, than one key usually may.
+ */
 const BOUNDS = {
   QUOTES_PER_SECOND: '1000000000',
   BURST_QUOTES: '1000000000',
@@ -47,7 +54,10 @@ const BOUNDS = {
 
 const THIS_CHECKOUT = join(import.meta.dirname, '../../..')
 
-/** Starts Sluice as users run it: real processes, logs, metrics, keys and guards, with a database and a queue of its own. */
+/**
+ * Starts Sluice as users run it: real processes, logs, metrics, keys and guards, with a database
+ * and a queue of its own.
+ */
 export async function startSluice(bench: Bench, options: SluiceOptions = {}): Promise<Sluice> {
   const parts = new AsyncDisposableStack()
   try {
@@ -68,9 +78,20 @@ async function startParts(
   parts.defer(() => forgetQueue(bench.redisUrl, queue))
   parts.defer(() => dropDatabase(bench, mongodbUrl))
   const key = await createBenchKey(mongodbUrl)
-  const env = { REDIS_URL: bench.redisUrl, MONGODB_URL: mongodbUrl, QUEUE: queue, ...BOUNDS, ...settings }
+  const env = {
+    REDIS_URL: bench.redisUrl,
+    MONGODB_URL: mongodbUrl,
+    QUEUE: queue,
+    ...BOUNDS,
+    ...settings,
+  }
   const launch = async (app: 'api' | 'worker') => {
-    const { launched, ...where } = await launchSluice(app, { root, folder: bench.folder, port: await freePort(), env })
+    const { launched, ...where } = await launchSluice(app, {
+      root,
+      folder: bench.folder,
+      port: await freePort(),
+      env,
+    })
     parts.defer(() => launched.stop())
     return { ...where, process: { name: app, pid: launched.pid }, stop: () => launched.stop() }
   }
@@ -93,7 +114,9 @@ async function startParts(
 async function createBenchKey(url: string): Promise<string> {
   const client = new MongoClient(url)
   try {
-    return (await createKey(client.db(), { tenant: 'bench', name: `bench, ${new Date().toISOString()}` })).key
+    return (
+      await createKey(client.db(), { tenant: 'bench', name: `bench, ${new Date().toISOString()}` })
+    ).key
   } finally {
     await client.close()
   }

@@ -3,7 +3,10 @@ import { Redis } from 'ioredis'
 import { BSON, MongoClient } from 'mongodb'
 import type { Bench } from '../bench.ts'
 
-/** Where a thread's bytes pass or stay. HTTP counts with its heads; `Redis file` is what Redis appends to its file. */
+/**
+ * Where a thread's bytes pass or stay. HTTP counts with its heads; `Redis file` is what Redis
+ * appends to its file.
+ */
 export const PLACES = [
   'callers to API',
   'API to callers',
@@ -18,8 +21,9 @@ export const PLACES = [
 export type Bytes = Readonly<Record<(typeof PLACES)[number], number>>
 
 /**
- * Reads how many bytes passed so far. A MongoDB counts its own; of the emulator in memory, and of callers and Redis's file, Linux
- * counts what their processes read and write (but not by `recv` and `send`). Throws if they run on another machine or system.
+ * Reads how many bytes passed so far. A MongoDB counts its own; of the emulator in memory, and of
+ * callers and Redis's file, Linux counts what their processes read and write (but not by `recv` and
+ * `send`). Throws if they run on another machine or system.
  */
 export async function readBytes({ redisUrl, mongodbUrl, surroundings }: Bench): Promise<Bytes> {
   const ioOf = (wanted: string) => {
@@ -30,7 +34,9 @@ export async function readBytes({ redisUrl, mongodbUrl, surroundings }: Bench): 
   const [load, mongodb, redis] = await Promise.all([ioOf('load'), ioOf('mongodb'), ioOf('redis')])
   const client = new MongoClient(mongodbUrl)
   const status = client.db().admin().command({ serverStatus: 1 })
-  const { network } = await status.catch(() => ({ network: undefined })).finally(() => client.close())
+  const { network } = await status
+    .catch(() => ({ network: undefined }))
+    .finally(() => client.close())
   const connection = new Redis(redisUrl)
   const info = await connection.info('stats').finally(() => connection.disconnect())
   const count = (field: string) => Number(new RegExp(`^${field}:(\\d+)`, 'm').exec(info)?.[1])
@@ -51,7 +57,8 @@ export async function storedBytes(mongodbUrl: string): Promise<number> {
   try {
     let bytes = 0
     for (const name of ['sources', 'quotes'])
-      for await (const document of client.db().collection(name).find()) bytes += BSON.calculateObjectSize(document)
+      for await (const document of client.db().collection(name).find())
+        bytes += BSON.calculateObjectSize(document)
     return bytes / (await client.db().collection('sources').countDocuments())
   } finally {
     await client.close()

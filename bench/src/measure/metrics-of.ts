@@ -6,7 +6,8 @@ export async function metricsOf(adminUrl: string): Promise<Metrics> {
     const end = line.lastIndexOf(' ')
     return { name: line.slice(0, end).split('{', 1)[0] ?? '', value: Number(line.slice(end + 1)) }
   })
-  const values = (name: string) => samples.filter((sample) => sample.name === name).map(({ value }) => value)
+  const values = (name: string) =>
+    samples.filter((sample) => sample.name === name).map(({ value }) => value)
   return {
     sum: (name) => values(name).reduce((sum, value) => sum + value, 0),
     longestStallMs: (values('nodejs_eventloop_lag_max_seconds')[0] ?? 0) * 1000,

@@ -27,8 +27,16 @@ export async function measureRound(
   const run = await load()
   const after = await usages(processes)
   const documentsPerSecond = run.rate * documentsPerThread
-  const cpuUs = spread(after, (name) => ((of(after, name).cpuMs - of(before, name).cpuMs) * 1000) / run.threads)
-  return { ...run, documentsPerSecond, cpuUs, rssMb: spread(after, (name) => of(after, name).rssBytes / 1024 ** 2) }
+  const cpuUs = spread(
+    after,
+    (name) => ((of(after, name).cpuMs - of(before, name).cpuMs) * 1000) / run.threads,
+  )
+  return {
+    ...run,
+    documentsPerSecond,
+    cpuUs,
+    rssMb: spread(after, (name) => of(after, name).rssBytes / 1024 ** 2),
+  }
 }
 
 /** The median of some rounds, figure by figure. */
@@ -59,7 +67,9 @@ function of(usages: Usages, name: string) {
 
 async function usages(processes: readonly NamedProcess[]): Promise<Usages> {
   const sums = new Map<string, typeof NOTHING>()
-  const found = await Promise.all(processes.map(async ({ name, pid }) => ({ name, usage: await usageOf(pid) })))
+  const found = await Promise.all(
+    processes.map(async ({ name, pid }) => ({ name, usage: await usageOf(pid) })),
+  )
   for (const { name, usage = NOTHING } of found) {
     const { cpuMs, rssBytes } = of(sums, name)
     sums.set(name, { cpuMs: cpuMs + usage.cpuMs, rssBytes: rssBytes + usage.rssBytes })

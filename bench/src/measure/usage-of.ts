@@ -14,7 +14,10 @@ export interface Usage {
 const TICK_MS = 10
 
 /** The usage of a live process; undefined if it does not exist. */
-export async function usageOf(pid: number, platform: NodeJS.Platform = process.platform): Promise<Usage | undefined> {
+export async function usageOf(
+  pid: number,
+  platform: NodeJS.Platform = process.platform,
+): Promise<Usage | undefined> {
   return (platform === 'linux' ? fromProc(pid) : fromPs(pid)).catch(() => undefined)
 }
 
@@ -23,7 +26,8 @@ async function fromProc(pid: number): Promise<Usage> {
     readFile(`/proc/${pid}/stat`, 'utf8'),
     readFile(`/proc/${pid}/status`, 'utf8'),
   ])
-  // The name is in parentheses and may itself contain spaces; after it the state is field 3, and times are 14 and 15.
+  // The name is in parentheses and may itself contain spaces; after it the state is field 3, and
+  // times are 14 and 15.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const kilobytes = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0)
   return { cpuMs: (Number(fields[11]) + Number(fields[12])) * TICK_MS, rssBytes: kilobytes * 1024 }

@@ -32,11 +32,17 @@ export function documentsOf({ quotes, createdAt, ...fields }: ThreadRequest): Pe
 const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
 
 function wordsOf(text: string): number {
-  return countAsciiWords(text) ?? [...segmenter.segment(text)].filter(({ isWordLike }) => isWordLike).length
+  return (
+    countAsciiWords(text) ??
+    [...segmenter.segment(text)].filter(({ isWordLike }) => isWordLike).length
+  )
 }
 
 /** The name of a source. */
-export function sourceIdOf({ service, externalId }: Pick<ThreadRequest, 'service' | 'externalId'>): string {
+export function sourceIdOf({
+  service,
+  externalId,
+}: Pick<ThreadRequest, 'service' | 'externalId'>): string {
   return `${service}/${externalId}`
 }
 
@@ -48,7 +54,10 @@ export function quoteIdOf(sourceId: string, { externalId }: QuoteRequest, at: nu
 function documentOfQuote(sourceId: string, quote: QuoteRequest, at: number): PeerDocument {
   const { username, speaker, createdAt, ...fields } = quote
   const _id = quoteIdOf(sourceId, quote, at)
-  return { _id, fields: { ...fields, sourceId, speaker: speaker ?? username, createdAt: dateOf(createdAt) } }
+  return {
+    _id,
+    fields: { ...fields, sourceId, speaker: speaker ?? username, createdAt: dateOf(createdAt) },
+  }
 }
 
 function dateOf(text: string | null | undefined): Date | undefined {

@@ -11,7 +11,10 @@ export interface Peer {
   store: (thread: ThreadRequest) => Promise<{ wordCount: number }>
 }
 
-/** The HTTP edge that all peers share: a key, a parsed body, a check, and the answer once the thread is stored. */
+/**
+ * The HTTP edge that all peers share: a key, a parsed body, a check, and the answer once the thread
+ * is stored.
+ */
 export function servePeer({ port, key, store }: Peer): void {
   const app = express().disable('x-powered-by').disable('etag')
   app.use((request, response, next) => {
@@ -24,7 +27,10 @@ export function servePeer({ port, key, store }: Peer): void {
     if (isThread(thread)) response.json(answerOf(thread, await store(thread)))
     else response.status(400).json({ errors: isThread.errors })
   })
-  createServer({ keepAliveTimeout: 65_000 }, app).listen({ port, host: '127.0.0.1', backlog: 1_024 }, tellReady)
+  createServer({ keepAliveTimeout: 65_000 }, app).listen(
+    { port, host: '127.0.0.1', backlog: 1_024 },
+    tellReady,
+  )
 }
 
 /** Notifies the parent process. */

@@ -16,17 +16,26 @@ export function storeByUpserts(db: Db): StoreThread {
   const upsert = (collection: Collection<Stored>, { _id, fields }: PeerDocument) =>
     again(() => collection.updateOne({ _id }, { $set: fields }, { upsert: true }))
   return async ({ source, quotes: documents }) => {
-    await Promise.all([upsert(sources, source), ...documents.map((document) => upsert(quotes, document))])
+    await Promise.all([
+      upsert(sources, source),
+      ...documents.map((document) => upsert(quotes, document)),
+    ])
   }
 }
 
-/** One bulkWrite for a thread's quotes, concurrent with the upsert of its source: no command of MongoDB before 8.0 writes to two collections. */
+/**
+ * One bulkWrite for a thread's quotes, concurrent with the upsert of its source: no command of
+ * MongoDB before 8.0 writes to two collections.
+ */
 export function storeByBulkWrite(db: Db): StoreThread {
   const [sources, quotes] = [db.collection<Stored>('sources'), db.collection<Stored>('quotes')]
   return async ({ source, quotes: documents }) => {
     await Promise.all([
-      again(() => sources.updateOne({ _id: source._id }, { $set: source.fields }, { upsert: true })),
-      documents.length > 0 && again(() => quotes.bulkWrite(documents.map(upsertOf), { ordered: false })),
+      again(() =>
+        sources.updateOne({ _id: source._id }, { $set: source.fields }, { upsert: true }),
+      ),
+      documents.length > 0 &&
+        again(() => quotes.bulkWrite(documents.map(upsertOf), { ordered: false })),
     ])
   }
 }

@@ -10,7 +10,10 @@ const events = new QueueEvents(name, { connection })
 await Promise.all([queue.waitUntilReady(), events.waitUntilReady()])
 
 const WAIT_MS = 30_000
-/** Some finished jobs are kept, because waiting for a job that is removed at once fails now and then. */
+/**
+ * Some finished jobs are kept, because waiting for a job that is removed at once fails now and
+ * then.
+ */
 const removeOnComplete = { count: 1_000 }
 
 servePeer({

@@ -8,7 +8,9 @@ import { storeByUpserts } from './store-thread.ts'
 
 const { redisUrl, mongodbUrl, queue } = peerEnv()
 const storeThread = storeByUpserts(connectPeer(mongodbUrl, 20))
-/** From 32 to 64 the rate is the same within noise, with 64 callers and with 256; at 100 it falls. */
+/**
+ * From 32 to 64 the rate is the same within noise, with 64 callers and with 256; at 100 it falls.
+ */
 const concurrency = 50
 
 const worker = new Worker<ThreadRequest>(

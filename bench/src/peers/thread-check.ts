@@ -1,4 +1,9 @@
-import { DEFAULT_LIMITS, parseIsoDate, type ThreadRequest, ThreadRequestSchema } from '@sluice/contract'
+import {
+  DEFAULT_LIMITS,
+  parseIsoDate,
+  type ThreadRequest,
+  ThreadRequestSchema,
+} from '@sluice/contract'
 import { Ajv } from 'ajv'
 
 const ajv = new Ajv({

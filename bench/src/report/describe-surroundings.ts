@@ -27,14 +27,19 @@ const LIBRARIES = ['bullmq', 'express', 'ioredis', 'mongodb', 'undici']
 const run = promisify(execFile)
 
 /** Describes the surroundings of a benchmark. */
-export async function describeSurroundings(servers: { redisUrl: string; mongodbUrl: string }): Promise<Surroundings> {
+export async function describeSurroundings(servers: {
+  redisUrl: string
+  mongodbUrl: string
+}): Promise<Surroundings> {
   return {
     cpu: cpus()[0]?.model ?? 'unknown',
     cores: cpus().length,
     memoryGb: Math.round(totalmem() / 1024 ** 3),
     platform: `${process.platform} ${process.arch}`,
     node: process.version,
-    libraries: Object.fromEntries(await Promise.all(LIBRARIES.map(async (name) => [name, await versionOf(name)]))),
+    libraries: Object.fromEntries(
+      await Promise.all(LIBRARIES.map(async (name) => [name, await versionOf(name)])),
+    ),
     commit: await commit(),
     redis: await redisVersion(servers.redisUrl),
     ...(await describeServer(servers.mongodbUrl)),
@@ -46,7 +51,9 @@ export function describeMongodb({ mongodb, onDisk }: Surroundings): string {
   const { version, gitVersion, ...others } = mongodb
   const names = Object.entries(others).filter(([name]) => name.endsWith('Version'))
   const about = isEmulator(mongodb)
-    ? [kindOfServer({ mongodb, onDisk }), ...names.map(([name, value]) => `${name} ${value}`)].join(', ')
+    ? [kindOfServer({ mongodb, onDisk }), ...names.map(([name, value]) => `${name} ${value}`)].join(
+        ', ',
+      )
     : `build ${gitVersion}`
   return `MongoDB ${version} (${about})`
 }
@@ -55,7 +62,10 @@ export function describeMongodb({ mongodb, onDisk }: Surroundings): string {
 export type KindOfServer = 'MongoDB' | 'emulator on disk' | 'emulator in memory'
 
 /** Says whether figures come from MongoDB itself, or from which kind of emulator. */
-export function kindOfServer({ mongodb, onDisk }: Pick<Surroundings, 'mongodb' | 'onDisk'>): KindOfServer {
+export function kindOfServer({
+  mongodb,
+  onDisk,
+}: Pick<Surroundings, 'mongodb' | 'onDisk'>): KindOfServer {
   return isEmulator(mongodb) ? `emulator ${onDisk ? 'on disk' : 'in memory'}` : 'MongoDB'
 }
 
@@ -70,7 +80,9 @@ async function describeServer(url: string): Promise<Pick<Surroundings, 'mongodb'
     const admin = client.db().admin()
     const mongodb = await admin.command({ buildInfo: 1 })
     // MongoDB itself may refuse to show its status to this user.
-    const { storageEngine } = await admin.command({ serverStatus: 1 }).catch(() => ({ storageEngine: undefined }))
+    const { storageEngine } = await admin
+      .command({ serverStatus: 1 })
+      .catch(() => ({ storageEngine: undefined }))
     return { mongodb, onDisk: storageEngine?.persistent === true }
   } finally {
     await client.close()
@@ -94,7 +106,8 @@ async function versionOf(library: string): Promise<string> {
 }
 
 async function commit(): Promise<string> {
-  const git = async (...args: string[]) => (await run('git', args, { cwd: import.meta.dirname })).stdout.trim()
+  const git = async (...args: string[]) =>
+    (await run('git', args, { cwd: import.meta.dirname })).stdout.trim()
   try {
     return `${await git('rev-parse', '--short', 'HEAD')}${(await git('status', '--porcelain')) === '' ? '' : '+'}`
   } catch {

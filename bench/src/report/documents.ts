@@ -1,4 +1,5 @@
-// The documents that show the stored results: a table in docs/performance.md, and bench/results/README.md.
+// The documents that show the stored results: a table in docs/performance.md, and
+// bench/results/README.md.
 import { scenarios } from '../scenarios/choose.ts'
 import type { Floor } from '../scenarios/scenario.ts'
 import { describeMongodb, type KindOfServer, kindOfServer } from './describe-surroundings.ts'
@@ -18,17 +19,25 @@ const SHOWN_ELSEWHERE = 'bytes'
 
 /** `docs/performance.md` with the table between its marks made from these results. */
 export function fillResults(document: string, results: readonly Result[]): string {
-  return document.replace(MARKS, (_, start: string, end: string) => `${start}\n${decidingTable(results)}\n\n${end}`)
+  return document.replace(
+    MARKS,
+    (_, start: string, end: string) => `${start}\n${decidingTable(results)}\n\n${end}`,
+  )
 }
 
 function decidingTable(results: readonly Result[]): string {
   const rows = DECIDING.flatMap((name) =>
     SERVERS.flatMap((server) => {
       const result = resultOf(results, name, server)
-      return result === undefined ? [] : [[`\`${name}\`, ${server}`, ...CONTENDERS.map((one) => rateOf(result, one))]]
+      return result === undefined
+        ? []
+        : [[`\`${name}\`, ${server}`, ...CONTENDERS.map((one) => rateOf(result, one))]]
     }),
   )
-  return markdownTable([['threads/s (p99 in ms)', ...CONTENDERS.map((name) => `\`${name}\``)], ...rows])
+  return markdownTable([
+    ['threads/s (p99 in ms)', ...CONTENDERS.map((name) => `\`${name}\``)],
+    ...rows,
+  ])
 }
 
 function rateOf({ measured }: Result, contender: string): string {
@@ -38,8 +47,11 @@ function rateOf({ measured }: Result, contender: string): string {
 
 /** The text of `bench/results/README.md`. */
 export function resultsDocument(results: readonly Result[]): string {
-  const servers = SERVERS.filter((server) => results.some(({ where }) => kindOfServer(where) === server))
-  const block = (rows: readonly string[][]) => ['```', ...aligned(rows).map((line) => line.trimEnd()), '```'].join('\n')
+  const servers = SERVERS.filter((server) =>
+    results.some(({ where }) => kindOfServer(where) === server),
+  )
+  const block = (rows: readonly string[][]) =>
+    ['```', ...aligned(rows).map((line) => line.trimEnd()), '```'].join('\n')
   return `# Results
 
 Made by \`npx -y pnpm@12 bench --document\`: don't edit this page. [performance.md](../../docs/performance.md) describes the scenarios and contenders.
@@ -77,41 +89,55 @@ function machinesOf(results: readonly Result[]): string {
 
 function wrongAnswers(results: readonly Result[]): string {
   const wrong = results.flatMap(({ name, measured }) =>
-    measured.flatMap((one) => (one.median.failed > 0 ? [`${name} ${one.name} ${one.median.failed}`] : [])),
+    measured.flatMap((one) =>
+      one.median.failed > 0 ? [`${name} ${one.name} ${one.median.failed}`] : [],
+    ),
   )
   return wrong.join(', ') || 'none'
 }
 
 function contendersOf(results: readonly Result[], servers: readonly KindOfServer[]): string[][] {
   const head = servers.flatMap((server) => [`${shortName(server)}: threads/s`, 'p50/p99 ms', 'CPU'])
-  const rows = namesOf(results, ({ measured }) => measured.map(({ name }) => name)).map(([scenario, contender]) => [
-    `${scenario}: ${contender}`,
-    ...servers.flatMap((server) => {
-      const { measured = [] } = resultOf(results, scenario, server) ?? {}
-      const median = measured.find(({ name }) => name === contender)?.median
-      if (median === undefined) return ['–', '–', '–']
-      const cpu = PROCESSES.map((name) => (median.cpuUs[name] === undefined ? '–' : Math.round(median.cpuUs[name])))
-      return [digits(median.rate), `${digits(median.p50)}/${digits(median.p99)}`, cpu.join('/')]
-    }),
-  ])
+  const rows = namesOf(results, ({ measured }) => measured.map(({ name }) => name)).map(
+    ([scenario, contender]) => [
+      `${scenario}: ${contender}`,
+      ...servers.flatMap((server) => {
+        const { measured = [] } = resultOf(results, scenario, server) ?? {}
+        const median = measured.find(({ name }) => name === contender)?.median
+        if (median === undefined) return ['–', '–', '–']
+        const cpu = PROCESSES.map((name) =>
+          median.cpuUs[name] === undefined ? '–' : Math.round(median.cpuUs[name]),
+        )
+        return [digits(median.rate), `${digits(median.p50)}/${digits(median.p99)}`, cpu.join('/')]
+      }),
+    ],
+  )
   return [['scenario: contender', ...head], ...rows]
 }
 
 function figuresOf(results: readonly Result[], servers: readonly KindOfServer[]): string[][] {
   const shown = results.filter(({ name }) => name !== SHOWN_ELSEWHERE)
-  const figures = namesOf(shown, ({ figures }) => figures.map(({ what }) => what)).map(([scenario, what]) => {
-    const found = servers.map((server) => resultOf(shown, scenario, server)?.figures.find((one) => one.what === what))
-    const { unit = '' } = found.find((one) => one !== undefined) ?? {}
-    return [`${scenario}: ${what}`, ...found.map((one) => (one ? digits(one.value) : '–')), unit]
-  })
-  const floors = namesOf(shown, ({ floors }) => floors.map(({ what }) => what)).map(([scenario, what]) => {
-    const of = servers.map((server) => resultOf(shown, scenario, server))
-    const found = of.map((result) => result?.floors.find((one) => one.what === what))
-    const isJudged = of.map((result) => result?.scale.full === true)
-    const cells = found.map((floor, at) => (floor ? `${digits(floor.value)}${missed(floor, isJudged[at])}` : '–'))
-    const { is, bound = 0 } = found.find((one) => one !== undefined) ?? {}
-    return [`${scenario}: ${what}`, ...cells, `${is === 'at least' ? '≥' : '≤'}${digits(bound)}`]
-  })
+  const figures = namesOf(shown, ({ figures }) => figures.map(({ what }) => what)).map(
+    ([scenario, what]) => {
+      const found = servers.map((server) =>
+        resultOf(shown, scenario, server)?.figures.find((one) => one.what === what),
+      )
+      const { unit = '' } = found.find((one) => one !== undefined) ?? {}
+      return [`${scenario}: ${what}`, ...found.map((one) => (one ? digits(one.value) : '–')), unit]
+    },
+  )
+  const floors = namesOf(shown, ({ floors }) => floors.map(({ what }) => what)).map(
+    ([scenario, what]) => {
+      const of = servers.map((server) => resultOf(shown, scenario, server))
+      const found = of.map((result) => result?.floors.find((one) => one.what === what))
+      const isJudged = of.map((result) => result?.scale.full === true)
+      const cells = found.map((floor, at) =>
+        floor ? `${digits(floor.value)}${missed(floor, isJudged[at])}` : '–',
+      )
+      const { is, bound = 0 } = found.find((one) => one !== undefined) ?? {}
+      return [`${scenario}: ${what}`, ...cells, `${is === 'at least' ? '≥' : '≤'}${digits(bound)}`]
+    },
+  )
   return [['scenario: figure', ...servers.map(shortName), 'unit or floor'], ...figures, ...floors]
 }
 
@@ -131,15 +157,25 @@ function runsOf(results: readonly Result[], servers: readonly KindOfServer[]): s
   return [['scenario', 'rounds', ...servers.map(shortName)], ...rows]
 }
 
-/** Returns the pairs of a scenario and each name that its results have, in the order of the scenarios. */
-function namesOf(results: readonly Result[], names: (result: Result) => readonly string[]): [string, string][] {
+/**
+ * Returns the pairs of a scenario and each name that its results have, in the order of the
+ * scenarios.
+ */
+function namesOf(
+  results: readonly Result[],
+  names: (result: Result) => readonly string[],
+): [string, string][] {
   return scenarios.flatMap(({ name: scenario }) => {
     const all = results.filter(({ name }) => name === scenario).flatMap(names)
     return Array.from(new Set(all), (name): [string, string] => [scenario, name])
   })
 }
 
-function resultOf(results: readonly Result[], name: string, server: KindOfServer): Result | undefined {
+function resultOf(
+  results: readonly Result[],
+  name: string,
+  server: KindOfServer,
+): Result | undefined {
   return results.find((result) => result.name === name && kindOfServer(result.where) === server)
 }
 

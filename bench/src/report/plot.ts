@@ -16,9 +16,18 @@ interface Bar {
   beyond?: number
 }
 
-/** A picture of the medians: on the left threads a second, on the right p50 (dark) and p99 (light). SVG. */
-export function plot({ title, at, where, measured: all }: Pick<Result, 'title' | 'at' | 'where' | 'measured'>): string {
-  // The raw limit would dwarf all services, and its times are those of whole batches, not comparable with requests.
+/**
+ * A picture of the medians: on the left threads a second, on the right p50 (dark) and p99 (light).
+ * SVG.
+ */
+export function plot({
+  title,
+  at,
+  where,
+  measured: all,
+}: Pick<Result, 'title' | 'at' | 'where' | 'measured'>): string {
+  // The raw limit would dwarf all services, and its times are those of whole batches, not
+  // comparable with requests.
   const services = all.filter(({ name }) => name !== 'raw')
   const measured = services.length > 1 ? services : all
   const rates = measured.map(({ median }) => ({ value: median.rate }))
@@ -28,7 +37,12 @@ export function plot({ title, at, where, measured: all }: Pick<Result, 'title' |
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" font-family="sans-serif" font-size="12" role="img">`,
     `<title>${escaped(title)}</title>`,
     `<rect width="${WIDTH}" height="${height}" fill="white"/>`,
-    text(8, 18, `${title} (${at.slice(0, 10)}, Node ${where.node}, ${where.cores} cores)`, 'font-weight="bold"'),
+    text(
+      8,
+      18,
+      `${title} (${at.slice(0, 10)}, Node ${where.node}, ${where.cores} cores)`,
+      'font-weight="bold"',
+    ),
     text(LABEL, 42, 'threads a second'),
     text(LABEL + PANEL, 42, 'p50 and p99, ms'),
     ...measured.map(({ name }, row) => text(8, HEAD + row * ROW + 13, name)),
@@ -39,7 +53,10 @@ export function plot({ title, at, where, measured: all }: Pick<Result, 'title' |
 }
 
 function bars(all: readonly Bar[], left: number, colour: string): string[] {
-  const longest = Math.max(...all.map(({ value, beyond = 0 }) => Math.max(value, beyond)), Number.MIN_VALUE)
+  const longest = Math.max(
+    ...all.map(({ value, beyond = 0 }) => Math.max(value, beyond)),
+    Number.MIN_VALUE,
+  )
   const length = (value: number) => Math.round((value / longest) * (PANEL - TAIL))
   return all.flatMap(({ value, beyond }, row) => {
     const top = HEAD + row * ROW

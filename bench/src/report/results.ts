@@ -9,7 +9,10 @@ export function fileNameOf({ name, where }: Pick<Result, 'name' | 'where'>): str
   return `${name}-${kindOfServer(where).toLowerCase().replaceAll(' ', '-')}`
 }
 
-/** Writes a JSON file and, where contenders were measured, an SVG; a scenario's newest run on a kind of server replaces the one before. */
+/**
+ * Writes a JSON file and, where contenders were measured, an SVG; a scenario's newest run on a kind
+ * of server replaces the one before.
+ */
 export async function writeResult(folder: string, result: Result): Promise<void> {
   const file = join(folder, fileNameOf(result))
   await mkdir(folder, { recursive: true })
@@ -21,18 +24,29 @@ export async function writeResult(folder: string, result: Result): Promise<void>
 function textOf({ measured, ...others }: Result): string {
   const all = { ...others, measured: measured.map(withoutRounds) }
   const fields = Object.entries(all).map(([name, value]) => {
-    const lines = Array.isArray(value) && value.map((element) => JSON.stringify(element)).join(',\n    ')
+    const lines =
+      Array.isArray(value) && value.map((element) => JSON.stringify(element)).join(',\n    ')
     return `  "${name}": ${lines ? `[\n    ${lines}\n  ]` : JSON.stringify(value)}`
   })
   return `{\n${fields.join(',\n')}\n}\n`
 }
 
-function withoutRounds({ name, rounds, median }: Result['measured'][number]): Result['measured'][number] {
+function withoutRounds({
+  name,
+  rounds,
+  median,
+}: Result['measured'][number]): Result['measured'][number] {
   return { name, median, rounds: rounds.map(({ cpuUs }) => ({ cpuUs })) }
 }
 
 /** The newest results of the scenarios in a folder, by the names of their files. */
 export async function readResults(folder: string): Promise<Result[]> {
-  const files = (await readdir(folder).catch(() => [])).filter((file) => file.endsWith('.json')).sort()
-  return Promise.all(files.map(async (file): Promise<Result> => JSON.parse(await readFile(join(folder, file), 'utf8'))))
+  const files = (await readdir(folder).catch(() => []))
+    .filter((file) => file.endsWith('.json'))
+    .sort()
+  return Promise.all(
+    files.map(
+      async (file): Promise<Result> => JSON.parse(await readFile(join(folder, file), 'utf8')),
+    ),
+  )
 }

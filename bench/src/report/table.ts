@@ -1,8 +1,14 @@
 import type { Measured } from '../scenarios/scenario.ts'
 import { digits } from './format.ts'
 
-/** The medians of all contenders, with ratios to the first, as rows under a head, which begins with the kind of server that served them. */
-export function tableOf(measured: readonly Pick<Measured, 'median' | 'name'>[], server: string): string[][] {
+/**
+ * The medians of all contenders, with ratios to the first, as rows under a head, which begins with
+ * the kind of server that served them.
+ */
+export function tableOf(
+  measured: readonly Pick<Measured, 'median' | 'name'>[],
+  server: string,
+): string[][] {
   const first = measured[0]?.median
   const processes = [...new Set(measured.flatMap(({ median }) => Object.keys(median.cpuUs)))]
   const head = [
@@ -32,9 +38,13 @@ export function tableOf(measured: readonly Pick<Measured, 'median' | 'name'>[], 
 
 /** Rows as lines with aligned columns. */
 export function aligned(rows: readonly string[][]): string[] {
-  const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)))
+  const widths = (rows[0] ?? []).map((_, at) =>
+    Math.max(...rows.map((row) => row[at]?.length ?? 0)),
+  )
   return rows.map((row) =>
-    row.map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0))).join('  '),
+    row
+      .map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0)))
+      .join('  '),
   )
 }
 
@@ -45,5 +55,7 @@ export function markdownTable([head = [], ...rows]: readonly string[][]): string
 }
 
 function list(names: readonly string[], figures: Record<string, number>): string {
-  return names.map((name) => (figures[name] === undefined ? '–' : Math.round(figures[name]))).join(', ')
+  return names
+    .map((name) => (figures[name] === undefined ? '–' : Math.round(figures[name])))
+    .join(', ')
 }

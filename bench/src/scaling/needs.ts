@@ -29,7 +29,10 @@ export const ASSUMED = {
   diskSize: { value: 8e12, what: 'bytes of a MongoDB disk' },
 } satisfies Record<string, Assumption>
 
-/** What limits one deployment (one Redis primary, one replica set), and how much of it a thread uses. */
+/**
+ * What limits one deployment (one Redis primary, one replica set), and how much of it a thread
+ * uses.
+ */
 export interface Resource {
   name: string
   /** Of one thread. */
@@ -42,13 +45,19 @@ export interface Resource {
 /** The resources of which a deployment has one. */
 export function resourcesOf(results: readonly Result[], posting: Posting): Resource[] {
   const { mongodb } = costsOf(results, 'emulator in memory', COSTS_IN[posting])
-  const bytes = (place: Parameters<typeof bytesOf>[1]) => figureOf(results, 'bytes', bytesOf(posting, place))
+  const bytes = (place: Parameters<typeof bytesOf>[1]) =>
+    figureOf(results, 'bytes', bytesOf(posting, place))
   const stored = storedBytes(results)
   const { mongodbCores, members, writes, link, diskRate } = ASSUMED
   const bits = (of: number) => of * 8
   return [
     { name: "Redis's core", use: dearestRedis(results, posting), limit: 1e6, unit: 'µs' },
-    { name: "the MongoDB primary's cores", use: mongodb, limit: mongodbCores.value * 1e6, unit: 'µs' },
+    {
+      name: "the MongoDB primary's cores",
+      use: mongodb,
+      limit: mongodbCores.value * 1e6,
+      unit: 'µs',
+    },
     // A replica gets what Redis appends to its file.
     {
       name: "Redis's network, out",
@@ -58,18 +67,31 @@ export function resourcesOf(results: readonly Result[], posting: Posting): Resou
     },
     { name: "Redis's network, in", use: bits(bytes('to Redis')), limit: link.value, unit: 'bits' },
     { name: "Redis's disk", use: bytes('Redis file'), limit: diskRate.value, unit: 'bytes' },
-    { name: "the MongoDB primary's network, in", use: bits(bytes('to MongoDB')), limit: link.value, unit: 'bits' },
+    {
+      name: "the MongoDB primary's network, in",
+      use: bits(bytes('to MongoDB')),
+      limit: link.value,
+      unit: 'bits',
+    },
     {
       name: "the MongoDB primary's network, out",
       use: bits(bytes('from MongoDB') + (members.value - 1) * stored),
       limit: link.value,
       unit: 'bits',
     },
-    { name: "a MongoDB member's disk", use: stored * writes.value, limit: diskRate.value, unit: 'bytes' },
+    {
+      name: "a MongoDB member's disk",
+      use: stored * writes.value,
+      limit: diskRate.value,
+      unit: 'bytes',
+    },
   ]
 }
 
-/** Bytes that a thread takes on a member of a replica set: its documents, and their places in the index. */
+/**
+ * Bytes that a thread takes on a member of a replica set: its documents, and their places in the
+ * index.
+ */
 function storedBytes(results: readonly Result[]): number {
   return figureOf(results, 'bytes', STORED) + ASSUMED.indexBytes.value * DOCUMENTS
 }
@@ -135,10 +157,15 @@ export function needsOf(results: readonly Result[], posting: Posting, rate: numb
 }
 
 /**
- * The processes of one kind that a cell needs for a rate, so that those that are left after a loss carry it, and what a
- * thread costs in each.
+ * The processes of one kind that a cell needs for a rate, so that those that are left after a loss
+ * carry it, and what a thread costs in each.
  */
-function processesOf(results: readonly Result[], posting: Posting, role: 'api' | 'worker', rate: number) {
+function processesOf(
+  results: readonly Result[],
+  posting: Posting,
+  role: 'api' | 'worker',
+  rate: number,
+) {
   for (let count = 1 + ASSUMED.lost.value; ; count++) {
     const us = costAmong(results, posting, role, count)
     if (rate <= (count - ASSUMED.lost.value) * ratePerCore(us)) return { count, us }

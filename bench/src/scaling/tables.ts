@@ -20,7 +20,9 @@ import { ASSUMED, bottleneckOf, needsOf, RATES, resourcesOf } from './needs.ts'
 const POSTINGS = ['interactive', 'import'] as const
 
 /** The tables by their names in the document. Each throws if a result is missing. */
-export const scalingTables = (results: readonly Result[]): Readonly<Record<string, () => string>> => ({
+export const scalingTables = (
+  results: readonly Result[],
+): Readonly<Record<string, () => string>> => ({
   'scaling-measured': () => measured(results),
   'scaling-assumed': assumed,
   'scaling-predictions': () => predicted(results),
@@ -40,9 +42,14 @@ function measured(results: readonly Result[]): string {
   ])
   const among = (['api', 'worker'] as const).map((role) => [
     `CPU of ${NAMES[role]} among 2, 4, 8, µs`,
-    ...POSTINGS.map((posting) => [2, 4, 8].map((count) => digits(costAmong(results, posting, role, count))).join(', ')),
+    ...POSTINGS.map((posting) =>
+      [2, 4, 8].map((count) => digits(costAmong(results, posting, role, count))).join(', '),
+    ),
   ])
-  const redis = ['CPU of Redis, the most, µs', ...POSTINGS.map((posting) => digits(dearestRedis(results, posting)))]
+  const redis = [
+    'CPU of Redis, the most, µs',
+    ...POSTINGS.map((posting) => digits(dearestRedis(results, posting))),
+  ]
   const bytes = PLACES.map((place) => [
     `${place}, bytes`,
     ...POSTINGS.map((posting) => whole(figureOf(results, 'bytes', bytesOf(posting, place)))),
@@ -60,7 +67,12 @@ function measured(results: readonly Result[]): string {
   ])
 }
 
-const NAMES = { api: 'the API', worker: 'the worker', redis: 'Redis', mongodb: 'MongoDB (emulator in memory)' }
+const NAMES = {
+  api: 'the API',
+  worker: 'the worker',
+  redis: 'Redis',
+  mongodb: 'MongoDB (emulator in memory)',
+}
 
 function assumed(): string {
   const rows = Object.values(ASSUMED).map(({ value, what }) => [compact(value), what])
@@ -104,14 +116,20 @@ function oneDeployment(results: readonly Result[]): string {
     compact(limit),
     ...cells.flatMap((column) => column[at] ?? []),
   ])
-  return markdownTable([['resource', 'limit/s', ...POSTINGS.flatMap((posting) => [posting, 'threads/s'])], ...rows])
+  return markdownTable([
+    ['resource', 'limit/s', ...POSTINGS.flatMap((posting) => [posting, 'threads/s'])],
+    ...rows,
+  ])
 }
 
 function needs(results: readonly Result[]): string {
   const columns = POSTINGS.flatMap((posting) =>
     RATES.map((rate) => ({ posting, rate, of: needsOf(results, posting, rate) })),
   )
-  const row = (name: string, cell: (column: (typeof columns)[number]) => string) => [name, ...columns.map(cell)]
+  const row = (name: string, cell: (column: (typeof columns)[number]) => string) => [
+    name,
+    ...columns.map(cell),
+  ]
   return markdownTable([
     row('', ({ posting, rate }) => `${posting}, ${whole(rate)}/s`),
     row('bottleneck', ({ of }) => of.bottleneck),

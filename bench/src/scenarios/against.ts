@@ -1,4 +1,5 @@
-// Measures this code beside another checkout of it, in alternating rounds of one run, so that a change that costs speed is seen.
+// Measures this code beside another checkout of it, in alternating rounds of one run, so that a
+// change that costs speed is seen.
 import type { Bench } from '../bench.ts'
 import { type Sluice, startSluice } from '../contenders/start-sluice.ts'
 import { medianRound } from '../measure/round.ts'
@@ -44,7 +45,8 @@ const LOADS: readonly Load[] = [
     title: 'an NDJSON import',
     floor: 0.95,
     callers: 1,
-    threads: ({ scale }, round) => makeThreads(`import-${round}`, scale.importThreads, round + 100, 0),
+    threads: ({ scale }, round) =>
+      makeThreads(`import-${round}`, scale.importThreads, round + 100, 0),
     run: runImport,
   },
   {
@@ -64,7 +66,10 @@ const LOADS: readonly Load[] = [
   },
 ]
 
-/** The loads as scenarios, each for this code and the checkout in this folder, which must be installed. */
+/**
+ * The loads as scenarios, each for this code and the checkout in this folder, which must be
+ * installed.
+ */
 export function againstCheckout(root: string): readonly Scenario[] {
   return LOADS.map((load) => ({
     name: `against-${load.name}`,
@@ -74,27 +79,45 @@ export function againstCheckout(root: string): readonly Scenario[] {
   }))
 }
 
-/** A server may serve the database that it created first faster, so half of the rounds run with the other order. */
+/**
+ * A server may serve the database that it created first faster, so half of the rounds run with the
+ * other order.
+ */
 async function measureLoad(bench: Bench, root: string, load: Load) {
   const rounds = Math.ceil(bench.scale.rounds / 2)
   const halves = [await measureHalf(bench, root, load, ['before', 'after'], rounds)]
-  if (bench.scale.rounds > 1) halves.push(await measureHalf(bench, root, load, ['after', 'before'], rounds))
+  if (bench.scale.rounds > 1)
+    halves.push(await measureHalf(bench, root, load, ['after', 'before'], rounds))
   const measured = (['before', 'after'] as const).map((name) => {
     const all = halves.flat().flatMap((one) => (one.name === name ? one.rounds : []))
     return { name, rounds: all, median: medianRound(all) }
   })
   const ratio = medianOf(measured, 'after').rate / medianOf(measured, 'before').rate
-  return { measured, figures: [], floors: [atLeast('rate, against the other checkout', ratio, load.floor)] }
+  return {
+    measured,
+    figures: [],
+    floors: [atLeast('rate, against the other checkout', ratio, load.floor)],
+  }
 }
 
-async function measureHalf(bench: Bench, root: string, load: Load, order: readonly Side[], rounds: number) {
+async function measureHalf(
+  bench: Bench,
+  root: string,
+  load: Load,
+  order: readonly Side[],
+  rounds: number,
+) {
   await using started = new AsyncDisposableStack()
   const contenders = new Map<Side, Sluice>()
   for (const side of order) {
     const options = side === 'before' ? { root } : {}
-    contenders.set(side, started.use(await startSluice(bench, { name: `${side}-${load.name}`, ...options })))
+    contenders.set(
+      side,
+      started.use(await startSluice(bench, { name: `${side}-${load.name}`, ...options })),
+    )
   }
-  for (const sluice of [...contenders.values(), ...contenders.values()]) await warmUp(bench, sluice, 64)
+  for (const sluice of [...contenders.values(), ...contenders.values()])
+    await warmUp(bench, sluice, 64)
   return await interleave(order, rounds, async (side, round) => {
     const sluice = contenders.get(side)
     if (sluice === undefined) throw new Error(`${side} was not started`)
@@ -111,7 +134,13 @@ async function runImport({ urls: [url = ''], key }: Sluice, threads: readonly Ma
   const began = performance.now()
   await postImports(url, key, bodies)
   const took = performance.now() - began
-  return { threads: threads.length, rate: (threads.length / took) * 1000, p50: took, p99: took, failed: 0 }
+  return {
+    threads: threads.length,
+    rate: (threads.length / took) * 1000,
+    p50: took,
+    p99: took,
+    failed: 0,
+  }
 }
 
 const GROWING_SOURCES = 500
@@ -122,7 +151,9 @@ function appends(round: number, count: number): MadeThread[] {
     const quotes = [{ externalId: `${round}-${at}`, text, speaker: `user-${at % 20}` }]
     const externalId = `channel-${at % GROWING_SOURCES}`
     return {
-      body: Buffer.from(JSON.stringify({ title: 'A channel', externalId, service: 'slack', quotes })),
+      body: Buffer.from(
+        JSON.stringify({ title: 'A channel', externalId, service: 'slack', quotes }),
+      ),
       quotes: 1,
     }
   })

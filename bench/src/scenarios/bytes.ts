@@ -39,7 +39,9 @@ export const bytes: Scenario = {
         counted.push({ before, after: await readBytes(bench) })
       }
       return PLACES.flatMap((place) => {
-        const value = median(counted.map(({ before, after }) => (after[place] - before[place]) / threads))
+        const value = median(
+          counted.map(({ before, after }) => (after[place] - before[place]) / threads),
+        )
         // Nothing is known of a server that does not count, as the emulator on disk.
         return value > 0 ? [{ what: bytesOf(posting, place), value, unit: 'bytes' }] : []
       })

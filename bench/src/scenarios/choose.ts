@@ -32,7 +32,10 @@ export const scenarios: readonly Scenario[] = [
   crowdingImport,
 ]
 
-/** Those scenarios that have these names; without names all, or with `quick` the short ones. Throws OptionsError for an unknown name. */
+/**
+ * Those scenarios that have these names; without names all, or with `quick` the short ones. Throws
+ * OptionsError for an unknown name.
+ */
 export function chooseScenarios(
   scenarios: readonly Scenario[],
   names: readonly string[],

@@ -20,10 +20,14 @@ export const crowdingImport: Scenario = {
     await warmUp(bench, sluice, 64)
     const templates = makeThreads(TEMPLATE, requests, 6_000, 0)
     const bodies = importBodies(takeSome(renamed(templates, TEMPLATE), crowdingImportThreads))
-    const calm = runOf(await whileOthersPost(bench, sluice, 'calm-0000', () => pause(openLoopSeconds * 1000)))
+    const calm = runOf(
+      await whileOthersPost(bench, sluice, 'calm-0000', () => pause(openLoopSeconds * 1000)),
+    )
     const began = performance.now()
     const busy = runOf(
-      await whileOthersPost(bench, sluice, 'others-00', () => postImports(sluice.urls[0] ?? '', sluice.key, bodies)),
+      await whileOthersPost(bench, sluice, 'others-00', () =>
+        postImports(sluice.urls[0] ?? '', sluice.key, bodies),
+      ),
     )
     const seconds = (performance.now() - began) / 1000
     const figures = [

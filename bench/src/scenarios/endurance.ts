@@ -10,7 +10,10 @@ import { atMost, type Floor, type Scenario } from './scenario.ts'
 const CALLERS = 64
 /** The share of its own maximum. */
 const SHARE = 0.7
-/** The garbage collector moves resident memory this much; a leak at this rate would show as far more. */
+/**
+ * The garbage collector moves resident memory this much; a leak at this rate would show as far
+ * more.
+ */
 const FLAT = 1.15
 const TEMPLATE = 'enduring-00'
 
@@ -52,10 +55,14 @@ async function maximumOf(sluice: Sluice, rounds: number, requests: number): Prom
 }
 
 /** Resident bytes at each second, by process. */
-async function watchMemory(sluice: Sluice, ending: AbortSignal): Promise<ReadonlyMap<string, number[]>> {
+async function watchMemory(
+  sluice: Sluice,
+  ending: AbortSignal,
+): Promise<ReadonlyMap<string, number[]>> {
   const readings = new Map<string, number[]>(sluice.processes.map(({ name }) => [name, []]))
   while (!ending.aborted) {
-    for (const { name, pid } of sluice.processes) readings.get(name)?.push((await usageOf(pid))?.rssBytes ?? 0)
+    for (const { name, pid } of sluice.processes)
+      readings.get(name)?.push((await usageOf(pid))?.rssBytes ?? 0)
     await pause(1_000, undefined, { signal: ending }).catch(() => {})
   }
   return readings

@@ -58,7 +58,10 @@ function adderOf({ urls, key }: Sluice, templates: number): (count: number) => P
     const rates: number[] = []
     for (let slice = 0; slice < SLICES; slice++) {
       const threads = takeSome(endless, Math.ceil(count / SLICES))
-      const { rate, failed } = await closedLoop(urls, key, threads, CALLERS, { prefer: 'respond-async', expected: 202 })
+      const { rate, failed } = await closedLoop(urls, key, threads, CALLERS, {
+        prefer: 'respond-async',
+        expected: 202,
+      })
       if (failed > 0) throw new Error(`${failed} of ${threads.length} jobs were not accepted`)
       rates.push(rate)
     }

@@ -36,7 +36,10 @@ export const growingSource: Scenario = {
     return {
       measured: [],
       figures,
-      floors: [atMost('errors', failed, 0), atMost('the last append, against the 100th', last / early, 2)],
+      floors: [
+        atMost('errors', failed, 0),
+        atMost('the last append, against the 100th', last / early, 2),
+      ],
     }
   },
 }
@@ -44,5 +47,7 @@ export const growingSource: Scenario = {
 function append(quote: number): Buffer {
   const text = `Message ${quote} of a channel that never sleeps, about as long as such messages are.`
   const quotes = [{ externalId: `quote-${quote}`, text, speaker: `user-${quote % 20}` }]
-  return Buffer.from(JSON.stringify({ title: 'A channel', externalId: 'grows', service: 'slack', quotes }))
+  return Buffer.from(
+    JSON.stringify({ title: 'A channel', externalId: 'grows', service: 'slack', quotes }),
+  )
 }

@@ -7,7 +7,10 @@ import { interleave, medianOf } from './interleave.ts'
 import { postRound, warmUp } from './post-round.ts'
 import { atLeast, type Scenario } from './scenario.ts'
 
-/** The cost of reading, shaping and sending an export file, beside the endpoint that takes its threads. */
+/**
+ * The cost of reading, shaping and sending an export file, beside the endpoint that takes its
+ * threads.
+ */
 export const importCommand: Scenario = {
   name: 'import-command',
   title: 'sluice import of a Slack zip and of NDJSON, against the endpoint for imports',
@@ -15,8 +18,10 @@ export const importCommand: Scenario = {
   async run(bench) {
     await using sluice = await startSluice(bench)
     await warmUp(bench, sluice, 64)
-    const command = (fileOf: (threads: readonly MadeThread[]) => ExportFile, ...options: string[]) =>
-      byCommand(sluice, bench.folder, fileOf, options)
+    const command = (
+      fileOf: (threads: readonly MadeThread[]) => ExportFile,
+      ...options: string[]
+    ) => byCommand(sluice, bench.folder, fileOf, options)
     const contenders = {
       endpoint: byImport(sluice),
       ndjson: command(ndjsonFile),
@@ -26,7 +31,12 @@ export const importCommand: Scenario = {
     const { rounds, importThreads } = bench.scale
     const names = ['endpoint', 'ndjson', 'slack', 'dry run'] as const
     const measured = await interleave(names, rounds, (name, round) =>
-      postRound(bench, contenders[name], makeThreads(`${name}-${round}`, importThreads, round, 0), 1),
+      postRound(
+        bench,
+        contenders[name],
+        makeThreads(`${name}-${round}`, importThreads, round, 0),
+        1,
+      ),
     )
     const endpoint = medianOf(measured, 'endpoint')
     const against = (name: string) => medianOf(measured, name).rate / endpoint.rate
@@ -55,7 +65,12 @@ function byCommand(
     run(threads) {
       round += 1
       const own = ['--id-prefix', `round-${round}-`, ...options]
-      return runImportCommand(fileOf(threads), threads.length, { url: urls[0] ?? '', key, folder, options: own })
+      return runImportCommand(fileOf(threads), threads.length, {
+        url: urls[0] ?? '',
+        key,
+        folder,
+        options: own,
+      })
     },
   }
 }

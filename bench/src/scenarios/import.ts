@@ -19,10 +19,20 @@ export const ndjsonImport: Scenario = {
     const contenders = { sluice: byImport(sluice), raw }
     const { rounds, importThreads } = bench.scale
     const measured = await interleave(['sluice', 'raw'], rounds, (name, round) =>
-      postRound(bench, contenders[name], makeThreads(`import-${round}`, importThreads, round, 0), 1),
+      postRound(
+        bench,
+        contenders[name],
+        makeThreads(`import-${round}`, importThreads, round, 0),
+        1,
+      ),
     )
-    const ratio = medianOf(measured, 'sluice').documentsPerSecond / medianOf(measured, 'raw').documentsPerSecond
-    return { measured, figures: [], floors: [atLeast('documents a second, against raw insertMany', ratio, 0.5)] }
+    const ratio =
+      medianOf(measured, 'sluice').documentsPerSecond / medianOf(measured, 'raw').documentsPerSecond
+    return {
+      measured,
+      figures: [],
+      floors: [atLeast('documents a second, against raw insertMany', ratio, 0.5)],
+    }
   },
 }
 
@@ -35,7 +45,13 @@ export function byImport(sluice: Sluice): Pick<Contender, 'processes' | 'run'> {
       const began = performance.now()
       await postImports(sluice.urls[0] ?? '', sluice.key, bodies)
       const took = performance.now() - began
-      return { threads: threads.length, rate: (threads.length / took) * 1000, p50: took, p99: took, failed: 0 }
+      return {
+        threads: threads.length,
+        rate: (threads.length / took) * 1000,
+        p50: took,
+        p99: took,
+        failed: 0,
+      }
     },
   }
 }

@@ -2,8 +2,8 @@ import { medianRound, type Round } from '../measure/round.ts'
 import type { Measured } from './scenario.ts'
 
 /**
- * Measures several contenders in turn, round by round, so that other load on the machine affects all of them alike. The first round is
- * discarded, and each round begins with another contender.
+ * Measures several contenders in turn, round by round, so that other load on the machine affects
+ * all of them alike. The first round is discarded, and each round begins with another contender.
  */
 export async function interleave<Name extends string>(
   names: readonly Name[],
@@ -21,7 +21,10 @@ export async function interleave<Name extends string>(
 }
 
 /** The median round of one contender. Throws if it was not measured. */
-export function medianOf(measured: readonly Pick<Measured, 'median' | 'name'>[], name: string): Measured['median'] {
+export function medianOf(
+  measured: readonly Pick<Measured, 'median' | 'name'>[],
+  name: string,
+): Measured['median'] {
   const found = measured.find((one) => one.name === name)
   if (found === undefined) throw new Error(`${name} was not measured`)
   return found.median

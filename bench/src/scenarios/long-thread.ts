@@ -59,16 +59,27 @@ async function postLong(
   const until = performance.now()
   const metrics = await Promise.all(admins.map(metricsOf))
   await poster.close()
-  return { from, until, status, stallMs: Math.max(...metrics.map(({ longestStallMs }) => longestStallMs)) }
+  return {
+    from,
+    until,
+    status,
+    stallMs: Math.max(...metrics.map(({ longestStallMs }) => longestStallMs)),
+  }
 }
 
 function judge(posted: readonly Posted[], samples: readonly Sample[]) {
-  const during = samples.filter(({ due, took }) => posted.some(({ from, until }) => due < until && due + took > from))
+  const during = samples.filter(({ due, took }) =>
+    posted.some(({ from, until }) => due < until && due + took > from),
+  )
   const [first] = posted
-  const apart = samples.filter((sample) => !during.includes(sample) && sample.due > (first?.from ?? 0) - BREATH_MS)
+  const apart = samples.filter(
+    (sample) => !during.includes(sample) && sample.due > (first?.from ?? 0) - BREATH_MS,
+  )
   const [busy, calm] = [during, apart].map((some) => percentiles(some.map(({ took }) => took)))
   const answered = Math.max(
-    ...posted.map(({ from, until, status }) => (status === 200 ? until - from : Number.POSITIVE_INFINITY)),
+    ...posted.map(({ from, until, status }) =>
+      status === 200 ? until - from : Number.POSITIVE_INFINITY,
+    ),
   )
   const others = { busy: busy?.p99 ?? 0, calm: calm?.p99 ?? 0 }
   return {

@@ -30,7 +30,11 @@ export const openLoop: Scenario = {
       if (contender === undefined) throw new Error(`${name} was not started`)
       return postRoundAtRate(bench, contender, rate, round)
     })
-    return { measured, figures: [{ what: 'the fixed rate', value: rate, unit: 'threads/s' }], floors: [] }
+    return {
+      measured,
+      figures: [{ what: 'the fixed rate', value: rate, unit: 'threads/s' }],
+      floors: [],
+    }
   },
 }
 
@@ -38,7 +42,10 @@ async function slowestRate(bench: Bench, contenders: readonly HttpContender[]): 
   const rates = []
   for (const contender of contenders) {
     await warmUp(bench, contender, CALLERS)
-    const { rate } = await contender.run(makeThreads('maximum', bench.scale.requests, 2_000), CALLERS)
+    const { rate } = await contender.run(
+      makeThreads('maximum', bench.scale.requests, 2_000),
+      CALLERS,
+    )
     rates.push(rate)
   }
   return Math.min(...rates)

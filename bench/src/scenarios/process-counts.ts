@@ -42,18 +42,36 @@ export const workers: Scenario = {
     ]),
 }
 
-async function compareCounts(bench: Bench, kind: 'apis' | 'workers', counts: readonly Count[]): Promise<Outcome> {
+async function compareCounts(
+  bench: Bench,
+  kind: 'apis' | 'workers',
+  counts: readonly Count[],
+): Promise<Outcome> {
   const countOf = new Map(counts.map(({ name, count }) => [name, count]))
-  const measured = await interleave([...countOf.keys()], bench.scale.rounds, async (name, round) => {
-    const count = countOf.get(name) ?? 1
-    // Started again for each round: idle processes would cost something too.
-    await using sluice = await startSluice(bench, { name: `${kind}-${count}-${round}`, [kind]: count })
-    await warmUp(bench, sluice, CALLERS, count)
-    return await postRound(bench, sluice, makeThreads(`round-${round}`, bench.scale.requests, round), CALLERS)
-  })
+  const measured = await interleave(
+    [...countOf.keys()],
+    bench.scale.rounds,
+    async (name, round) => {
+      const count = countOf.get(name) ?? 1
+      // Started again for each round: idle processes would cost something too.
+      await using sluice = await startSluice(bench, {
+        name: `${kind}-${count}-${round}`,
+        [kind]: count,
+      })
+      await warmUp(bench, sluice, CALLERS, count)
+      return await postRound(
+        bench,
+        sluice,
+        makeThreads(`round-${round}`, bench.scale.requests, round),
+        CALLERS,
+      )
+    },
+  )
   const one = measured[0]?.median.rate ?? 0
   const floors = counts.flatMap(({ name, floor }) =>
-    floor === undefined ? [] : [atLeast(`rate of ${name}, against one`, medianOf(measured, name).rate / one, floor)],
+    floor === undefined
+      ? []
+      : [atLeast(`rate of ${name}, against one`, medianOf(measured, name).rate / one, floor)],
   )
   return { measured, figures: [], floors }
 }

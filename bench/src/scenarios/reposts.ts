@@ -16,13 +16,18 @@ export const reposts: Scenario = {
     await warmUp(bench, sluice, CALLERS)
     const { rounds, requests } = bench.scale
     const posts = ['first', 'again'] as const
-    // A round that begins with the repost uses the threads of the round before; the very first is discarded.
+    // A round that begins with the repost uses the threads of the round before; the very first is
+    // discarded.
     let made = makeThreads('round', requests, 0, 0)
     const measured = await interleave(posts, rounds, (name, round) => {
       if (name === 'first') made = makeThreads(`round-${round}`, requests, round, 0)
       return postRound(bench, sluice, made, CALLERS)
     })
     const ratio = medianOf(measured, 'again').rate / medianOf(measured, 'first').rate
-    return { measured, figures: [], floors: [atLeast('rate of reposts, against first posts', ratio, 1)] }
+    return {
+      measured,
+      figures: [],
+      floors: [atLeast('rate of reposts, against first posts', ratio, 1)],
+    }
   },
 }

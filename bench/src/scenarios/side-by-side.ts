@@ -12,12 +12,21 @@ import { atLeast, atMost, type Floor, type Measured, type Scenario } from './sce
 
 /** Sluice and all peers in a closed loop of 64 callers: the load of a busy service. */
 export const callers64 = closedLoopOf(64, (measured, server) => {
-  // Pauses of the emulator in memory decide the p99 of all contenders, so their CPU time is compared.
+  // Pauses of the emulator in memory decide the p99 of all contenders, so their CPU time is
+  // compared.
   if (server === 'emulator in memory')
     return [
       atLeast("rate, against the textbook pipeline's", ratio(measured, 'rate', 'textbook'), 2),
-      atMost("CPU a thread, against the textbook pipeline's", ratio(measured, 'cpu', 'textbook'), 0.5),
-      atMost('CPU a thread, against no queue with one bulkWrite a thread', ratio(measured, 'cpu', 'bulk-write'), 1.5),
+      atMost(
+        "CPU a thread, against the textbook pipeline's",
+        ratio(measured, 'cpu', 'textbook'),
+        0.5,
+      ),
+      atMost(
+        'CPU a thread, against no queue with one bulkWrite a thread',
+        ratio(measured, 'cpu', 'bulk-write'),
+        1.5,
+      ),
     ]
   return [
     atLeast(
@@ -45,36 +54,56 @@ export const callers256 = closedLoopOf(256, (measured) => [
 
 /** One caller: it pays for the queue and gains nothing from batches. */
 export const callers1 = closedLoopOf(1, (measured) => [
-  atMost('p50, against no queue with one bulkWrite a thread', ratio(measured, 'p50', 'bulk-write'), 2.2),
+  atMost(
+    'p50, against no queue with one bulkWrite a thread',
+    ratio(measured, 'p50', 'bulk-write'),
+    2.2,
+  ),
 ])
 
-function closedLoopOf(callers: number, floorsOf: (measured: Measured[], server: KindOfServer) => Floor[]): Scenario {
+function closedLoopOf(
+  callers: number,
+  floorsOf: (measured: Measured[], server: KindOfServer) => Floor[],
+): Scenario {
   return {
     name: `callers-${callers}`,
-    title: callers === 1 ? 'One caller' : `${callers} callers, each posting one thread after the other`,
+    title:
+      callers === 1 ? 'One caller' : `${callers} callers, each posting one thread after the other`,
     long: false,
     async run(bench) {
       await using started = new AsyncDisposableStack()
       const contenders = await startAll(bench, started)
       for (const contender of contenders.values()) await warmUp(bench, contender, callers)
       const { scale } = bench
-      const measured = await interleave([...contenders.keys()], scale.rounds, async (name, round) => {
-        const contender = contenders.get(name)
-        if (contender === undefined) throw new Error(`${name} was not started`)
-        const threads = makeThreads(`round-${round}`, callers === 1 ? scale.aloneRequests : scale.requests, round)
-        return postRound(bench, contender, threads, callers)
-      })
+      const measured = await interleave(
+        [...contenders.keys()],
+        scale.rounds,
+        async (name, round) => {
+          const contender = contenders.get(name)
+          if (contender === undefined) throw new Error(`${name} was not started`)
+          const threads = makeThreads(
+            `round-${round}`,
+            callers === 1 ? scale.aloneRequests : scale.requests,
+            round,
+          )
+          return postRound(bench, contender, threads, callers)
+        },
+      )
       return { measured, figures: [], floors: floorsOf(measured, bench.server) }
     },
   }
 }
 
-async function startAll(bench: Bench, started: AsyncDisposableStack): Promise<ReadonlyMap<string, Contender>> {
+async function startAll(
+  bench: Bench,
+  started: AsyncDisposableStack,
+): Promise<ReadonlyMap<string, Contender>> {
   const contenders = new Map<string, Contender>()
   const add = (contender: Contender) => contenders.set(contender.name, started.use(contender))
   add(await startSluice(bench))
   add(await startSluice(bench, AS_START))
-  for (const name of ['textbook', 'upserts', 'bulk-write'] as const) add(await startPeer(bench, name))
+  for (const name of ['textbook', 'upserts', 'bulk-write'] as const)
+    add(await startPeer(bench, name))
   add(openRawInserts(bench))
   return contenders
 }

@@ -6,7 +6,10 @@ import { makeThreads, renamed } from '../threads.ts'
 /** Posts per second; so few that they wait only because of `act`. */
 const OTHERS_RATE = 100
 
-/** Posts single threads at a low fixed rate while `act` runs, and returns a sample of each. Two calls on one database need names with different first letters. */
+/**
+ * Posts single threads at a low fixed rate while `act` runs, and returns a sample of each. Two
+ * calls on one database need names with different first letters.
+ */
 export async function whileOthersPost(
   { scale }: Bench,
   { urls, key }: Pick<HttpContender, 'urls' | 'key'>,

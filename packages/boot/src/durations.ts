@@ -1,14 +1,20 @@
-// Durations as heartbeats carry them: how many fell into each bin, and the longest one. Finer than the histograms of
-// Prometheus, because a heartbeat has no bins above its longest duration.
+// Durations as heartbeats carry them: how many fell into each bin, and the longest one. Finer than
+// the histograms of Prometheus, because a heartbeat has no bins above its longest duration.
 
 import type { Lane } from '@sluice/queue'
 
-/** A bin's upper bound divided by its lower one. The estimate of a duration in it errs by at most a tenth. */
+/**
+ * A bin's upper bound divided by its lower one. The estimate of a duration in it errs by at most a
+ * tenth.
+ */
 const RATIO = 1.22
 /** Shorter durations are in the first bin. */
 const SHORTEST_SECONDS = 0.001
 
-/** What is timed, by lane: from the acceptance of a job until it is stored, and the two parts of this time. */
+/**
+ * What is timed, by lane: from the acceptance of a job until it is stored, and the two parts of
+ * this time.
+ */
 export type Timed = Lane | `${'inQueue' | 'inStore'}:${Lane}`
 /** How many durations fell into each bin, from the first to the last that has any. */
 export type Bins = { [timed in Timed]?: number[] }
@@ -17,7 +23,10 @@ export type Durations = ReturnType<typeof createDurations>
 
 /** Counts durations for the heartbeats of a process. */
 export function createDurations() {
-  let observed: { durations: Bins; longest: { [name in `longest:${Timed}`]?: number } } = { durations: {}, longest: {} }
+  let observed: { durations: Bins; longest: { [name in `longest:${Timed}`]?: number } } = {
+    durations: {},
+    longest: {},
+  }
   return {
     observe(timed: Timed, seconds: number): void {
       const { durations, longest } = observed
@@ -28,7 +37,9 @@ export function createDurations() {
       durations[timed] = bins
       longest[`longest:${timed}`] = Math.max(longest[`longest:${timed}`] ?? 0, seconds)
     },
-    /** Returns the durations since the last call, and the longest of them as peaks of a heartbeat. */
+    /**
+     * Returns the durations since the last call, and the longest of them as peaks of a heartbeat.
+     */
     take(): typeof observed {
       const taken = observed
       observed = { durations: {}, longest: {} }
@@ -38,14 +49,16 @@ export function createDurations() {
 }
 
 /**
- * Makes a function that estimates quantiles, in seconds: never above the longest duration. Returns undefined if nothing
- * was counted.
+ * Makes a function that estimates quantiles, in seconds: never above the longest duration. Returns
+ * undefined if nothing was counted.
  *
  * @param lists counts by bin, to be added up
  */
 export function quantilesOf(lists: readonly (readonly number[])[], longest: number) {
   const length = Math.max(0, ...lists.map((list) => list.length))
-  const bins = Array.from({ length }, (_, bin) => lists.reduce((sum, list) => sum + (list[bin] ?? 0), 0))
+  const bins = Array.from({ length }, (_, bin) =>
+    lists.reduce((sum, list) => sum + (list[bin] ?? 0), 0),
+  )
   const all = bins.reduce((sum, count) => sum + count, 0)
   if (all === 0) return undefined
   return (share: number): number => {

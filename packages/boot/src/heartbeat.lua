@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Records a heartbeat of a process, and adds its counts to the hash of this minute, which is kept for 25 hours. Runs
--- although Redis is full, because people then look at the overview. A process is removed GONE_MS after its last
--- heartbeat, or at once if it stops in order.
+-- Records a heartbeat of a process, and adds its counts to the hash of this minute, which is kept
+-- for 25 hours. Runs although Redis is full, because people then look at the overview. A process is
+-- removed GONE_MS after its last heartbeat, or at once if it stops in order.
 -- ARGV  1  a JSON object:
 --          id      of the process
 --          beat    the number of this heartbeat: one that arrives again changes nothing
@@ -12,7 +12,8 @@
 --          reached whether this process has reached MongoDB
 --          unavailable  if MongoDB is unavailable for this process: for how long (ms), and the reason
 local KEPT_MS, GONE_MS, MOST_PROCESSES = 25 * 3600 * 1000, 600000, 500
--- A loss of MongoDB within SOON_MS after a worker had it belongs to the same outage: some writes may succeed meanwhile.
+-- A loss of MongoDB within SOON_MS after a worker had it belongs to the same outage: some writes
+-- may succeed meanwhile.
 local SOON_MS = 10000
 local MOST_TENANTS = 40 -- A minute with refusals of this number of tenants gets no further tenant.
 local base, input, time = KEYS[1], cjson.decode(ARGV[1]), redis.call('TIME')
@@ -20,8 +21,8 @@ local id, processes, descriptions = input.id, base .. 'processes', base .. 'proc
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local known = string.match(redis.call('HGET', descriptions, id) or '', '^{"beat":(%d+)')
 if tonumber(known or 0) >= input.beat then return now end
--- A heartbeat counts for the time since the last one of its process that arrived. `covered` is the end of the time for
--- which any process has counted: this heartbeat adds only the time after it.
+-- A heartbeat counts for the time since the last one of its process that arrived. `covered` is the
+-- end of the time for which any process has counted: this heartbeat adds only the time after it.
 local last = tonumber(redis.call('ZSCORE', processes, id) or now)
 local covered = tonumber(redis.call('GET', base .. 'covered') or 0)
 -- The clock of this server may be behind that of the server before.
@@ -64,7 +65,8 @@ if input.durations and next(input.durations) then
   end
   redis.call('SET', key, cjson.encode(sums), 'PX', KEPT_MS)
 end
--- `store-unavailable` has the first loss of MongoDB by any worker, and its reason. It outlives the worker.
+-- `store-unavailable` has the first loss of MongoDB by any worker, and its reason. It outlives the
+-- worker.
 local store = base .. 'store-unavailable'
 if input.unavailable then
   local lost, first = now - input.unavailable.ms, tonumber(redis.call('HGET', store, 'since'))

@@ -10,18 +10,26 @@ import type { Bins } from './durations.ts'
 
 type OfKind = Pick<SeenProcess, 'kind' | 'version' | 'revision' | 'servers'>
 
-/** People see what was counted in the last seconds: what comes rarely is seen, and it is over soon. */
+/**
+ * People see what was counted in the last seconds: what comes rarely is seen, and it is over soon.
+ */
 export const RECENT_SECONDS = 10
 
 /** A MongoDB that is unavailable for less than this time flickers. */
 export const FLICKER_MS = 2_000
 
-/** What a process reports: totals since its start, of which each heartbeat sends the rise, and peaks. */
+/**
+ * What a process reports: totals since its start, of which each heartbeat sends the rise, and
+ * peaks.
+ */
 export interface ProcessReport {
   totals?: { readonly [name in CountName | `stored:${Outcome}`]?: number }
   /** Totals of which only the ten with the largest rise are sent. */
   manyTotals?: Readonly<Record<string, number>>
-  /** Totals of which people see the rise in the last RECENT_SECONDS; of names with a `:` only the largest. */
+  /**
+   * Totals of which people see the rise in the last RECENT_SECONDS; of names with a `:` only the
+   * largest.
+   */
   recentTotals?: TotalsByName
   /** Redis keeps the largest value of each in a minute. */
   peaks?: Readonly<Record<string, number>>
@@ -51,11 +59,17 @@ const REASON_CHARACTERS = 300
 const STOP_MS = 300
 
 /**
- * Sends a heartbeat now and every second. The returned function ends this with a last heartbeat, which removes the
- * process from the list: it stops in order, so nobody needs to look for it. While Redis is unavailable, counts gather. A
- * heartbeat without a reply is sent again as it was, before the next one: by its number, Redis counts it once.
+ * Sends a heartbeat now and every second. The returned function ends this with a last heartbeat,
+ * which removes the process from the list: it stops in order, so nobody needs to look for it. While
+ * Redis is unavailable, counts gather. A heartbeat without a reply is sent again as it was, before
+ * the next one: by its number, Redis counts it once.
  */
-export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKind, read: () => Promise<ProcessReport>) {
+export function startHeartbeats(
+  redis: Redis,
+  { base }: QueueKeys,
+  ofKind: OfKind,
+  read: () => Promise<ProcessReport>,
+) {
   const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))
   const [id, pid, host, began] = [randomUUID(), process.pid, hostname(), performance.now()]
   /** By Redis's clock, once it is known. */
@@ -91,7 +105,8 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
 
   function recentOf(totals: TotalsByName): SeenProcess['recent'] {
     const largest = riseLately(totals).sort(([, one], [, other]) => other - one)
-    const isShown = (name: string, rise: number, index: number) => !name.includes(':') || (rise > 0 && index < LARGEST)
+    const isShown = (name: string, rise: number, index: number) =>
+      !name.includes(':') || (rise > 0 && index < LARGEST)
     return Object.fromEntries(largest.filter(([name, rise], index) => isShown(name, rise, index)))
   }
 
@@ -109,10 +124,23 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     const largest = risesOf(manyTotals).sort(([, one], [, other]) => other - one)
     const counts = Object.fromEntries([...risesOf(totals), ...largest.slice(0, LARGEST)])
     const usage = { cpu: cpuSinceLast(), memoryBytes: process.memoryUsage.rss() }
-    const about: Omit<SeenProcess, 'id' | 'seenMsAgo'> = { ...ofKind, host, pid, startedAt, ...usage }
+    const about: Omit<SeenProcess, 'id' | 'seenMsAgo'> = {
+      ...ofKind,
+      host,
+      pid,
+      startedAt,
+      ...usage,
+    }
     beats += 1
     const recent = recentTotals && recentOf(recentTotals)
-    const state = { ...about, ...countsOf(totals), recent, clockAheadMs, storeAwayMs: unavailable?.ms, ...more }
+    const state = {
+      ...about,
+      ...countsOf(totals),
+      recent,
+      clockAheadMs,
+      storeAwayMs: unavailable?.ms,
+      ...more,
+    }
     const description = isLast ? {} : { about: JSON.stringify({ beat: beats, ...state }) }
     sent = { ...totals, ...manyTotals }
     const reached = more.storeMs !== undefined
@@ -153,15 +181,23 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
   }
 }
 
-/** Makes a function that returns by how much totals have risen in the last `ms`, or since now if that is less. */
+/**
+ * Makes a function that returns by how much totals have risen in the last `ms`, or since now if
+ * that is less.
+ */
 function createRise(ms: number) {
-  /** Oldest first. The first one is compared with: the newest that is at least `ms` old or, at the beginning, none is. */
+  /**
+   * Oldest first. The first one is compared with: the newest that is at least `ms` old or, at the
+   * beginning, none is.
+   */
   const readings: { at: number; totals: TotalsByName }[] = [{ at: performance.now(), totals: {} }]
   return (totals: TotalsByName) => {
     const now = performance.now()
     readings.push({ at: now, totals })
     while (now - (readings[1]?.at ?? now) >= ms) readings.shift()
     const before = readings[0]?.totals ?? {}
-    return Object.entries(totals).map(([name, total = 0]) => [name, total - (before[name] ?? 0)] as const)
+    return Object.entries(totals).map(
+      ([name, total = 0]) => [name, total - (before[name] ?? 0)] as const,
+    )
   }
 }

@@ -1,5 +1,6 @@
-// The mark that Redis and MongoDB have in common: a time that rises every few seconds, and by which a loss of Redis's data,
-// another Redis or an earlier MongoDB is noticed (docs/adr/0023-identity-and-marks.md).
+// The mark that Redis and MongoDB have in common: a time that rises every few seconds, and by which
+// a loss of Redis's data, another Redis or an earlier MongoDB is noticed
+// (docs/adr/0023-identity-and-marks.md).
 import type { Status } from '@sluice/contract'
 import { readRedisTime } from '@sluice/process/redis'
 import { OtherStoreError, type QueueKeys } from '@sluice/queue'
@@ -9,11 +10,17 @@ import type { Db } from 'mongodb'
 export type Loss = NonNullable<Status['redisLoss']>
 export type Marks = Awaited<ReturnType<typeof readMarks>>
 
-/** What a queue had at its last mark: a document of the collection `layout`. All times are Redis's, in ms since 1970. */
+/**
+ * What a queue had at its last mark: a document of the collection `layout`. All times are Redis's,
+ * in ms since 1970.
+ */
 export interface MarkNote extends Pick<Status, 'paused' | 'redisLoss'> {
   _id: string
   mark: number
-  /** The mark that Redis had before. It may have it again: its append-only file may lack the last second. */
+  /**
+   * The mark that Redis had before. It may have it again: its append-only file may lack the last
+   * second.
+   */
   before: number
   threads: number
   failed: number
@@ -33,12 +40,21 @@ const OLD_STORE_MS = 30_000
 /**
  * Compares the marks. `loss`: the present one, or one of the last day. Changes nothing.
  *
- * @param seen a mark that Redis had. If it still has it, it lost nothing: another Redis renews the note, too.
+ * @param seen a mark that Redis had. If it still has it, it lost nothing: another Redis renews the
+ * note, too.
  * @throws {OtherStoreError} if MongoDB is at an earlier moment than Redis.
  */
-export async function readMarks(redis: Redis, { base, queues }: QueueKeys, db: Db, seen = Number.POSITIVE_INFINITY) {
+export async function readMarks(
+  redis: Redis,
+  { base, queues }: QueueKeys,
+  db: Db,
+  seen = Number.POSITIVE_INFINITY,
+) {
   const _id = `queue:${queues.interactive}`
-  const options = { readPreference: 'primary', signal: AbortSignal.timeout(MARK_ANSWER_MS) } as const
+  const options = {
+    readPreference: 'primary',
+    signal: AbortSignal.timeout(MARK_ANSWER_MS),
+  } as const
   // First, because a mark rises there first: so it is never ahead of Redis's own by more than one.
   const note = await db.collection<MarkNote>('layout').findOne({ _id }, options)
   const [mark = 0, other] = (await redis.mget(`${base}mark`, `${base}other-redis`)).map(Number)
@@ -56,12 +72,28 @@ export async function readMarks(redis: Redis, { base, queues }: QueueKeys, db: D
   const told = isOther ? undefined : note?.redisLoss
   const earlier = told && now - Date.parse(told.at) < LOSS_TOLD_MS ? told : undefined
   const isLost = differs && !isOther
-  return { _id, note, mark, now, isOther, isLost, loss: isLost ? lossOf(note, mark, now, earlier) : earlier }
+  return {
+    _id,
+    note,
+    mark,
+    now,
+    isOther,
+    isLost,
+    loss: isLost ? lossOf(note, mark, now, earlier) : earlier,
+  }
 }
 
-function lossOf({ oldest, threads, failed }: MarkNote, mark: number, now: number, earlier?: Loss): Loss {
+function lossOf(
+  { oldest, threads, failed }: MarkNote,
+  mark: number,
+  now: number,
+  earlier?: Loss,
+): Loss {
   const iso = (ms: number) => new Date(ms).toISOString()
   const since = [iso(mark || oldest), ...(earlier ? [earlier.since] : [])].sort()[0] ?? iso(now)
-  const lost = { threads: threads + (earlier?.threads ?? 0), failed: failed + (earlier?.failed ?? 0) }
+  const lost = {
+    threads: threads + (earlier?.threads ?? 0),
+    failed: failed + (earlier?.failed ?? 0),
+  }
   return { at: iso(now), since, ...lost, ...(mark > 0 && { backTo: iso(mark) }) }
 }

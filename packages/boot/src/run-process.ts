@@ -1,4 +1,5 @@
-// Runs API, worker and dashboard: opens what all of them need, in one order. Each `main.ts` adds what is its own.
+// Runs API, worker and dashboard: opens what all of them need, in one order. Each `main.ts` adds
+// what is its own.
 import { createKeyring, keyAccess } from '@sluice/credentials/keys'
 import {
   checkOf,
@@ -36,7 +37,8 @@ type AllSettings = Settings<typeof processSettings>
 
 type Process = { opened: ReturnType<typeof openMetrics<typeof mongoMetrics>> } & (
   | { kind: 'api' | 'worker'; settings: AllSettings }
-  // The dashboard carries no requests, so it is not traced, and starts even if Redis or MongoDB is unfit for requests.
+  // The dashboard carries no requests, so it is not traced, and starts even if Redis or MongoDB is
+  // unfit for requests.
   | { kind: 'dashboard'; settings: Omit<AllSettings, 'redisChecks' | 'minRedisMemory'> }
 )
 
@@ -46,10 +48,12 @@ type Connected = Awaited<ReturnType<typeof connect>>
 type Wired = Life & Connected & ReturnType<typeof stepsOf>
 
 /**
- * Runs a process until it is stopped: connects, then calls `start`, which opens the rest. Everything is released in the
- * reverse order.
+ * Runs a process until it is stopped: connects, then calls `start`, which opens the rest.
+ * Everything is released in the reverse order.
  */
-export function runProcess(process: Process & { start: (wired: Wired) => Promise<void> }): Promise<never> {
+export function runProcess(
+  process: Process & { start: (wired: Wired) => Promise<void> },
+): Promise<never> {
   const { kind, settings, start } = process
   const log = createLogger(kind, settings.logLevel)
   return runUntilStopped({
@@ -74,19 +78,27 @@ async function connect({ kind, settings, opened }: Process, log: Logger, { relea
   const connectRedis = kind === 'worker' ? connectRetrying : connectFailFast
   const redis = connectRedis(settings, onRedisError)
   release('redis', () => redis.disconnect())
-  const onRefused = (script: string, err: Error) => log.error({ script, err }, 'redis.script_failed')
+  const onRefused = (script: string, err: Error) =>
+    log.error({ script, err }, 'redis.script_failed')
   observeCommands(redis, { times: redisTime, errors: redisErrors, onRefused })
   return { log, db: store.db, redis, onRedisError, keys: queueKeys(settings.queue) }
 }
 
 /** Names the servers of a process, without credentials. */
-function serversOf({ redisUrl, queue }: Pick<AllSettings, 'redisUrl' | 'queue'>, db: Connected['db']) {
+function serversOf(
+  { redisUrl, queue }: Pick<AllSettings, 'redisUrl' | 'queue'>,
+  db: Connected['db'],
+) {
   const redis = readRedisUrl(redisUrl).endpoints.map(({ host, port }) => `${host}:${port}`)
   return { queue, redis: redis.join(','), database: db.databaseName, mongodb: hostsOf(db) }
 }
 
 /** The steps that each process takes at its own place in the start. */
-function stepsOf(process: Process, { release, stopping, stop }: Life, { log, db, redis, keys }: Connected) {
+function stepsOf(
+  process: Process,
+  { release, stopping, stop }: Life,
+  { log, db, redis, keys }: Connected,
+) {
   const { kind, settings, opened } = process
   const servers = serversOf(settings, db)
   return {
@@ -94,8 +106,8 @@ function stepsOf(process: Process, { release, stopping, stop }: Life, { log, db,
     servers,
     pingRedis: pingWhenAsked(() => pingRedis(redis)),
     /**
-     * Checks the layouts, that the queue feeds this store and, except for the dashboard, Redis: now, and as long as the
-     * process runs.
+     * Checks the layouts, that the queue feeds this store and, except for the dashboard, Redis:
+     * now, and as long as the process runs.
      */
     async watchQueue() {
       const warn = (fault: string) => log.warn({ fault }, 'redis.unfit')
@@ -105,23 +117,39 @@ function stepsOf(process: Process, { release, stopping, stop }: Life, { log, db,
     },
     /** Opens the keyring that checks the keys of callers and of people. */
     openKeyring() {
-      const keyring = createKeyring({ ...keyAccess(db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
+      const keyring = createKeyring({
+        ...keyAccess(db),
+        onError: (err) => log.warn({ err }, 'keys.not_reached'),
+      })
       release('keyring', () => keyring.close())
       return keyring
     },
-    /** Serves the admin port. The process is ready while it does not stop and these checks are ok. */
-    async serveAdmin(checks: () => Promise<Readiness['checks']>, findFault?: () => string | undefined) {
+    /**
+     * Serves the admin port. The process is ready while it does not stop and these checks are ok.
+     */
+    async serveAdmin(
+      checks: () => Promise<Readiness['checks']>,
+      findFault?: () => string | undefined,
+    ) {
       const readiness = async () => {
         const others = await checks()
         return readinessOf({ process: checkOf(!stopping.aborted, 'stopping'), ...others })
       }
-      const admin = await startAdminServer({ ...settings, metrics: opened, readiness, ...(findFault && { findFault }) })
+      const admin = await startAdminServer({
+        ...settings,
+        metrics: opened,
+        readiness,
+        ...(findFault && { findFault }),
+      })
       release('admin server', admin.close)
       return { adminPort: admin.port, readiness }
     },
     /** Sends heartbeats with what `read` returns, now and every second. */
     sendHeartbeats(read: () => Promise<ProcessReport>): void {
-      release('heartbeats', startHeartbeats(redis, keys, { kind, version: VERSION, revision: REVISION, servers }, read))
+      release(
+        'heartbeats',
+        startHeartbeats(redis, keys, { kind, version: VERSION, revision: REVISION, servers }, read),
+      )
     },
   }
 }

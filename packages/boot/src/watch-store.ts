@@ -4,7 +4,13 @@ import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Life, Logger } from '@sluice/process'
 import type { Redis } from '@sluice/process/redis'
-import { checkFedStore, noteOtherStore, OtherStoreError, type QueueKeys, readFedStore } from '@sluice/queue'
+import {
+  checkFedStore,
+  noteOtherStore,
+  OtherStoreError,
+  type QueueKeys,
+  readFedStore,
+} from '@sluice/queue'
 import { checkLayout, noteStore, readStore, StoreLayoutError } from '@sluice/store/connect'
 import { readMarks } from './marks.ts'
 
@@ -24,8 +30,9 @@ interface WatchDeps {
 }
 
 /**
- * Checks the layout of the documents (except for a dashboard), and that the queue feeds this store: now, and every five
- * seconds. While MongoDB or Redis is unavailable, tries again. A later refusal stops the process.
+ * Checks the layout of the documents (except for a dashboard), and that the queue feeds this store:
+ * now, and every five seconds. While MongoDB or Redis is unavailable, tries again. A later refusal
+ * stops the process.
  *
  * @throws {StoreLayoutError | OtherStoreError} if the first check refuses within `FIRST_MS`.
  */
@@ -54,7 +61,8 @@ export async function watchStore({ kind, db, redis, keys, log, stop }: WatchDeps
     if (redis.status === 'ready') isWorkedOn ||= (await readFedStore(redis, keys)) !== undefined
     const own = await readOwn().catch(noteUnread)
     unread = undefined
-    if (redis.status !== 'ready' || !(await checkFedStore(redis, keys, own, kind === 'worker'))) return
+    if (redis.status !== 'ready' || !(await checkFedStore(redis, keys, own, kind === 'worker')))
+      return
     // A copy of the database has the same id.
     await readMarks(redis, keys, db)
     if (isFed) return
@@ -90,6 +98,9 @@ export async function watchStore({ kind, db, redis, keys, log, stop }: WatchDeps
     /** Whether a worker has ever worked on the queue. */
     isWorkedOn: () => isWorkedOn,
     /** For how long MongoDB has not answered the first check, and why. */
-    unread: () => (isFed || !unread ? undefined : { ms: performance.now() - unread.since, reason: unread.reason }),
+    unread: () =>
+      isFed || !unread
+        ? undefined
+        : { ms: performance.now() - unread.since, reason: unread.reason },
   }
 }

@@ -1,4 +1,5 @@
-// Ends waits as soon as a signal is aborted. Each function throws the signal's reason, as `fetch` does.
+// Ends waits as soon as a signal is aborted. Each function throws the signal's reason, as `fetch`
+// does.
 import { setTimeout as delay } from 'node:timers/promises'
 
 export interface CallOptions {
@@ -6,8 +7,13 @@ export interface CallOptions {
   signal?: AbortSignal | undefined
 }
 
-/** Waits for a promise, at most until the signal is aborted. The work behind the promise goes on. */
-export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+/**
+ * Waits for a promise, at most until the signal is aborted. The work behind the promise goes on.
+ */
+export async function unlessAborted<T>(
+  promise: Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
   if (signal === undefined) return promise
   let abort = () => {}
   const aborted = new Promise<never>((_, reject) => {

@@ -7,7 +7,9 @@ import { type Answer, aThread, KEY, refuse, scriptApi } from './scripted-api.tes
 const answerJson =
   (status: number, body: unknown, headers: Record<string, string> = {}): Answer =>
   (response) =>
-    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
+    response
+      .writeHead(status, { 'content-type': 'application/json', ...headers })
+      .end(JSON.stringify(body))
 
 const stored = { message: 'New source received successfully.', source: { id: 's1' }, quotes: [] }
 
@@ -47,7 +49,12 @@ test('post is sent again after refusals, unknown acceptance and a broken connect
 
 test('post throws a problem with all that the service says', async (t) => {
   const errors = [{ pointer: '/title', code: 'required', message: 'title is required.' }]
-  const problem = { detail: 'The request has a fault.', code: 'request_invalid', requestId: 'r9', errors }
+  const problem = {
+    detail: 'The request has a fault.',
+    code: 'request_invalid',
+    requestId: 'r9',
+    errors,
+  }
   const api = await scriptApi(
     t,
     answerJson(400, problem),
@@ -77,7 +84,10 @@ test('two posts of one source are sent one after the other', async (t) => {
     answerJson(200, stored),
   )
   const client = api.client()
-  const posts = [client.post(aThread('a', { title: 'first' })), client.post(aThread('a', { title: 'second' }))]
+  const posts = [
+    client.post(aThread('a', { title: 'first' })),
+    client.post(aThread('a', { title: 'second' })),
+  ]
   await client.post(aThread('b', { title: 'other' }))
   release()
   await Promise.all(posts)
@@ -94,7 +104,9 @@ test('waitForJob asks until the job is done, or its time is over', async (t) => 
   assert.equal(api.received[0]?.line, 'GET /jobs/j1')
   assert.equal(api.received[0]?.headers.prefer, 'wait=25')
   const never = await scriptApi(t, answerJson(200, job))
-  await assert.rejects(never.client().waitForJob('j1', { signal: AbortSignal.timeout(100) }), { name: 'TimeoutError' })
+  await assert.rejects(never.client().waitForJob('j1', { signal: AbortSignal.timeout(100) }), {
+    name: 'TimeoutError',
+  })
 })
 
 test('getSource names the source by its id or by its service and externalId, and is undefined if it is not stored', async (t) => {
@@ -120,7 +132,10 @@ test('getSource names the source by its id or by its service and externalId, and
 test('lookUpSources asks again for the sources for which an answer had no room', async (t) => {
   const full = answerJson(200, { sources: [{ id: 's1' }], rest: ['b', 'c'] })
   const api = await scriptApi(t, full, answerJson(200, { sources: [{ id: 's2' }] }))
-  assert.deepEqual(await api.client().lookUpSources('email', ['a', 'b', 'c']), [{ id: 's1' }, { id: 's2' }])
+  assert.deepEqual(await api.client().lookUpSources('email', ['a', 'b', 'c']), [
+    { id: 's1' },
+    { id: 's2' },
+  ])
   assert.deepEqual(
     api.received.map(({ body }) => JSON.parse(body.toString()).externalIds),
     [
@@ -131,7 +146,11 @@ test('lookUpSources asks again for the sources for which an answer had no room',
 })
 
 test('lookUpSources asks for a thousand sources at a time', async (t) => {
-  const api = await scriptApi(t, answerJson(200, { sources: [{ id: 's1' }] }), answerJson(200, { sources: [] }))
+  const api = await scriptApi(
+    t,
+    answerJson(200, { sources: [{ id: 's1' }] }),
+    answerJson(200, { sources: [] }),
+  )
   const ids = Array.from({ length: 1_001 }, (_, at) => `m${at}`)
   assert.deepEqual(await api.client().lookUpSources('email', ids), [{ id: 's1' }])
   assert.deepEqual(
@@ -147,10 +166,16 @@ test('limits are plain numbers', async (t) => {
   const limit = (value: number) => ({ value, unit: 'bytes', description: 'Size.' })
   const api = await scriptApi(
     t,
-    answerJson(200, { limits: { bodyBytes: limit(7), importBytes: limit(9) }, waitSeconds: limit(30) }),
+    answerJson(200, {
+      limits: { bodyBytes: limit(7), importBytes: limit(9) },
+      waitSeconds: limit(30),
+    }),
   )
   const { bodyBytes, importBytes, waitSeconds } = await api.client().limits()
-  assert.deepEqual({ bodyBytes, importBytes, waitSeconds }, { bodyBytes: 7, importBytes: 9, waitSeconds: 30 })
+  assert.deepEqual(
+    { bodyBytes, importBytes, waitSeconds },
+    { bodyBytes: 7, importBytes: 9, waitSeconds: 30 },
+  )
 })
 
 test('a signal ends every call', async (t) => {
@@ -171,7 +196,9 @@ test('a signal ends every call', async (t) => {
 
 test('a URL may have a path, and a redirection is not followed: it would take the key along', async (t) => {
   const elsewhere = await scriptApi(t, answerJson(200, {}))
-  const api = await scriptApi(t, (response) => response.writeHead(307, { location: elsewhere.url }).end())
+  const api = await scriptApi(t, (response) =>
+    response.writeHead(307, { location: elsewhere.url }).end(),
+  )
   const client = createClient({ url: `${api.url}/sluice`, apiKey: KEY })
   await assert.rejects(client.post(aThread('a')), ({ status }) => status === 307)
   assert.equal(api.received[0]?.line, 'POST /sluice/sources')

@@ -19,7 +19,10 @@ import { createSourceLocks, sourceOf } from './source-locks.ts'
 import { createTransport, type HttpRequest, readJson, type TransportOptions } from './transport.ts'
 
 export interface ClientOptions extends TransportOptions {
-  /** The most retries of a request without progress in between. Default: 8. With 0, nothing is sent again. */
+  /**
+   * The most retries of a request without progress in between. Default: 8. With 0, nothing is sent
+   * again.
+   */
   maxRetries?: number | undefined
   /** No retry begins later than this time after the last progress. Default: five minutes. */
   maxRetryMs?: number | undefined
@@ -50,12 +53,18 @@ export interface ServiceLimits extends Record<LimitName | 'importItems' | 'waitS
   tenant?: string
 }
 
-/** Every function rejects with SluiceProblem, SluiceUnreachable, or the reason of an aborted signal. */
+/**
+ * Every function rejects with SluiceProblem, SluiceUnreachable, or the reason of an aborted signal.
+ */
 export type Client = ReturnType<typeof createClient>
 
-/** Creates a client of one API, with one key. Throws a TypeError or RangeError if an option can't be used. */
+/**
+ * Creates a client of one API, with one key. Throws a TypeError or RangeError if an option can't be
+ * used.
+ */
 export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options }: ClientOptions) {
-  if (!(maxRetries >= 0 && maxRetryMs >= 0)) throw new RangeError('maxRetries and maxRetryMs must be at least 0.')
+  if (!(maxRetries >= 0 && maxRetryMs >= 0))
+    throw new RangeError('maxRetries and maxRetryMs must be at least 0.')
   const send = createTransport(options)
   const lockSources = createSourceLocks()
   const retryBounds = { maxRetries, maxRetryMs }
@@ -63,46 +72,66 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
 
   const ask = (request: HttpRequest): Promise<unknown> =>
     withRetries(retryBounds, request, async () => readJson(await send(request), request.signal))
-  const get = (path: string, signal: AbortSignal | undefined, headers = {}) => ask({ path, headers, signal })
+  const get = (path: string, signal: AbortSignal | undefined, headers = {}) =>
+    ask({ path, headers, signal })
 
   async function limits(options: CallOptions = {}): Promise<ServiceLimits> {
     const { limits, waitSeconds, tenant } = (await get('limits', options.signal)) as LimitsAnswer
-    const values = Object.entries({ ...limits, waitSeconds }).map(([name, { value }]) => [name, value])
+    const values = Object.entries({ ...limits, waitSeconds }).map(([name, { value }]) => [
+      name,
+      value,
+    ])
     return { ...Object.fromEntries(values), ...(tenant !== undefined && { tenant }) }
   }
 
   return {
     /**
-     * Posts one thread. Posts it again after a 429, 502 or 503, `acceptance_unknown`, a 504 of a proxy, or a broken
-     * connection. If another process may post something newer for the same source meanwhile, use an `idempotencyKey`.
-     * After `job_pending`, the thread is accepted: pass the `jobId` of the error to `waitForJob`.
+     * Posts one thread. Posts it again after a 429, 502 or 503, `acceptance_unknown`, a 504 of a
+     * proxy, or a broken connection. If another process may post something newer for the same
+     * source meanwhile, use an `idempotencyKey`. After `job_pending`, the thread is accepted: pass
+     * the `jobId` of the error to `waitForJob`.
      */
     async post(thread: ThreadRequest, options: PostOptions = {}): Promise<PostResult> {
       const post = () => withRetries(retryBounds, options, () => postThread(send, thread, options))
       return lockSources([sourceOf(thread)], options.signal, post)
     },
     /**
-     * Posts any number of threads in bounded chunks, and yields the results in their order. Threads of one source are
-     * never in flight together. While the consumer pauses, the input is not read on. If the consumer leaves the loop,
-     * all chunks in flight are aborted.
+     * Posts any number of threads in bounded chunks, and yields the results in their order. Threads
+     * of one source are never in flight together. While the consumer pauses, the input is not read
+     * on. If the consumer leaves the loop, all chunks in flight are aborted.
      */
-    postMany(threads: Threads, options: PostManyOptions = {}): AsyncGenerator<ItemResult, void, undefined> {
+    postMany(
+      threads: Threads,
+      options: PostManyOptions = {},
+    ): AsyncGenerator<ItemResult, void, undefined> {
       const importBytes = async (signal: AbortSignal) => (await limits({ signal })).importBytes
       return postChunks({ ...batchDeps, importBytes }, threads, options)
     },
     /**
-     * Posts a chunk that fits `importBytes`, and returns the results in the order of the threads. Threads without a
-     * final result are posted again. That is safe: this client never has two requests for one source in flight.
+     * Posts a chunk that fits `importBytes`, and returns the results in the order of the threads.
+     * Threads without a final result are posted again. That is safe: this client never has two
+     * requests for one source in flight.
      */
-    async postBatch(threads: readonly ThreadRequest[], options: PostBatchOptions = {}): Promise<ItemResult[]> {
+    async postBatch(
+      threads: readonly ThreadRequest[],
+      options: PostBatchOptions = {},
+    ): Promise<ItemResult[]> {
       return postItems(batchDeps, threads.map(itemOf), options)
     },
-    /** Waits until a job is `completed` or `failed`. The job goes on if the signal ends the wait. */
+    /**
+     * Waits until a job is `completed` or `failed`. The job goes on if the signal ends the wait.
+     */
     async waitForJob(id: string, { signal }: CallOptions = {}): Promise<JobAnswer> {
       return followJob((path, headers) => get(path, signal, headers), id, signal)
     },
-    /** Returns a stored source with a page of its quotes. Undefined if the key's tenant has no such source. */
-    async getSource(source: string | SourceName, options: PageOptions = {}): Promise<SourcePage | undefined> {
+    /**
+     * Returns a stored source with a page of its quotes. Undefined if the key's tenant has no such
+     * source.
+     */
+    async getSource(
+      source: string | SourceName,
+      options: PageOptions = {},
+    ): Promise<SourcePage | undefined> {
       try {
         return (await get(pathOfSource(source, options), options.signal)) as SourcePage
       } catch (error) {
@@ -111,12 +140,24 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
         throw error
       }
     },
-    /** Lists the sources of the key's tenant in pages. The source whose first request was accepted last comes first. */
-    async listSources({ service, since, limit, after, signal }: ListOptions = {}): Promise<SourceList> {
+    /**
+     * Lists the sources of the key's tenant in pages. The source whose first request was accepted
+     * last comes first.
+     */
+    async listSources({
+      service,
+      since,
+      limit,
+      after,
+      signal,
+    }: ListOptions = {}): Promise<SourceList> {
       const query = queryOf({ service, since: since?.toISOString(), limit, after })
       return (await get(`sources${query}`, signal)) as SourceList
     },
-    /** Looks up any number of sources, by several requests. Returns the stored ones, without their quotes. */
+    /**
+     * Looks up any number of sources, by several requests. Returns the stored ones, without their
+     * quotes.
+     */
     async lookUpSources(
       service: Service,
       externalIds: readonly string[],
@@ -133,8 +174,14 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
       }
       return found
     },
-    /** Returns the progress of an import, by the `importId` of its requests. Undefined before its first record. */
-    async getImport(importId: string, { signal }: CallOptions = {}): Promise<ImportProgress | undefined> {
+    /**
+     * Returns the progress of an import, by the `importId` of its requests. Undefined before its
+     * first record.
+     */
+    async getImport(
+      importId: string,
+      { signal }: CallOptions = {},
+    ): Promise<ImportProgress | undefined> {
       try {
         return (await get(`batches/${encodeURIComponent(importId)}`, signal)) as ImportProgress
       } catch (error) {
@@ -146,13 +193,20 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
   }
 }
 
-/** The service returns at most this number of quotes in one page, and looks up this number of sources in one request. */
+/**
+ * The service returns at most this number of quotes in one page, and looks up this number of
+ * sources in one request.
+ */
 const PAGE_QUOTES = 1_000
 const LOOKUP_SOURCES = 1_000
 const JSON_BODY = { 'content-type': 'application/json' }
 
 type LookupAnswer = { sources: StoredSource[]; rest?: string[] }
-type LimitsAnswer = { limits: Record<string, { value: number }>; waitSeconds: { value: number }; tenant?: string }
+type LimitsAnswer = {
+  limits: Record<string, { value: number }>
+  waitSeconds: { value: number }
+  tenant?: string
+}
 
 /** Yields the pages of a stored source, or nothing if it is not stored. */
 export async function* pagesOf(
@@ -168,7 +222,8 @@ export async function* pagesOf(
 }
 
 function pathOfSource(source: string | SourceName, { limit, after }: PageOptions): string {
-  if (typeof source === 'string') return `sources/${encodeURIComponent(source)}${queryOf({ limit, after })}`
+  if (typeof source === 'string')
+    return `sources/${encodeURIComponent(source)}${queryOf({ limit, after })}`
   return `sources${queryOf({ service: source.service, externalId: source.externalId, limit, after })}`
 }
 

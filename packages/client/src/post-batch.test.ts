@@ -77,7 +77,9 @@ test('an answer that ends in order but without all results is broken off too', a
   const results = await api.client().postBatch(threads)
   assert.equal(results.length, 4)
   assert.equal(threadsIn(api.received[1] ?? assert.fail()).length, 3)
-  const short = await scriptApi(t, (response, request) => sendLines(response, storedLines(request).slice(1)))
+  const short = await scriptApi(t, (response, request) =>
+    sendLines(response, storedLines(request).slice(1)),
+  )
   await assert.rejects(short.client({ maxRetries: 0 }).postBatch(threads), SluiceUnreachable)
 })
 
@@ -86,7 +88,11 @@ test('only threads whose problem may pass are posted again', async (t) => {
     t,
     (response, request) => {
       const [first = ''] = storedLines(request)
-      const problems = [aProblem(400, 'request_invalid'), aProblem(503, 'queue_full'), aProblem(504, 'job_pending')]
+      const problems = [
+        aProblem(400, 'request_invalid'),
+        aProblem(503, 'queue_full'),
+        aProblem(504, 'job_pending'),
+      ]
       sendLines(response, [first, ...problems.map((problem, at) => failedLine(at + 1, problem))])
     },
     store,
@@ -117,9 +123,15 @@ test('a stopping service blames no thread for the rest of the body', async (t) =
   const api = await scriptApi(
     t,
     (response, request) =>
-      sendLines(response, [...storedLines(request).slice(0, 2), failedLine(2, aProblem(503, 'stopping'))]),
+      sendLines(response, [
+        ...storedLines(request).slice(0, 2),
+        failedLine(2, aProblem(503, 'stopping')),
+      ]),
     (response, request) =>
-      sendLines(response, [...storedLines(request).slice(0, 1), failedLine(1, aProblem(400, 'body_unreadable'))]),
+      sendLines(response, [
+        ...storedLines(request).slice(0, 1),
+        failedLine(1, aProblem(400, 'body_unreadable')),
+      ]),
     store,
   )
   const results = await api.client().postBatch(threads)
@@ -145,10 +157,13 @@ test('gives up after the last retry: a refused chunk throws its problem, and ref
   const api = await scriptApi(t, refuse(503, 'overloaded'))
   await assert.rejects(
     api.client({ maxRetries: 2 }).postBatch(threads),
-    (error) => error instanceof SluiceProblem && error.code === 'overloaded' && error.requestId === 'r1',
+    (error) =>
+      error instanceof SluiceProblem && error.code === 'overloaded' && error.requestId === 'r1',
   )
   assert.equal(api.received.length, 3)
-  const full = await scriptApi(t, (response) => sendLines(response, [failedLine(0, aProblem(503, 'queue_full'))]))
+  const full = await scriptApi(t, (response) =>
+    sendLines(response, [failedLine(0, aProblem(503, 'queue_full'))]),
+  )
   const [result] = await full.client({ maxRetries: 1 }).postBatch([aThread('a')])
   assert.equal(result?.problem?.code, 'queue_full')
   assert.equal(full.received.length, 2)
@@ -186,7 +201,11 @@ test('a source that a chunk has twice is posted once at a time, in order', async
       ]),
     store,
   )
-  const versions = [aThread('a', { title: 'first' }), aThread('b'), aThread('a', { title: 'second' })]
+  const versions = [
+    aThread('a', { title: 'first' }),
+    aThread('b'),
+    aThread('a', { title: 'second' }),
+  ]
   const results = await api.client().postBatch(versions)
   assert.deepEqual(
     api.received.map((request) => threadsIn(request).map(({ title }) => title)),
@@ -225,7 +244,9 @@ test('a retry of a source precedes a later chunk of that source, and other chunk
 })
 
 test('what is no value of JSON is sent as null, so that the service refuses it in its place', async (t) => {
-  const api = await scriptApi(t, (response) => sendLines(response, [failedLine(0, aProblem(400, 'request_invalid'))]))
+  const api = await scriptApi(t, (response) =>
+    sendLines(response, [failedLine(0, aProblem(400, 'request_invalid'))]),
+  )
   const [result] = await api.client().postBatch([Object(() => {})])
   assert.equal(result?.status, 400)
   assert.equal(api.received[0]?.body, 'null\n')
@@ -245,7 +266,8 @@ test('an aborted signal ends a request, a pause, and the wait for an earlier req
   const pausing = full
     .client()
     .postBatch(threads, { signal: controller.signal, onRetry: () => controller.abort(reason) })
-  for (const call of [first, behind, waiting, pausing]) await assert.rejects(call, (error) => error === reason)
+  for (const call of [first, behind, waiting, pausing])
+    await assert.rejects(call, (error) => error === reason)
 })
 
 test('nobody listens: throws what the connection reports, never the key', async (t) => {

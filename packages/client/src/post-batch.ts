@@ -1,8 +1,15 @@
-// Posts threads by POST /sources:batch, those of one source in separate requests. Posts a thread again if it got no
-// result, or a result that another attempt may change.
+// Posts threads by POST /sources:batch, those of one source in separate requests. Posts a thread
+// again if it got no result, or a result that another attempt may change.
 import type * as contract from './contract.generated.ts'
 import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
-import { isPassing, isRetryable, type Retries, type RetryBounds, type RetryOptions, startRetries } from './retries.ts'
+import {
+  isPassing,
+  isRetryable,
+  type Retries,
+  type RetryBounds,
+  type RetryOptions,
+  startRetries,
+} from './retries.ts'
 import { type LockSources, sourceOf } from './source-locks.ts'
 import { readUnlessAborted, type Send } from './transport.ts'
 
@@ -24,7 +31,10 @@ export interface BatchItem {
   line: string
 }
 
-/** After a broken connection, the outcome may be `unchanged` although the first attempt created the thread. */
+/**
+ * After a broken connection, the outcome may be `unchanged` although the first attempt created the
+ * thread.
+ */
 export interface StoredItem extends contract.StoredItem {
   problem?: undefined
 }
@@ -40,14 +50,18 @@ const NDJSON = { 'content-type': 'application/x-ndjson' }
 
 /** Prepares a thread to be posted. */
 export function itemOf(thread: contract.ThreadRequest): BatchItem {
-  // A thread without JSON is sent as `null`, which the service refuses. It would skip a blank line, and each later
-  // result would be that of a neighbour.
-  return { source: sourceOf(thread), externalId: Object(thread).externalId, line: JSON.stringify(thread) ?? 'null' }
+  // A thread without JSON is sent as `null`, which the service refuses. It would skip a blank line,
+  // and each later result would be that of a neighbour.
+  return {
+    source: sourceOf(thread),
+    externalId: Object(thread).externalId,
+    line: JSON.stringify(thread) ?? 'null',
+  }
 }
 
 /**
- * Posts a chunk of threads, those of one source one after the other. Returns the results in their order. Throws
- * SluiceProblem or SluiceUnreachable after all retries: posting all again is safe.
+ * Posts a chunk of threads, those of one source one after the other. Returns the results in their
+ * order. Throws SluiceProblem or SluiceUnreachable after all retries: posting all again is safe.
  */
 export function postItems(
   { send, lockSources, retryBounds }: PostBatchDeps,
@@ -59,16 +73,28 @@ export function postItems(
     const results: ItemResult[] = []
     for (const run of runsOfDistinctSources(items)) {
       const posted = await postRun(send, run, startRetries(retryBounds, options), options)
-      for (const [at, result] of posted.entries()) results.push(placed(result, results.length, run[at]))
+      for (const [at, result] of posted.entries())
+        results.push(placed(result, results.length, run[at]))
     }
     return results
   })
 }
 
-/** Sets the index within all threads, and the externalId, which the service may have been unable to read. */
-function placed(result: ItemResult & { line?: number }, index: number, item: BatchItem | undefined): ItemResult {
+/**
+ * Sets the index within all threads, and the externalId, which the service may have been unable to
+ * read.
+ */
+function placed(
+  result: ItemResult & { line?: number },
+  index: number,
+  item: BatchItem | undefined,
+): ItemResult {
   const { line: _, ...kept } = result
-  return { ...kept, index, ...(typeof item?.externalId === 'string' && { externalId: item.externalId }) }
+  return {
+    ...kept,
+    index,
+    ...(typeof item?.externalId === 'string' && { externalId: item.externalId }),
+  }
 }
 
 function runsOfDistinctSources(items: readonly BatchItem[]): BatchItem[][] {
@@ -85,7 +111,9 @@ function runsOfDistinctSources(items: readonly BatchItem[]): BatchItem[][] {
   return runs
 }
 
-/** Posts threads of distinct sources until each has a result that another attempt would not change. */
+/**
+ * Posts threads of distinct sources until each has a result that another attempt would not change.
+ */
 async function postRun(
   send: Send,
   items: readonly BatchItem[],
@@ -114,16 +142,25 @@ async function postRun(
 /** Returns whether posting the thread again would have the same result. */
 export function isFinal({ problem }: ItemResult): boolean {
   if (problem === undefined) return true
-  // The job of a pending thread goes on. Posting the thread again waits for it, and confirms that it is stored.
+  // The job of a pending thread goes on. Posting the thread again waits for it, and confirms that
+  // it is stored.
   return !isPassing(problem) && problem.code !== 'job_pending'
 }
 
-function firstProblem(results: ReadonlyMap<BatchItem, ItemResult>, open: readonly BatchItem[]): SluiceProblem {
-  const problem = open.map((item) => results.get(item)?.problem).find((found) => found !== undefined)
+function firstProblem(
+  results: ReadonlyMap<BatchItem, ItemResult>,
+  open: readonly BatchItem[],
+): SluiceProblem {
+  const problem = open
+    .map((item) => results.get(item)?.problem)
+    .find((found) => found !== undefined)
   return new SluiceProblem(problem?.status ?? 503, problem)
 }
 
-/** Posts threads once, and notes each result as it arrives. Returns the error if some threads have no result. */
+/**
+ * Posts threads once, and notes each result as it arrives. Returns the error if some threads have
+ * no result.
+ */
 async function postOnce(
   send: Send,
   items: readonly BatchItem[],
@@ -147,12 +184,16 @@ async function postOnce(
   } catch (error) {
     signal?.throwIfAborted()
     if (!isTooLarge(error) || items.length > 1) return error
-    for (const item of items) results.set(item, { index: 0, status: error.status, problem: error.problem })
+    for (const item of items)
+      results.set(item, { index: 0, status: error.status, problem: error.problem })
     return undefined
   }
 }
 
-/** Yields results as they arrive. A line that is cut counts as missing. Throws if the connection breaks. */
+/**
+ * Yields results as they arrive. A line that is cut counts as missing. Throws if the connection
+ * breaks.
+ */
 async function* readResults(response: Response): AsyncGenerator<readonly ItemResult[]> {
   const decoder = new TextDecoder()
   let rest = ''
@@ -164,7 +205,10 @@ async function* readResults(response: Response): AsyncGenerator<readonly ItemRes
   }
 }
 
-/** Whether a result stands for the rest of a body that the service could not read, and so for no thread. */
+/**
+ * Whether a result stands for the rest of a body that the service could not read, and so for no
+ * thread.
+ */
 function isOfBody({ problem }: ItemResult): boolean {
   return problem?.code === 'body_unreadable' || problem?.code === 'request_timeout'
 }

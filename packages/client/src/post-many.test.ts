@@ -4,7 +4,15 @@ import { test } from 'vitest'
 import type { ThreadRequest } from './contract.generated.ts'
 import type { ItemResult } from './post-batch.ts'
 import { SluiceProblem } from './request-errors.ts'
-import { type Answer, aThread, breakOff, refuse, scriptApi, store, threadsIn } from './scripted-api.test-support.ts'
+import {
+  type Answer,
+  aThread,
+  breakOff,
+  refuse,
+  scriptApi,
+  store,
+  threadsIn,
+} from './scripted-api.test-support.ts'
 
 const LIMITS = { limits: { importBytes: { value: 1_000_000 } }, waitSeconds: { value: 30 } }
 
@@ -12,7 +20,9 @@ const LIMITS = { limits: { importBytes: { value: 1_000_000 } }, waitSeconds: { v
 function withLimits(answer: Answer, importBytes = 1_000_000): Answer {
   const limits = { ...LIMITS, limits: { importBytes: { value: importBytes } } }
   return (response, request) =>
-    request.line === 'GET /limits' ? response.end(JSON.stringify(limits)) : answer(response, request)
+    request.line === 'GET /limits'
+      ? response.end(JSON.stringify(limits))
+      : answer(response, request)
 }
 
 function someThreads(count: number): ThreadRequest[] {
@@ -33,7 +43,9 @@ test('posts chunks of a bounded number of threads and of bytes, and yields the r
     Array.from({ length: 25 }, (_, at) => [at, `t${at}`]),
   )
   for (const { body } of api.received) assert.ok(body.length <= 300)
-  const byThreads = await collect(api.client().postMany(someThreads(9), { chunkThreads: 2, chunkBytes: 10_000 }))
+  const byThreads = await collect(
+    api.client().postMany(someThreads(9), { chunkThreads: 2, chunkBytes: 10_000 }),
+  )
   assert.equal(byThreads.length, 9)
   assert.deepEqual(
     api.received
@@ -74,11 +86,16 @@ test('two threads of one source are never in flight at a time, and a retry prece
       titles.push(thread.title)
       await turn()
       open.delete(thread.externalId)
-      await (thread.title === 'v0' && refused++ < 2 ? refuse(503, 'queue_full') : store)(response, request)
+      await (thread.title === 'v0' && refused++ < 2 ? refuse(503, 'queue_full') : store)(
+        response,
+        request,
+      )
     }),
   )
   const versions = Array.from({ length: 6 }, (_, at) => aThread(`t${at % 2}`, { title: `v${at}` }))
-  const results = await collect(api.client().postMany(versions, { chunkThreads: 1, concurrency: 6 }))
+  const results = await collect(
+    api.client().postMany(versions, { chunkThreads: 1, concurrency: 6 }),
+  )
   assert.deepEqual(
     results.map(({ index, outcome }) => [index, outcome]),
     Array.from({ length: 6 }, (_, at) => [at, 'created']),
@@ -127,7 +144,8 @@ test('an input that fails is reported after the results of the threads before', 
   }
   const seen: number[] = []
   await assert.rejects(async () => {
-    for await (const { index } of api.client().postMany(failing(), { chunkThreads: 3 })) seen.push(index)
+    for await (const { index } of api.client().postMany(failing(), { chunkThreads: 3 }))
+      seen.push(index)
   }, /the disk is gone/)
   assert.deepEqual(seen, [0, 1, 2, 3, 4, 5, 6])
 })
@@ -154,7 +172,9 @@ test('a consumer that leaves closes the input and aborts what is in flight', asy
       isClosed = true
     }
   }
-  for await (const { index } of api.client().postMany(closing(), { chunkThreads: 1, concurrency: 2 })) {
+  for await (const { index } of api
+    .client()
+    .postMany(closing(), { chunkThreads: 1, concurrency: 2 })) {
     assert.equal(index, 0)
     break
   }
@@ -182,12 +202,16 @@ test('a chunk that is refused for good ends it after the results before', async 
   const api = await scriptApi(
     t,
     withLimits((response, request) =>
-      (threadsIn(request)[0]?.externalId === 't2' ? refuse(403, 'api_key_invalid') : store)(response, request),
+      (threadsIn(request)[0]?.externalId === 't2' ? refuse(403, 'api_key_invalid') : store)(
+        response,
+        request,
+      ),
     ),
   )
   const seen: number[] = []
   await assert.rejects(async () => {
-    for await (const { index } of api.client().postMany(someThreads(9), { chunkThreads: 1 })) seen.push(index)
+    for await (const { index } of api.client().postMany(someThreads(9), { chunkThreads: 1 }))
+      seen.push(index)
   }, SluiceProblem)
   assert.deepEqual(seen, [0, 1])
 })

@@ -1,4 +1,5 @@
-// Posts any number of threads in chunks, several at a time, and yields their results in the order of the input.
+// Posts any number of threads in chunks, several at a time, and yields their results in the order
+// of the input.
 import { Readable } from 'node:stream'
 import { unlessAborted } from './abort.ts'
 import type { ThreadRequest } from './contract.generated.ts'
@@ -16,7 +17,10 @@ export interface PostManyOptions extends PostBatchOptions {
   concurrency?: number | undefined
   /** Threads in one chunk. Default: 1,000. */
   chunkThreads?: number | undefined
-  /** Bytes of one chunk, at most the service's `importBytes`; a larger thread is a chunk of its own. Default: 4 MiB. */
+  /**
+   * Bytes of one chunk, at most the service's `importBytes`; a larger thread is a chunk of its own.
+   * Default: 4 MiB.
+   */
   chunkBytes?: number | undefined
 }
 
@@ -27,33 +31,43 @@ interface PostManyDeps extends PostBatchDeps {
 
 export type Threads = Iterable<ThreadRequest> | AsyncIterable<ThreadRequest>
 
-/** Results arrive while a chunk is sent, so a larger chunk gains nothing. A smaller chunk costs more round trips. */
+/**
+ * Results arrive while a chunk is sent, so a larger chunk gains nothing. A smaller chunk costs more
+ * round trips.
+ */
 const CHUNK_THREADS = 1_000
 const CHUNK_BYTES = 4 * 1024 * 1024
 const CONCURRENCY = 4
 
 /**
- * Posts threads in chunks, and reads ahead only one more. When the consumer leaves or a chunk fails, aborts all chunks
- * in flight and closes the input. A fault of the input is thrown after the results of all threads before it.
+ * Posts threads in chunks, and reads ahead only one more. When the consumer leaves or a chunk
+ * fails, aborts all chunks in flight and closes the input. A fault of the input is thrown after the
+ * results of all threads before it.
  */
 export async function* postChunks(
   { importBytes, ...deps }: PostManyDeps,
   threads: Threads,
   { signal, onRetry, importId, ...options }: PostManyOptions,
 ): AsyncGenerator<ItemResult, void, undefined> {
-  const { concurrency = CONCURRENCY, chunkThreads = CHUNK_THREADS, chunkBytes = CHUNK_BYTES } = options
+  const {
+    concurrency = CONCURRENCY,
+    chunkThreads = CHUNK_THREADS,
+    chunkBytes = CHUNK_BYTES,
+  } = options
   requireWholeNumbers({ concurrency, chunkThreads, chunkBytes })
   const leaving = new AbortController()
   const ended = signal === undefined ? leaving.signal : AbortSignal.any([signal, leaving.signal])
   const chunks = chunksOf(threads, chunkThreads, Math.min(chunkBytes, await importBytes(ended)))
-  const post = (items: readonly BatchItem[]) => postItems(deps, items, { signal: ended, onRetry, importId })
+  const post = (items: readonly BatchItem[]) =>
+    postItems(deps, items, { signal: ended, onRetry, importId })
   try {
     let yielded = 0
     for await (const results of inOrder(chunks, post, concurrency, ended))
       for (const result of results) yield { ...result, index: yielded++ }
   } finally {
     leaving.abort()
-    // Not awaited: an input that never yields its next thread must not keep the consumer from leaving.
+    // Not awaited: an input that never yields its next thread must not keep the consumer from
+    // leaving.
     handled(chunks.return())
   }
 }
@@ -75,7 +89,9 @@ async function* inOrder(
     }
   }
   // A Readable reads ahead, so chunks are posted while the results of earlier ones are awaited.
-  const posted = Readable.from(postInTurn(), { highWaterMark: concurrency - 1 })[Symbol.asyncIterator]()
+  const posted = Readable.from(postInTurn(), { highWaterMark: concurrency - 1 })[
+    Symbol.asyncIterator
+  ]()
   for (;;) {
     const { value, done } = await unlessAborted(posted.next(), signal)
     if (done) return
@@ -83,7 +99,9 @@ async function* inOrder(
   }
 }
 
-/** Keeps a rejection from ending the process: nobody awaits the promise if the consumer has left. */
+/**
+ * Keeps a rejection from ending the process: nobody awaits the promise if the consumer has left.
+ */
 function handled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {})
   return promise
@@ -116,5 +134,6 @@ async function* chunksOf(threads: Threads, maxThreads: number, maxBytes: number)
 
 function requireWholeNumbers(options: Readonly<Record<string, number>>): void {
   for (const [name, value] of Object.entries(options))
-    if (!Number.isInteger(value) || value < 1) throw new RangeError(`${name} must be a whole number of at least 1.`)
+    if (!Number.isInteger(value) || value < 1)
+      throw new RangeError(`${name} must be a whole number of at least 1.`)
 }

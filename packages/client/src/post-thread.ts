@@ -1,13 +1,24 @@
 // Posts one thread, and follows the job of a thread that nobody waited for.
 import { type CallOptions, pause } from './abort.ts'
-import type { AcceptedAnswer, JobAnswer, ThreadAnswer, ThreadRequest } from './contract.generated.ts'
+import type {
+  AcceptedAnswer,
+  JobAnswer,
+  ThreadAnswer,
+  ThreadRequest,
+} from './contract.generated.ts'
 import { SluiceUnreachable } from './request-errors.ts'
 import { readJson, type Send } from './transport.ts'
 
 export interface PostOptions extends CallOptions {
-  /** For 24 hours, the same thread gets the same answer without another job. At most 255 visible characters. */
+  /**
+   * For 24 hours, the same thread gets the same answer without another job. At most 255 visible
+   * characters.
+   */
   idempotencyKey?: string | undefined
-  /** Waits at most this number of seconds until the thread is stored, else returns `accepted`. 0: does not wait. */
+  /**
+   * Waits at most this number of seconds until the thread is stored, else returns `accepted`. 0:
+   * does not wait.
+   */
   wait?: number | undefined
 }
 
@@ -31,7 +42,8 @@ export async function postThread(
 }
 
 function headersOf({ idempotencyKey, wait }: PostOptions): Record<string, string> {
-  if (wait !== undefined && !(wait >= 0)) throw new RangeError('wait must be a number of seconds of at least 0.')
+  if (wait !== undefined && !(wait >= 0))
+    throw new RangeError('wait must be a number of seconds of at least 0.')
   return {
     'content-type': 'application/json',
     ...(wait !== undefined && { prefer: `wait=${Math.floor(wait)}` }),
@@ -41,13 +53,15 @@ function headersOf({ idempotencyKey, wait }: PostOptions): Record<string, string
 
 /** Quotes a text as RFC 9651 defines strings in headers. */
 function quotedString(text: string): string {
-  if (!/^[ -~]*$/.test(text)) throw new TypeError('idempotencyKey must have only visible ASCII characters.')
+  if (!/^[ -~]*$/.test(text))
+    throw new TypeError('idempotencyKey must have only visible ASCII characters.')
   return `"${text.replaceAll(/["\\]/g, '\\$&')}"`
 }
 
 function jobIdOf(response: Response): string {
   const id = /\/jobs\/([^/?]+)$/.exec(response.headers.get('location') ?? '')?.[1]
-  if (id === undefined) throw new SluiceUnreachable('The answer names no job: it is not from Sluice.')
+  if (id === undefined)
+    throw new SluiceUnreachable('The answer names no job: it is not from Sluice.')
   return id
 }
 
@@ -64,7 +78,9 @@ export async function followJob(
 ): Promise<JobAnswer> {
   for (;;) {
     const began = performance.now()
-    const job = (await get(`jobs/${encodeURIComponent(id)}`, { prefer: `wait=${WAIT_SECONDS}` })) as JobAnswer
+    const job = (await get(`jobs/${encodeURIComponent(id)}`, {
+      prefer: `wait=${WAIT_SECONDS}`,
+    })) as JobAnswer
     if (job.state === 'completed' || job.state === 'failed') return job
     const passed = performance.now() - began
     if (passed < POLL_MS) await pause(POLL_MS - passed, signal)

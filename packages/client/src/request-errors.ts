@@ -1,4 +1,5 @@
-// The two ways in which a request fails: the service answers with a problem, or no usable answer comes.
+// The two ways in which a request fails: the service answers with a problem, or no usable answer
+// comes.
 import type { Problem, ProblemCode, ValidationError } from './contract.generated.ts'
 
 /** A message names at most this number of validation errors; `errors` has all of them. */
@@ -8,9 +9,14 @@ const NAMED_ERRORS = 3
 export class SluiceProblem extends Error {
   override readonly name = 'SluiceProblem'
   readonly status: number
-  /** The kind of problem. Undefined if something other than Sluice answered. A newer service may answer other codes. */
+  /**
+   * The kind of problem. Undefined if something other than Sluice answered. A newer service may
+   * answer other codes.
+   */
   readonly code: ProblemCode | undefined
-  /** What is wrong with the request, each with a JSON Pointer. Empty unless the request was invalid. */
+  /**
+   * What is wrong with the request, each with a JSON Pointer. Empty unless the request was invalid.
+   */
   readonly errors: readonly ValidationError[]
   /** The X-Request-Id of the answer, for the operators of the service. */
   readonly requestId: string | undefined
@@ -50,18 +56,25 @@ function describe(status: number, problem: Problem | undefined): string {
 
 /** Reads the error of an answer whose status is not 200 to 299. */
 export async function problemOf(response: Response): Promise<SluiceProblem> {
-  const headers = { requestId: response.headers.get('x-request-id'), retryAfter: retryAfterOf(response.headers) }
+  const headers = {
+    requestId: response.headers.get('x-request-id'),
+    retryAfter: retryAfterOf(response.headers),
+  }
   const body = await response.json().catch(() => undefined)
   return new SluiceProblem(response.status, isProblem(body) ? body : undefined, headers)
 }
 
 function isProblem(body: unknown): body is Problem {
   const { code, detail, errors = [] } = Object(body)
-  const areErrors = Array.isArray(errors) && errors.every((error) => typeof Object(error).message === 'string')
+  const areErrors =
+    Array.isArray(errors) && errors.every((error) => typeof Object(error).message === 'string')
   return typeof code === 'string' && typeof detail === 'string' && areErrors
 }
 
-/** Returns the seconds of Retry-After. Undefined if it is a date, as a proxy may send: Sluice sends seconds. */
+/**
+ * Returns the seconds of Retry-After. Undefined if it is a date, as a proxy may send: Sluice sends
+ * seconds.
+ */
 function retryAfterOf(headers: Headers): number | undefined {
   const text = headers.get('retry-after') ?? ''
   return /^\d+$/.test(text) ? Number(text) : undefined

@@ -20,7 +20,10 @@ const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 30_000
 
 /** Counts the attempts of one request, and the time since the first one. */
-export function startRetries({ maxRetries, maxRetryMs }: RetryBounds, { signal, onRetry }: RetryOptions) {
+export function startRetries(
+  { maxRetries, maxRetryMs }: RetryBounds,
+  { signal, onRetry }: RetryOptions,
+) {
   let attempts = 0
   let since = performance.now()
   return {
@@ -42,8 +45,15 @@ export function startRetries({ maxRetries, maxRetryMs }: RetryBounds, { signal, 
   }
 }
 
-/** Sends a request until it succeeds. Throws the last error if no other attempt would help, or the bounds are used up. */
-export async function withRetries<T>(bounds: RetryBounds, options: CallOptions, send: () => Promise<T>): Promise<T> {
+/**
+ * Sends a request until it succeeds. Throws the last error if no other attempt would help, or the
+ * bounds are used up.
+ */
+export async function withRetries<T>(
+  bounds: RetryBounds,
+  options: CallOptions,
+  send: () => Promise<T>,
+): Promise<T> {
   const retries = startRetries(bounds, options)
   for (;;) {
     try {
@@ -59,7 +69,10 @@ export function isRetryable(cause: unknown): cause is SluiceProblem | SluiceUnre
   return cause instanceof SluiceUnreachable || (cause instanceof SluiceProblem && isPassing(cause))
 }
 
-/** Whether another attempt may succeed. After `job_pending`, none is needed: the request is accepted. */
+/**
+ * Whether another attempt may succeed. After `job_pending`, none is needed: the request is
+ * accepted.
+ */
 export function isPassing({ status, code }: { status: number; code: string | undefined }): boolean {
   if (status === 504) return code === undefined || code === 'acceptance_unknown'
   return status === 429 || status === 502 || status === 503

@@ -1,4 +1,5 @@
-// An API whose answers a test scripts. Each request is answered by the next function, and all further ones by the last.
+// An API whose answers a test scripts. Each request is answered by the next function, and all
+// further ones by the last.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -23,7 +24,10 @@ export interface ScriptedApi {
 
 export const KEY = 'slc_key'
 
-export async function scriptApi(t: TestScope, ...answers: [Answer, ...Answer[]]): Promise<ScriptedApi> {
+export async function scriptApi(
+  t: TestScope,
+  ...answers: [Answer, ...Answer[]]
+): Promise<ScriptedApi> {
   const received: Received[] = []
   const server = createServer(async (request, response) => {
     let body = ''
@@ -47,12 +51,28 @@ export function aThread(externalId: string, fields: Partial<ThreadRequest> = {})
   return { service: 'slack', externalId, title: 'Which keyboard?', quotes: [], ...fields }
 }
 
-export function aProblem(status: number, code: Problem['code'], more: Partial<Problem> = {}): Problem {
-  return { type: 'about:blank', title: 'A problem', status, detail: 'It went wrong.', code, requestId: 'r1', ...more }
+export function aProblem(
+  status: number,
+  code: Problem['code'],
+  more: Partial<Problem> = {},
+): Problem {
+  return {
+    type: 'about:blank',
+    title: 'A problem',
+    status,
+    detail: 'It went wrong.',
+    code,
+    requestId: 'r1',
+    ...more,
+  }
 }
 
 /** Answers a whole request with a problem. */
-export function refuse(status: number, code: Problem['code'], headers: Record<string, string> = {}): Answer {
+export function refuse(
+  status: number,
+  code: Problem['code'],
+  headers: Record<string, string> = {},
+): Answer {
   return (response) =>
     response
       .writeHead(status, { 'content-type': 'application/problem+json', ...headers })
@@ -89,7 +109,9 @@ export function failedLine(index: number, problem: Problem): string {
 
 export function sendLines(response: ServerResponse, lines: readonly string[]): void {
   const summary = JSON.stringify({ summary: { received: lines.length } })
-  response.writeHead(200, { 'content-type': 'application/x-ndjson' }).end(`${[...lines, summary].join('\n')}\n`)
+  response
+    .writeHead(200, { 'content-type': 'application/x-ndjson' })
+    .end(`${[...lines, summary].join('\n')}\n`)
 }
 
 /** Stores all threads of an import. */

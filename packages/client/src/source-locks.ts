@@ -1,4 +1,5 @@
-// Never lets two requests for one source be in flight together, so that a retry never arrives after a newer request.
+// Never lets two requests for one source be in flight together, so that a retry never arrives after
+// a newer request.
 import { unlessAborted } from './abort.ts'
 import type { ThreadRequest } from './contract.generated.ts'
 
@@ -15,7 +16,9 @@ export function createSourceLocks(): LockSources {
   const lastWork = new Map<string, Promise<unknown>>()
 
   return (sources, signal, run) => {
-    const earlier = sources.map((source) => lastWork.get(source)).filter((work) => work !== undefined)
+    const earlier = sources
+      .map((source) => lastWork.get(source))
+      .filter((work) => work !== undefined)
     const work = Promise.all(earlier).then(() => {
       signal?.throwIfAborted()
       return run()
@@ -29,7 +32,10 @@ export function createSourceLocks(): LockSources {
   }
 }
 
-/** Returns a text that identifies the source of a thread. The thread may be invalid: then the service refuses it. */
+/**
+ * Returns a text that identifies the source of a thread. The thread may be invalid: then the
+ * service refuses it.
+ */
 export function sourceOf(thread: ThreadRequest): string {
   const { service, externalId } = Object(thread)
   return JSON.stringify([service, externalId])

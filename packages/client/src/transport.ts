@@ -18,16 +18,26 @@ export interface HttpRequest extends CallOptions {
   body?: string | undefined
 }
 
-/** Sends a request, and throws SluiceProblem or SluiceUnreachable unless the answer has a status of 200 to 299. */
+/**
+ * Sends a request, and throws SluiceProblem or SluiceUnreachable unless the answer has a status of
+ * 200 to 299.
+ */
 export type Send = (request: HttpRequest) => Promise<Response>
 
-/** Visible ASCII. If the key had other characters, `fetch` would throw an error that contains the key. */
+/**
+ * Visible ASCII. If the key had other characters, `fetch` would throw an error that contains the
+ * key.
+ */
 const VISIBLE = /^[\x21-\x7e]+$/
 
-/** Creates the function by which a client sends all requests. @throws {TypeError} if URL or key can't be used. */
+/**
+ * Creates the function by which a client sends all requests. @throws {TypeError} if URL or key
+ * can't be used.
+ */
 export function createTransport({ url, apiKey, fetch = globalThis.fetch }: TransportOptions): Send {
   const base = baseOf(url)
-  if (!VISIBLE.test(apiKey)) throw new TypeError('apiKey must be a key of Sluice, without white space.')
+  if (!VISIBLE.test(apiKey))
+    throw new TypeError('apiKey must be a key of Sluice, without white space.')
 
   return async ({ path, headers, body, signal }) => {
     signal?.throwIfAborted()
@@ -49,8 +59,14 @@ export function readJson(response: Response, signal: AbortSignal | undefined): P
   return readUnlessAborted(signal, () => response.json())
 }
 
-/** Runs one step of a request. Throws SluiceUnreachable if it fails, or the reason of an aborted signal. */
-export async function readUnlessAborted<T>(signal: AbortSignal | undefined, read: () => Promise<T>): Promise<T> {
+/**
+ * Runs one step of a request. Throws SluiceUnreachable if it fails, or the reason of an aborted
+ * signal.
+ */
+export async function readUnlessAborted<T>(
+  signal: AbortSignal | undefined,
+  read: () => Promise<T>,
+): Promise<T> {
   try {
     return await read()
   } catch (cause) {
@@ -67,7 +83,8 @@ function baseOf(url: string): URL {
   const base = URL.canParse(url) ? new URL(url) : undefined
   if (base === undefined || !/^https?:$/.test(base.protocol))
     throw new TypeError('url must begin with http:// or https://.')
-  if (base.username !== '' || base.password !== '') throw new TypeError('url must not have a user or a password.')
+  if (base.username !== '' || base.password !== '')
+    throw new TypeError('url must not have a user or a password.')
   base.search = ''
   base.hash = ''
   if (!base.pathname.endsWith('/')) base.pathname += '/'

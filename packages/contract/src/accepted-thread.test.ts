@@ -14,8 +14,24 @@ const normalised = (body: unknown) => {
 const sources: [rule: string, fields: object, kept: object][] = [
   [
     'keeps every field',
-    { channelName: 'n', channelId: 'i', description: 'd', url: 'u', upVotes: 1, downVotes: 2, score: 3 },
-    { channelName: 'n', channelId: 'i', description: 'd', url: 'u', upVotes: 1, downVotes: 2, score: 3 },
+    {
+      channelName: 'n',
+      channelId: 'i',
+      description: 'd',
+      url: 'u',
+      upVotes: 1,
+      downVotes: 2,
+      score: 3,
+    },
+    {
+      channelName: 'n',
+      channelId: 'i',
+      description: 'd',
+      url: 'u',
+      upVotes: 1,
+      downVotes: 2,
+      score: 3,
+    },
   ],
   ['treats null as absent', { channelName: null, createdAt: null, upVotes: null }, {}],
   ['treats a blank string as absent', { description: ' \u00a0\n', url: '', createdAt: ' ' }, {}],
@@ -25,7 +41,11 @@ const sources: [rule: string, fields: object, kept: object][] = [
     { createdAt: '2024-05-01T02:00+02' },
     { createdAt: '2024-05-01T00:00:00.000Z' },
   ],
-  ['accepts negative and fractional votes', { upVotes: -1.5, score: 0 }, { upVotes: -1.5, score: 0 }],
+  [
+    'accepts negative and fractional votes',
+    { upVotes: -1.5, score: 0 },
+    { upVotes: -1.5, score: 0 },
+  ],
   ['makes 0 of -0', { score: -0 }, { score: 0 }],
   ['keeps NUL', { description: 'a\0b' }, { description: 'a\0b' }],
   ['computes no score', { upVotes: 3, downVotes: 1 }, { upVotes: 3, downVotes: 1 }],
@@ -52,8 +72,16 @@ const quotes: [rule: string, quotes: object[], kept: object[]][] = [
     [{ text: 'a', speaker: 'bob' }],
   ],
   ['leaves out replyingTo null', [{ text: 'a', replyingTo: null }], [{ text: 'a' }]],
-  ['keeps a replyingTo that matches nothing', [{ text: 'a', replyingTo: '9' }], [{ text: 'a', replyingTo: '9' }]],
-  ['keeps equal quotes without externalId apart', [{ text: 'a' }, { text: 'a' }], [{ text: 'a' }, { text: 'a' }]],
+  [
+    'keeps a replyingTo that matches nothing',
+    [{ text: 'a', replyingTo: '9' }],
+    [{ text: 'a', replyingTo: '9' }],
+  ],
+  [
+    'keeps equal quotes without externalId apart',
+    [{ text: 'a' }, { text: 'a' }],
+    [{ text: 'a' }, { text: 'a' }],
+  ],
   [
     'merges quotes of one externalId in the order sent, at the place of the first',
     [
@@ -79,7 +107,11 @@ const quotes: [rule: string, quotes: object[], kept: object[]][] = [
     [{ externalId: '__proto__', text: 'a' }],
     [{ externalId: '__proto__', text: 'a' }],
   ],
-  ["may carry the source's externalId", [{ externalId: 'C1', text: 'a' }], [{ externalId: 'C1', text: 'a' }]],
+  [
+    "may carry the source's externalId",
+    [{ externalId: 'C1', text: 'a' }],
+    [{ externalId: 'C1', text: 'a' }],
+  ],
 ]
 
 describe('an accepted source', () => {
@@ -96,7 +128,10 @@ describe('an accepted source', () => {
     const body = JSON.parse(
       '{"service":"x","externalId":"1","title":"t","quotes":[],"__proto__":{"url":"u","score":1}}',
     )
-    assert.deepEqual(normalised(body), { source: { service: 'x', externalId: '1', title: 't' }, quotes: [] })
+    assert.deepEqual(normalised(body), {
+      source: { service: 'x', externalId: '1', title: 't' },
+      quotes: [],
+    })
     assert.equal(parse(Object.create({ ...source, quotes: [] }), { strict: true }).ok, false)
   })
 

@@ -1,4 +1,5 @@
-// The bodies of successful answers: their schemas, the types derived from them, and the 202 answer itself.
+// The bodies of successful answers: their schemas, the types derived from them, and the 202 answer
+// itself.
 import type { Static, TOptional, TSchema, TUnsafe } from 'typebox'
 import { effectiveScore, type Votes } from './field-values.ts'
 import { count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
@@ -11,24 +12,46 @@ export const MESSAGE = 'New source received successfully.'
 /** The `status` of every stored source. */
 export const STORED_STATUS = 'TRANSCRIBED' as const
 
-const outcome = oneOf(['created', 'updated', 'unchanged'], 'The effect of this request on the document.')
+const outcome = oneOf(
+  ['created', 'updated', 'unchanged'],
+  'The effect of this request on the document.',
+)
 
 type Answered<P> = { [Name in keyof P]: TOptional<TUnsafe<NonNullable<StaticOf<P[Name]>>>> }
 type StaticOf<S> = S extends TSchema ? Static<S> : never
 
-/** Makes schemas for answers from a request's optional fields: of the same type, but never null, and without bounds. */
+/**
+ * Makes schemas for answers from a request's optional fields: of the same type, but never null, and
+ * without bounds.
+ */
 function answered<P extends Readonly<Record<string, TSchema>>>(fields: P): Answered<P> {
-  const ofAnswer = (field: TSchema) => optional(Type.Unsafe({ type: [Reflect.get(field, 'type')].flat()[0] }))
-  return Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, ofAnswer(field)])) as Answered<P>
+  const ofAnswer = (field: TSchema) =>
+    optional(Type.Unsafe({ type: [Reflect.get(field, 'type')].flat()[0] }))
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => [name, ofAnswer(field)]),
+  ) as Answered<P>
 }
 
 const request = ThreadRequestSchema(DEFAULT_LIMITS).properties
-const score = optional(Type.Number({ description: 'The one that was sent, else upVotes minus downVotes.' }))
+const score = optional(
+  Type.Number({ description: 'The one that was sent, else upVotes minus downVotes.' }),
+)
 
-const { title, description, externalId: _id, service: _service, createdAt, quotes, ...sourceFields } = request
+const {
+  title,
+  description,
+  externalId: _id,
+  service: _service,
+  createdAt,
+  quotes,
+  ...sourceFields
+} = request
 const sentSource = {
   title: Type.String(),
-  description: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Null if it is absent.' }),
+  description: Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    description: 'Null if it is absent.',
+  }),
   externalId: Type.String(),
   service: oneOf(SERVICES),
   ...answered(sourceFields),
@@ -78,7 +101,10 @@ export const AcceptedAnswerSchema = named('AcceptedThread', {
 
 export const JobAnswerSchema = named('Job', {
   id: Type.String({ format: 'uuid' }),
-  state: oneOf(['waiting', 'active', 'completed', 'failed'], 'waiting includes a job between two attempts.'),
+  state: oneOf(
+    ['waiting', 'active', 'completed', 'failed'],
+    'waiting includes a job between two attempts.',
+  ),
   changedAt: moment('When the job entered this state.'),
   attempts: count('Attempts made so far.'),
   result: optional(ThreadAnswerSchema),
@@ -93,7 +119,10 @@ export type ThreadAnswer = Static<typeof ThreadAnswerSchema>
 export type AcceptedAnswer = Static<typeof AcceptedAnswerSchema>
 export type JobAnswer = Static<typeof JobAnswerSchema>
 
-/** Builds the answer for a caller that does not wait: the normalised thread, without dates and values of the store. */
+/**
+ * Builds the answer for a caller that does not wait: the normalised thread, without dates and
+ * values of the store.
+ */
 export function acceptedAnswer({ source, quotes }: Thread): AcceptedAnswer {
   const sent = asSent(source)
   return {
@@ -103,7 +132,10 @@ export function acceptedAnswer({ source, quotes }: Thread): AcceptedAnswer {
   }
 }
 
-/** Returns the fields without the date, which no 202 has, and with a score: the sent one, else that of the votes. */
+/**
+ * Returns the fields without the date, which no 202 has, and with a score: the sent one, else that
+ * of the votes.
+ */
 function asSent<T extends Votes & { createdAt?: string }>(sent: T) {
   const { createdAt: _, ...fields } = sent
   const score = effectiveScore(sent)
@@ -142,7 +174,9 @@ const StoredItemSchema = named(
   { description: 'The result of an item that is stored.' },
 )
 
-const line = optional(Type.Integer({ minimum: 1, description: 'The line of the item, blank lines included.' }))
+const line = optional(
+  Type.Integer({ minimum: 1, description: 'The line of the item, blank lines included.' }),
+)
 
 const RefusedItemSchema = named(
   'RefusedItem',
@@ -153,7 +187,10 @@ const RefusedItemSchema = named(
     status: Type.Integer({ minimum: 400, maximum: 599, description: 'The status of the problem.' }),
     problem: ProblemSchema,
   },
-  { description: 'The result of an item that is not stored, with the problem that POST /sources would have answered.' },
+  {
+    description:
+      'The result of an item that is not stored, with the problem that POST /sources would have answered.',
+  },
 )
 
 const ImportSummarySchema = named('ImportSummary', {
@@ -182,23 +219,38 @@ export const ImportProgressSchema = named('ImportProgress', {
     '`stopped`: no request of it is under way, and its last one broke off.',
   ),
   summary: ImportSummarySchema,
-  waitsFor: optional(text('The title of the problem for which no more of it is taken in at the moment.')),
-  problems: Type.Array(Type.Object({ index, line, externalId: readExternalId, problem: ProblemSchema }), {
-    maxItems: PROBLEMS_KEPT,
-    description: 'The first problems, up to one MiB, each with at most five of its errors.',
-  }),
+  waitsFor: optional(
+    text('The title of the problem for which no more of it is taken in at the moment.'),
+  ),
+  problems: Type.Array(
+    Type.Object({ index, line, externalId: readExternalId, problem: ProblemSchema }),
+    {
+      maxItems: PROBLEMS_KEPT,
+      description: 'The first problems, up to one MiB, each with at most five of its errors.',
+    },
+  ),
 })
 
 export type StoredItem = Static<typeof StoredItemSchema>
 export type ImportSummary = Static<typeof ImportSummarySchema>
 export type ImportProgressAnswer = Static<typeof ImportProgressSchema>
 
-const LimitSchema = named('Limit', { value: Type.Number(), unit: Type.String(), description: Type.String() })
+const LimitSchema = named('Limit', {
+  value: Type.Number(),
+  unit: Type.String(),
+  description: Type.String(),
+})
 
 export const LimitsSchema = named('Limits', {
-  limits: Type.Record(Type.String(), LimitSchema, { description: 'Every bound of a request, by its name.' }),
-  quota: Type.Record(Type.String(), LimitSchema, { description: 'What a key without limits of its own may post.' }),
-  queue: Type.Record(Type.String(), LimitSchema, { description: 'What the queue holds, and no more.' }),
+  limits: Type.Record(Type.String(), LimitSchema, {
+    description: 'Every bound of a request, by its name.',
+  }),
+  quota: Type.Record(Type.String(), LimitSchema, {
+    description: 'What a key without limits of its own may post.',
+  }),
+  queue: Type.Record(Type.String(), LimitSchema, {
+    description: 'What the queue holds, and no more.',
+  }),
   waitSeconds: LimitSchema,
   tenant: optional(text('The tenant of the key, if the request has the key of an importer.')),
 })
@@ -209,7 +261,9 @@ const CheckSchema = named('Check', { ok: Type.Boolean(), reason: optional(text('
 
 export const ReadinessSchema = named('Readiness', {
   ready: Type.Boolean({ description: 'Whether every check is ok.' }),
-  checks: Type.Record(Type.String(), CheckSchema, { description: 'Each thing that the process needs.' }),
+  checks: Type.Record(Type.String(), CheckSchema, {
+    description: 'Each thing that the process needs.',
+  }),
 })
 
 export type LimitsAnswer = Static<typeof LimitsSchema>

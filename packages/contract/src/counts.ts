@@ -1,5 +1,6 @@
-// What processes count. The schema of an overview, its sums, the columns of pages and of `sluice status`, and the documents
-// derive from this table. A new count is a row here and a line in `readApi` or `readWorker`, which read it from a metric.
+// What processes count. The schema of an overview, its sums, the columns of pages and of `sluice
+// status`, and the documents derive from this table. A new count is a row here and a line in
+// `readApi` or `readWorker`, which read it from a metric.
 import type { TOptional } from 'typebox'
 import { outcomeCounts } from './answers.ts'
 import { count, optional, Type } from './json-schema.ts'
@@ -45,9 +46,14 @@ export const COUNTS = {
 type Counted = keyof typeof COUNTS
 type Outcomes = Record<keyof typeof outcomeCounts, number>
 /** What was counted in a span of time. */
-type SpanCounts = { readonly [name in Exclude<Counted, 'stored'>]?: number } & { readonly stored: Outcomes }
+type SpanCounts = { readonly [name in Exclude<Counted, 'stored'>]?: number } & {
+  readonly stored: Outcomes
+}
 
-/** The counts of a heartbeat without those of stored threads, which are counted by outcome: `stored:created`. */
+/**
+ * The counts of a heartbeat without those of stored threads, which are counted by outcome:
+ * `stored:created`.
+ */
 export type CountName = Exclude<Counted, 'stored'> | 'uncompleted' | 'storeFlickers'
 
 /** The names of the counts, in the order of their columns. */
@@ -55,7 +61,9 @@ export const COUNT_NAMES = Object.keys(COUNTS) as readonly Counted[]
 
 type CountSchema = ReturnType<typeof count>
 type CountSchemas = {
-  [name in Counted]: (typeof COUNTS)[name] extends { isOptional: true } ? TOptional<CountSchema> : CountSchema
+  [name in Counted]: (typeof COUNTS)[name] extends { isOptional: true }
+    ? TOptional<CountSchema>
+    : CountSchema
 }
 
 const ofPoint = Object.fromEntries(
@@ -66,7 +74,10 @@ const ofPoint = Object.fromEntries(
 ) as CountSchemas
 
 /** The properties of what was counted in a span of time. */
-export const countProperties = { ...ofPoint, stored: Type.Object(outcomeCounts, { description: COUNTS.stored.text }) }
+export const countProperties = {
+  ...ofPoint,
+  stored: Type.Object(outcomeCounts, { description: COUNTS.stored.text }),
+}
 
 const namesOf = (unit: Count['unit']) =>
   COUNT_NAMES.filter((name) => COUNTS[name].unit === unit).map((name) => `\`${name}\``)
@@ -74,10 +85,20 @@ const namesOf = (unit: Count['unit']) =>
 /** Says what a process counts. */
 export const COUNTS_TEXT = `${namesOf('threads').join(', ')} threads; ${namesOf('requests').join(', ')} requests.`
 
-/** Makes the counts of a span. @param sumOf returns the sum of a count of heartbeats, such as `failed` or `stored:created`. */
+/**
+ * Makes the counts of a span. @param sumOf returns the sum of a count of heartbeats, such as
+ * `failed` or `stored:created`.
+ */
 export function spanCounts(sumOf: (name: string) => number) {
-  const counts = Object.fromEntries(COUNT_NAMES.map((name) => [name, sumOf(name)])) as Record<Counted, number>
-  const [created, updated, unchanged] = [sumOf('stored:created'), sumOf('stored:updated'), sumOf('stored:unchanged')]
+  const counts = Object.fromEntries(COUNT_NAMES.map((name) => [name, sumOf(name)])) as Record<
+    Counted,
+    number
+  >
+  const [created, updated, unchanged] = [
+    sumOf('stored:created'),
+    sumOf('stored:updated'),
+    sumOf('stored:unchanged'),
+  ]
   return { ...counts, stored: { created, updated, unchanged } }
 }
 

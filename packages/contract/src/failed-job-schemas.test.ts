@@ -3,15 +3,19 @@ import { test } from 'vitest'
 import { parseFailedJobQuery, parseOperationRequest } from './failed-job-schemas.ts'
 import { DEFAULT_LIMITS } from './thread-request.ts'
 
-const parse = (body: unknown) => parseOperationRequest(Buffer.from(JSON.stringify(body)), DEFAULT_LIMITS)
+const parse = (body: unknown) =>
+  parseOperationRequest(Buffer.from(JSON.stringify(body)), DEFAULT_LIMITS)
 
 test('a query gives a filter, a limit and a place', () => {
   const id = '01900000-0000-7000-8000-000000000000'
   assert.deepEqual(parseFailedJobQuery([]), { ok: true, value: { filter: {}, limit: 50 } })
-  assert.deepEqual(parseFailedJobQuery(new URLSearchParams(`tenant=acme&limit=7&after=12.${id}&since=2024-05-01`)), {
-    ok: true,
-    value: { filter: { tenant: 'acme', since: '2024-05-01' }, limit: 7, after: { at: 12, id } },
-  })
+  assert.deepEqual(
+    parseFailedJobQuery(new URLSearchParams(`tenant=acme&limit=7&after=12.${id}&since=2024-05-01`)),
+    {
+      ok: true,
+      value: { filter: { tenant: 'acme', since: '2024-05-01' }, limit: 7, after: { at: 12, id } },
+    },
+  )
 })
 
 for (const [what, query, pointer, code] of [
@@ -40,7 +44,11 @@ for (const [what, query, pointer, code] of [
 test('a limit in another form than decimal digits is refused with its bounds', () => {
   const parsed = parseFailedJobQuery(new URLSearchParams({ limit: '0x10' }))
   const message = 'limit must be a whole number from 1 to 100.'
-  assert.deepEqual(parsed, { ok: false, errors: [{ pointer: '/limit', code: 'type', message }], total: 1 })
+  assert.deepEqual(parsed, {
+    ok: false,
+    errors: [{ pointer: '/limit', code: 'type', message }],
+    total: 1,
+  })
 })
 
 test('an operation names ids or a filter', () => {

@@ -1,7 +1,19 @@
-// Failed jobs and operations, for operators: schemas of requests and answers, their types, and parsers of requests.
+// Failed jobs and operations, for operators: schemas of requests and answers, their types, and
+// parsers of requests.
 import type { Static } from 'typebox'
 import { parseIsoDate } from './field-values.ts'
-import { closed, count, moment, named, next, oneOf, optional, pageParameters, Type, text } from './json-schema.ts'
+import {
+  closed,
+  count,
+  moment,
+  named,
+  next,
+  oneOf,
+  optional,
+  pageParameters,
+  Type,
+  text,
+} from './json-schema.ts'
 import { PauseSchema } from './overview-schemas.ts'
 import { parseBody } from './parse-thread.ts'
 import type { JsonBounds } from './refused-text.ts'
@@ -13,27 +25,41 @@ export const JOBS_PER_PAGE = 100
 const DEFAULT_OF_PAGE = 50
 /** One operation can name at most this many jobs. A filter may match any number. */
 const IDS_PER_OPERATION = 1_000
-/** A list shows this many of the newest operations. At most as many can be uncompleted at a time. */
+/**
+ * A list shows this many of the newest operations. At most as many can be uncompleted at a time.
+ */
 export const OPERATIONS_LISTED = 100
 
 const uuid = (description: string) => Type.String({ format: 'uuid', description })
 const date = (description: string) => optional(Type.String({ format: ISO_DATE, description }))
-const param = (maxLength: number, description: string) => optional(Type.String({ maxLength, description }))
+const param = (maxLength: number, description: string) =>
+  optional(Type.String({ maxLength, description }))
 
 const filterFields = {
   tenant: param(200, 'The tenant of the job.'),
   service: optional(oneOf(SERVICES, 'The service of one of its threads.')),
-  externalId: param(2_000, 'The externalId of one of its threads, the same one if `service` is given.'),
+  externalId: param(
+    2_000,
+    'The externalId of one of its threads, the same one if `service` is given.',
+  ),
   reason: param(1_000, 'A part of the reason of the failure, in capitals or not.'),
   group: optional(
-    Type.String({ pattern: '^[0-9a-f]{8}$', description: 'The id of a group of `GET /admin/job-groups`.' }),
+    Type.String({
+      pattern: '^[0-9a-f]{8}$',
+      description: 'The id of a group of `GET /admin/job-groups`.',
+    }),
   ),
-  operation: optional(Type.String({ format: 'uuid', description: 'The retry after which the job failed again.' })),
+  operation: optional(
+    Type.String({ format: 'uuid', description: 'The retry after which the job failed again.' }),
+  ),
   since: date('The job failed at this time or later.'),
   until: date('The job failed at this time or earlier.'),
 }
 
-/** Selects the failed jobs that meet all fields. Unknown fields are errors: a mistyped one would match too much. */
+/**
+ * Selects the failed jobs that meet all fields. Unknown fields are errors: a mistyped one would
+ * match too much.
+ */
 export const FailedJobFilterSchema = closed('FailedJobFilter', filterFields)
 
 const PLACE = /^(\d{1,15})\.([\w-]{1,80})$/
@@ -43,7 +69,9 @@ export const FailedJobQuerySchema = closed('FailedJobQuery', {
   ...pageParameters({ most: JOBS_PER_PAGE, byDefault: DEFAULT_OF_PAGE, cursor: PLACE.source }),
 })
 
-/** The body of `POST /admin/jobs:retry` and `POST /admin/jobs:discard`: either `ids` or `filter`. */
+/**
+ * The body of `POST /admin/jobs:retry` and `POST /admin/jobs:discard`: either `ids` or `filter`.
+ */
 export const OperationRequestSchema = closed('OperationRequest', {
   ids: optional(Type.Array(Type.String({ maxLength: 100 }), { maxItems: IDS_PER_OPERATION })),
   filter: optional(FailedJobFilterSchema),
@@ -92,7 +120,9 @@ export const FailedJobGroupsSchema = named('FailedJobGroups', {
     }),
     { maxItems: GROUPS_LISTED },
   ),
-  isComplete: Type.Boolean({ description: 'All failed jobs were examined, and all groups are listed.' }),
+  isComplete: Type.Boolean({
+    description: 'All failed jobs were examined, and all groups are listed.',
+  }),
 })
 
 const RecordedAttemptSchema = Type.Object({
@@ -112,10 +142,16 @@ const FailedThreadSchema = Type.Object({
 export const FailedJobSchema = named('FailedJob', {
   ...summary,
   keyId: optional(text('The id of the key that posted it.')),
-  tries: Type.Array(RecordedAttemptSchema, { description: 'The last failed attempts and retries, oldest first.' }),
-  failedThreads: Type.Array(FailedThreadSchema, { description: 'Threads that could not be stored, as many as fit.' }),
+  tries: Type.Array(RecordedAttemptSchema, {
+    description: 'The last failed attempts and retries, oldest first.',
+  }),
+  failedThreads: Type.Array(FailedThreadSchema, {
+    description: 'Threads that could not be stored, as many as fit.',
+  }),
   failedThreadCount: FAILED_THREADS,
-  stack: Type.Array(Type.String(), { description: 'The stack of each failed attempt, oldest first.' }),
+  stack: Type.Array(Type.String(), {
+    description: 'The stack of each failed attempt, oldest first.',
+  }),
   payload: Type.Unknown({ description: 'The job as it was enqueued, with its threads.' }),
 })
 
@@ -131,11 +167,16 @@ export const PauseQuerySchema = closed('PauseQuery', { why, seconds: optional(se
 /** The query of `POST /admin/lanes/{lane}:resume`. */
 export const ResumeQuerySchema = closed('ResumeQuery', { why })
 
-/** The answer of `GET /admin/operations/{id}`. Pausing or resuming a lane is an operation that is completed at once. */
+/**
+ * The answer of `GET /admin/operations/{id}`. Pausing or resuming a lane is an operation that is
+ * completed at once.
+ */
 export const OperationSchema = named('Operation', {
   id: uuid('The id of the operation.'),
   kind: oneOf(['retry', 'discard', 'pause', 'resume']),
-  by: text("The id of the operator's key (`sluice keys list`), or the user that made the operator's login link."),
+  by: text(
+    "The id of the operator's key (`sluice keys list`), or the user that made the operator's login link.",
+  ),
   filter: optional(FailedJobFilterSchema),
   reasonGroup: optional(text('What the reasons of the failures of `filter.group` have in common.')),
   lane: optional(oneOf(['interactive', 'bulk'], 'The lane that was paused or resumed.')),
@@ -144,14 +185,18 @@ export const OperationSchema = named('Operation', {
   state: oneOf(['waiting', 'active', 'completed']),
   createdAt: moment('When it was asked for.'),
   changedAt: moment('When its progress was last recorded.'),
-  total: count('Jobs to examine: the named ones, or the failed jobs of the time that the filter gives.'),
+  total: count(
+    'Jobs to examine: the named ones, or the failed jobs of the time that the filter gives.',
+  ),
   examined: count('Jobs examined so far.'),
   done: count('Jobs that were retried or discarded.'),
   stored: optional(count('Of the retried jobs: those that were stored since.')),
   failedAgain: optional(count('Of the retried jobs: those that failed for good again.')),
 })
 
-export const OperationListSchema = named('OperationList', { operations: Type.Array(OperationSchema) })
+export const OperationListSchema = named('OperationList', {
+  operations: Type.Array(OperationSchema),
+})
 
 export type FailedJobFilter = Static<typeof FailedJobFilterSchema>
 export type FailedJobPage = Static<typeof FailedJobPageSchema>
@@ -162,7 +207,10 @@ export type FailedThread = Static<typeof FailedThreadSchema>
 export type Operation = Static<typeof OperationSchema>
 export type LaneOperationKind = 'pause' | 'resume'
 export type OperationKind = Exclude<Operation['kind'], LaneOperationKind>
-/** A cursor in the order of failed jobs, newest first: when the job failed, in ms since 1970, and its id. */
+/**
+ * A cursor in the order of failed jobs, newest first: when the job failed, in ms since 1970, and
+ * its id.
+ */
 export type FailedJobPlace = { at: number; id: string }
 export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: FailedJobPlace }
 export type OperationRequest = { ids: string[] } | { filter: FailedJobFilter }
@@ -192,7 +240,8 @@ export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<
   if (!request.ok) return request
   const { ids, filter } = request.value
   if (ids !== undefined && filter === undefined) return { ok: true, value: { ids } }
-  if (filter !== undefined && ids === undefined) return { ok: true, value: { filter: inUtc(filter) } }
+  if (filter !== undefined && ids === undefined)
+    return { ok: true, value: { filter: inUtc(filter) } }
   return refuseText('required', 'Give either ids or filter; an empty filter means all failed jobs.')
 }
 
@@ -213,7 +262,13 @@ export function placeText({ at, id }: FailedJobPlace): string {
   return `${at}.${id}`
 }
 
-/** Returns the number of a job's attempts that `tries` lacks: their worker died, or they are too old to be kept. */
-export function unlistedAttempts({ attempts, tries }: Pick<FailedJob, 'attempts' | 'tries'>): number {
+/**
+ * Returns the number of a job's attempts that `tries` lacks: their worker died, or they are too old
+ * to be kept.
+ */
+export function unlistedAttempts({
+  attempts,
+  tries,
+}: Pick<FailedJob, 'attempts' | 'tries'>): number {
   return Math.max(attempts - tries.filter(({ retriedBy }) => retriedBy === undefined).length, 0)
 }

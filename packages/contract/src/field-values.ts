@@ -23,8 +23,9 @@ type QuoteContent = { text: string } & Partial<
 >
 
 /**
- * Returns the content that identifies a quote without an externalId. If several quotes of a request have the same
- * content, each is identified by its content and the number of equal quotes before it.
+ * Returns the content that identifies a quote without an externalId. If several quotes of a request
+ * have the same content, each is identified by its content and the number of equal quotes before
+ * it.
  */
 export function contentOf({ speaker, createdAt, replyingTo, text }: QuoteContent): string {
   return JSON.stringify([speaker, createdAt, replyingTo, text])
@@ -35,13 +36,14 @@ export type Votes = Partial<Record<'upVotes' | 'downVotes' | 'score', number | u
 /** Counts the characters of the text fields. Nothing else in a source or a quote is long. */
 export function textLength(fields: object): number {
   let characters = 0
-  for (const value of Object.values(fields)) if (typeof value === 'string') characters += value.length
+  for (const value of Object.values(fields))
+    if (typeof value === 'string') characters += value.length
   return characters
 }
 
 /**
- * The score to show: the one that was sent, else `upVotes` minus `downVotes`, where a missing one counts as 0.
- * Undefined if neither is known, or if the difference is beyond a double's range.
+ * The score to show: the one that was sent, else `upVotes` minus `downVotes`, where a missing one
+ * counts as 0. Undefined if neither is known, or if the difference is beyond a double's range.
  */
 export function effectiveScore({ upVotes, downVotes, score }: Votes): number | undefined {
   if (score !== undefined) return score
@@ -50,7 +52,9 @@ export function effectiveScore({ upVotes, downVotes, score }: Votes): number | u
   return Number.isFinite(difference) ? difference : undefined
 }
 
-export const UNIT_SECONDS = new Map(Object.entries({ s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }))
+export const UNIT_SECONDS = new Map(
+  Object.entries({ s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }),
+)
 export const DURATION_FORM = 'Write a number and a unit: 30m, 24h, 90d, 2w.'
 
 /** Reads a duration as people write it, such as `30m`. Undefined for any other text. */
@@ -67,27 +71,32 @@ export const FORMATS = {
   uuid: (text: string) => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text),
 }
 
-// Groups: day; hours and minutes; `:` and seconds; decimals; sign and hours of the offset; minutes of the offset.
+// Groups: day; hours and minutes; `:` and seconds; decimals; sign and hours of the offset; minutes
+// of the offset.
 const DATE_FORM =
   /^((?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?:T((?:[01]\d|2[0-3]):[0-5]\d)(?:(:[0-5]\d)(?:[.,](\d+))?)?(?:Z|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)?)?$/
 
 /**
- * Reads a date of ISO 8601-1: a full date (midnight UTC), or a date-time with `Z`, an offset, or neither (UTC). Returns
- * the moment in UTC with milliseconds, further decimals cut off. Undefined if the text has another form, names a day
- * that does not exist, or lies outside the years 1 to 9999 of UTC.
+ * Reads a date of ISO 8601-1: a full date (midnight UTC), or a date-time with `Z`, an offset, or
+ * neither (UTC). Returns the moment in UTC with milliseconds, further decimals cut off. Undefined
+ * if the text has another form, names a day that does not exist, or lies outside the years 1 to
+ * 9999 of UTC.
  *
- * Runs twice for the date of every quote, so it works on the text: `toISOString` alone is slower than the rest.
+ * Runs twice for the date of every quote, so it works on the text: `toISOString` alone is slower
+ * than the rest.
  */
 export function parseIsoDate(text: string): string | undefined {
-  const [, day, time = '00:00', seconds = ':00', decimals = '', hours, minutes = '00'] = DATE_FORM.exec(text) ?? []
+  const [, day, time = '00:00', seconds = ':00', decimals = '', hours, minutes = '00'] =
+    DATE_FORM.exec(text) ?? []
   if (day === undefined || !existsInCalendar(day)) return undefined
   const utc = hours === undefined ? `${day}T${time}` : toUtc(`${day}T${time}${hours}:${minutes}`)
   return utc && `${utc}${seconds}.${decimals.slice(0, 3).padEnd(3, '0')}Z`
 }
 
 /**
- * Returns a day and time with an offset (`2024-05-01T09:30+02:00`) in UTC. Undefined outside the years 1 to 9999: many
- * clients of MongoDB, Python's among them, can't read a stored date before year 1.
+ * Returns a day and time with an offset (`2024-05-01T09:30+02:00`) in UTC. Undefined outside the
+ * years 1 to 9999: many clients of MongoDB, Python's among them, can't read a stored date before
+ * year 1.
  */
 function toUtc(time: string): string | undefined {
   const utc = new Date(time).toISOString()

@@ -33,7 +33,11 @@ const HitSchema = named('Hit', {
       'Its state; `delayed`: between two attempts. An import has none.',
     ),
   ),
-  name: optional(text('service/externalId of the source; of a job with several threads, the first and the last.')),
+  name: optional(
+    text(
+      'service/externalId of the source; of a job with several threads, the first and the last.',
+    ),
+  ),
   quote: optional(text('The externalId of the quote that was found.')),
   sourceId: optional(text('The id of the source of a stored quote.')),
   threads: optional(count('The threads of the job, or of the import.')),
@@ -53,13 +57,17 @@ const HitSchema = named('Hit', {
 })
 
 export const FindAnswerSchema = named('FindAnswer', {
-  hits: Type.Array(HitSchema, { description: 'In the order in which a job moves, and at last what is stored.' }),
+  hits: Type.Array(HitSchema, {
+    description: 'In the order in which a job moves, and at last what is stored.',
+  }),
   more: Type.Boolean({ description: `There are more than ${HITS_SHOWN} hits.` }),
   notes: Type.Array(Type.String(), { description: 'What was not looked up, and why.' }),
 })
 
 export const RecentJobsQuerySchema = closed('RecentJobsQuery', {
-  after: optional(Type.String({ pattern: '^\\d{1,15}-\\d{1,15}$', description: '`next` of the answer before.' })),
+  after: optional(
+    Type.String({ pattern: '^\\d{1,15}-\\d{1,15}$', description: '`next` of the answer before.' }),
+  ),
 })
 
 export const RecentJobsSchema = named('RecentJobs', {
@@ -77,8 +85,18 @@ export const JobListQuerySchema = closed('JobListQuery', {
   tenant: param(200, 'The tenant.'),
   service: optional(oneOf(SERVICES, 'The service of the first or last thread.')),
   text: param(600, 'A part of the name of the job, or its id.'),
-  group: optional(Type.String({ pattern: '^[0-9a-f]{8}$', description: 'Of failed jobs: the id of their group.' })),
-  operation: optional(Type.String({ format: 'uuid', description: 'Of failed jobs: the operation that retried them.' })),
+  group: optional(
+    Type.String({
+      pattern: '^[0-9a-f]{8}$',
+      description: 'Of failed jobs: the id of their group.',
+    }),
+  ),
+  operation: optional(
+    Type.String({
+      format: 'uuid',
+      description: 'Of failed jobs: the operation that retried them.',
+    }),
+  ),
   worker: param(300, 'Of completed jobs: the worker that stored them.'),
   since: optional(
     Type.String({
@@ -109,7 +127,11 @@ export const parseFindQuery = createQueryParser(FindQuerySchema)
 export const parseRecentJobsQuery = createQueryParser(RecentJobsQuerySchema)
 
 /** Describes a failed job of a page as a hit. */
-export function failedHit({ enqueuedAt, failedAt, ...summary }: FailedJobPage['jobs'][number]): Hit {
+export function failedHit({
+  enqueuedAt,
+  failedAt,
+  ...summary
+}: FailedJobPage['jobs'][number]): Hit {
   const { reasonGroup: _group, failedThreadCount: _count, ...job } = summary
   return { kind: 'job', state: 'failed', ...job, acceptedAt: enqueuedAt, endedAt: failedAt }
 }

@@ -10,7 +10,11 @@ const BODY = DEFAULT_LIMITS.bodyBytes
 const NESTED = 1_000_000
 
 const bodies: [what: string, makeBody: () => unknown, total: number][] = [
-  ['three million empty quotes', () => ({ ...source(), quotes: Array.from({ length: 3_000_000 }, () => ({})) }), 1],
+  [
+    'three million empty quotes',
+    () => ({ ...source(), quotes: Array.from({ length: 3_000_000 }, () => ({})) }),
+    1,
+  ],
   [
     'as many wrong fields as quotes may have',
     () => ({ ...source(), quotes: Array.from({ length: 10_000 }, wrongQuote) }),
@@ -19,12 +23,19 @@ const bodies: [what: string, makeBody: () => unknown, total: number][] = [
   ['a million unknown fields', () => withFields(source(), 1_000_000), 0],
   [
     'a thousand unknown fields in each of a thousand quotes',
-    () => ({ ...source(), quotes: Array.from({ length: 1_000 }, () => withFields({ text: 'a' }, 1_000)) }),
+    () => ({
+      ...source(),
+      quotes: Array.from({ length: 1_000 }, () => withFields({ text: 'a' }, 1_000)),
+    }),
     0,
   ],
   ['a title as long as a body', () => ({ ...source(), title: '\u{1f600}'.repeat(BODY / 4) }), 1],
   ['a blank title as long as a body', () => ({ ...source(), title: ' '.repeat(BODY) }), 1],
-  ['a lone surrogate at the end of a body', () => ({ ...source(), title: `${'a'.repeat(BODY)}\ud800` }), 2],
+  [
+    'a lone surrogate at the end of a body',
+    () => ({ ...source(), title: `${'a'.repeat(BODY)}\ud800` }),
+    2,
+  ],
   [
     'a date with decimals as long as a body',
     () => ({ ...source(), createdAt: `2024-05-01T00:00:00.${'1'.repeat(BODY)}` }),
@@ -49,7 +60,10 @@ const bodies: [what: string, makeBody: () => unknown, total: number][] = [
     'long ids that differ at their end',
     () => ({
       ...source(),
-      quotes: Array.from({ length: 10_000 }, (_, i) => ({ text: 'a', externalId: `${'i'.repeat(500)}${i}` })),
+      quotes: Array.from({ length: 10_000 }, (_, i) => ({
+        text: 'a',
+        externalId: `${'i'.repeat(500)}${i}`,
+      })),
     }),
     0,
   ],

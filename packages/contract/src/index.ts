@@ -1,4 +1,5 @@
-// The exports of the contract: the schemas, types, parsers and texts of the API's requests and answers.
+// The exports of the contract: the schemas, types, parsers and texts of the API's requests and
+// answers.
 export type { Static } from 'typebox'
 export * from './answers.ts'
 export { COUNT_NAMES, COUNTS, type CountName, countOf, perSecondOf, spanCounts } from './counts.ts'

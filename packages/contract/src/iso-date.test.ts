@@ -16,13 +16,25 @@ const accepted: [text: string, moment: string, rule: string][] = [
   ['2024-05-01T09:30:15.1Z', '2024-05-01T09:30:15.100Z', 'one decimal is tenths'],
   ['2024-05-01T09:30:15,25Z', '2024-05-01T09:30:15.250Z', 'the decimal sign may be a comma'],
   ['2024-05-01T09:30:15.123456', '2024-05-01T09:30:15.123Z', "Python's isoformat is read"],
-  ['2024-12-31T23:59:59.9999999Z', '2024-12-31T23:59:59.999Z', 'decimals past the third are cut off, not rounded'],
-  ['2024-12-31T23:30:00-01:00', '2025-01-01T00:30:00.000Z', 'an offset can lead into the next year'],
+  [
+    '2024-12-31T23:59:59.9999999Z',
+    '2024-12-31T23:59:59.999Z',
+    'decimals past the third are cut off, not rounded',
+  ],
+  [
+    '2024-12-31T23:30:00-01:00',
+    '2025-01-01T00:30:00.000Z',
+    'an offset can lead into the next year',
+  ],
   ['2024-03-01T00:30:00+01:00', '2024-02-29T23:30:00.000Z', 'an offset can lead into a leap day'],
   ['2000-02-29', '2000-02-29T00:00:00.000Z', 'a fourth century year is a leap year'],
   ['0001-01-01', '0001-01-01T00:00:00.000Z', 'the first day of the year 1 is in range'],
   ['0099-12-31T23:00-02:00', '0100-01-01T01:00:00.000Z', 'the first century is not the twentieth'],
-  ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z', 'the last moment of the year 9999 is in range'],
+  [
+    '9999-12-31T23:59:59.999Z',
+    '9999-12-31T23:59:59.999Z',
+    'the last moment of the year 9999 is in range',
+  ],
 ]
 
 const refused: [text: string, rule: string][] = [
@@ -62,15 +74,21 @@ const refused: [text: string, rule: string][] = [
 ]
 
 describe('a date', () => {
-  for (const [text, moment, rule] of accepted) it(`${rule}: ${text}`, () => assert.equal(parseIsoDate(text), moment))
-  for (const [text, rule] of refused) it(`is not ${rule}: ${text}`, () => assert.equal(parseIsoDate(text), undefined))
+  for (const [text, moment, rule] of accepted)
+    it(`${rule}: ${text}`, () => assert.equal(parseIsoDate(text), moment))
+  for (const [text, rule] of refused)
+    it(`is not ${rule}: ${text}`, () => assert.equal(parseIsoDate(text), undefined))
 
   it('is the moment of the calendar, at any offset', () => {
     fc.assert(fc.property(moments, offsets, sameAsCalendar), { numRuns: 5_000 })
   })
 
   it('is unchanged when it is read again', () => {
-    fc.assert(fc.property(moments, (date) => assert.equal(parseIsoDate(date.toISOString()), date.toISOString())))
+    fc.assert(
+      fc.property(moments, (date) =>
+        assert.equal(parseIsoDate(date.toISOString()), date.toISOString()),
+      ),
+    )
   })
 })
 

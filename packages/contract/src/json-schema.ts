@@ -1,5 +1,5 @@
-// Builds the JSON Schemas of this package. Their types are TypeBox's; loading TypeBox itself, 370 modules, would take a
-// quarter of each process's start.
+// Builds the JSON Schemas of this package. Their types are TypeBox's; loading TypeBox itself, 370
+// modules, would take a quarter of each process's start.
 import type { TProperties, TSchema, Type as TypeBox } from 'typebox'
 
 type Options = Readonly<Record<string, unknown>>
@@ -14,7 +14,11 @@ const builders = {
   Boolean: ofType('boolean'),
   Unknown: (options?: Options) => ({ ...options }),
   Unsafe: (schema: TSchema) => schema,
-  Literal: (value: unknown, options?: Options) => ({ type: typeof value, const: value, ...options }),
+  Literal: (value: unknown, options?: Options) => ({
+    type: typeof value,
+    const: value,
+    ...options,
+  }),
   Enum: (values: readonly unknown[], options?: Options) => ({ enum: [...values], ...options }),
   Union: (anyOf: readonly TSchema[], options?: Options) => ({ anyOf, ...options }),
   Array: (items: TSchema, options?: Options) => ({ type: 'array', items, ...options }),
@@ -27,12 +31,17 @@ const builders = {
   /** The mark is not enumerable, so no schema shows it. */
   Optional: (schema: TSchema) => Object.defineProperty({ ...schema }, '~optional', { value: true }),
   Object: (properties: Readonly<Record<string, Optional>>, options?: Options) => {
-    const required = Object.keys(properties).filter((name) => properties[name]?.['~optional'] !== true)
+    const required = Object.keys(properties).filter(
+      (name) => properties[name]?.['~optional'] !== true,
+    )
     return { type: 'object', ...(required.length > 0 && { required }), properties, ...options }
   },
 }
 
-/** Our builders, with the types of TypeBox's. A test compares their schemas with those that TypeBox builds. */
+/**
+ * Our builders, with the types of TypeBox's. A test compares their schemas with those that TypeBox
+ * builds.
+ */
 export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>
 
 /** An object with its name in the description of the API. */
@@ -42,8 +51,10 @@ export const named = <P extends TProperties>(title: string, properties: P, optio
 export const closed = <P extends TProperties>(title: string, properties: P) =>
   named(title, properties, { additionalProperties: false })
 /** One of these texts. */
-export const oneOf = <const Values extends string[]>(values: readonly [...Values], description?: string) =>
-  Type.Enum(values, { type: 'string', ...(description !== undefined && { description }) })
+export const oneOf = <const Values extends string[]>(
+  values: readonly [...Values],
+  description?: string,
+) => Type.Enum(values, { type: 'string', ...(description !== undefined && { description }) })
 export const optional = Type.Optional
 /** A text of any form. */
 export const text = (description: string) => Type.String({ description })
@@ -52,13 +63,31 @@ export const moment = (description: string) => Type.String({ format: 'date-time'
 /** A whole number, 0 or more. */
 export const count = (description: string) => Type.Integer({ minimum: 0, description })
 
-/** The parameters of a page: its size, and the cursor after which it begins. @param most the largest size. */
-export const pageParameters = ({ most, byDefault, cursor }: { most: number; byDefault: number; cursor: string }) => ({
+/**
+ * The parameters of a page: its size, and the cursor after which it begins. @param most the largest
+ * size.
+ */
+export const pageParameters = ({
+  most,
+  byDefault,
+  cursor,
+}: {
+  most: number
+  byDefault: number
+  cursor: string
+}) => ({
   limit: optional(
-    Type.Integer({ minimum: 1, maximum: most, description: `The most of this page; ${byDefault} if absent.` }),
+    Type.Integer({
+      minimum: 1,
+      maximum: most,
+      description: `The most of this page; ${byDefault} if absent.`,
+    }),
   ),
   after: optional(
-    Type.String({ pattern: cursor, description: '`next` of the page before, of the same list or source.' }),
+    Type.String({
+      pattern: cursor,
+      description: '`next` of the page before, of the same list or source.',
+    }),
   ),
 })
 /** The cursor in an answer. */

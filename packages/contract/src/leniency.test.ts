@@ -34,16 +34,27 @@ test('an invalid request has its warnings too', () => {
 
 test('nothing is listed for other unknown fields, for a field whose meaning was sent as well, and in strict handling', () => {
   assert.equal(
-    'warnings' in parse({ ...source, metadata: 1, quotes: [{ text: 'a', colour: 1 }] }, { strict: false }),
+    'warnings' in
+      parse({ ...source, metadata: 1, quotes: [{ text: 'a', colour: 1 }] }, { strict: false }),
     false,
   )
-  assert.equal(warningsIn({ ...source, quotes: [{ text: 'a', body: 'b', username: 'ada', user: 7 }] }), undefined)
+  assert.equal(
+    warningsIn({ ...source, quotes: [{ text: 'a', body: 'b', username: 'ada', user: 7 }] }),
+    undefined,
+  )
   assert.equal(warningsIn({ ...source, link: 'a' }, true), undefined)
-  assert.equal(warningsIn({ ...source, url: null, quotes: [{ text: 'a', speaker: '' }] }), undefined)
+  assert.equal(
+    warningsIn({ ...source, url: null, quotes: [{ text: 'a', speaker: '' }] }),
+    undefined,
+  )
 })
 
 test('each name is listed once, and at most 20', () => {
-  const quotes = Array.from({ length: 100 }, (_, at) => ({ text: 'a', user: 'ada', [`speaker${at % 10}`]: 1 }))
+  const quotes = Array.from({ length: 100 }, (_, at) => ({
+    text: 'a',
+    user: 'ada',
+    [`speaker${at % 10}`]: 1,
+  }))
   assert.equal(warningsIn({ ...source, quotes })?.length, 11)
   const many = Object.fromEntries(Array.from({ length: 90 }, (_, at) => [`speaker${at + 10}`, 1]))
   assert.equal(warningsIn({ ...source, quotes: [many] })?.length, 20)

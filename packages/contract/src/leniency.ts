@@ -1,10 +1,16 @@
-// What the parser forgives: unknown fields, quotes that share an externalId, a reply without its quote. Strict handling
-// makes them errors. Otherwise an unknown field that looks like a known one is ignored with a warning.
+// What the parser forgives: unknown fields, quotes that share an externalId, a reply without its
+// quote. Strict handling makes them errors. Otherwise an unknown field that looks like a known one
+// is ignored with a warning.
 import type { Static } from 'typebox'
 import { named, Type, text } from './json-schema.ts'
 import { namesOf, nearestName } from './near-names.ts'
 import type { FieldNames, QuoteRequest, ThreadRequest } from './thread-request.ts'
-import { addError, LONGEST_NAMED_FIELD, pointerTo, type ValidationErrors } from './validation-errors.ts'
+import {
+  addError,
+  LONGEST_NAMED_FIELD,
+  pointerTo,
+  type ValidationErrors,
+} from './validation-errors.ts'
 
 const WarningSchema = named('Warning', {
   pointer: text('JSON Pointer (RFC 6901) to the first such field in the request body.'),
@@ -15,12 +21,15 @@ const WarningSchema = named('Warning', {
 export type Warning = Static<typeof WarningSchema>
 
 export const WarningsSchema = Type.Array(WarningSchema, {
-  description: 'Unknown fields that look like known ones, each name once, at most 20. They were ignored.',
+  description:
+    'Unknown fields that look like known ones, each name once, at most 20. They were ignored.',
 })
 
 const LISTED_WARNINGS = 20
 
-/** The most unknown names of the source, and of quotes, that are compared: a body can have millions. */
+/**
+ * The most unknown names of the source, and of quotes, that are compared: a body can have millions.
+ */
 const COMPARED_NAMES = 200
 
 /** Stands for the source among the indexes of its quotes. */
@@ -34,13 +43,17 @@ type Fields = Record<string, unknown>
 type SentFields = { sent: object; parent: string; of: Kind }
 
 /**
- * Lists the unknown fields that look like known ones, unless the known one was sent as well: then its sender knows it.
+ * Lists the unknown fields that look like known ones, unless the known one was sent as well: then
+ * its sender knows it.
  *
  * @param places the indexes of the quotes that have unknown fields, and `SOURCE`.
  */
 export function warningsOf(body: Fields, places: readonly number[], names: FieldNames): Warning[] {
   const warnings: Warning[] = []
-  const meant = { source: new Map<string, string | undefined>(), quote: new Map<string, string | undefined>() }
+  const meant = {
+    source: new Map<string, string | undefined>(),
+    quote: new Map<string, string | undefined>(),
+  }
   for (const place of places) {
     const { sent, parent, of } = fieldsAt(body, place)
     for (const name of Object.keys(sent)) {
@@ -62,7 +75,12 @@ export function warningsOf(body: Fields, places: readonly number[], names: Field
 }
 
 /** The known field that an unknown one most likely means, unless it was sent as well. */
-export function meantField(sent: object, name: string, of: Kind, known: readonly string[]): string | undefined {
+export function meantField(
+  sent: object,
+  name: string,
+  of: Kind,
+  known: readonly string[],
+): string | undefined {
   const field = nearestName(name, known, ALIASES[of])
   return field === undefined || isSent(sent, field) ? undefined : field
 }
@@ -94,7 +112,11 @@ export function addStrictErrors(
   if (Array.isArray(request.quotes)) addQuoteErrors(list, request.quotes)
 }
 
-function addUnknownFields(list: ValidationErrors, { sent, parent, of }: SentFields, names: FieldNames): void {
+function addUnknownFields(
+  list: ValidationErrors,
+  { sent, parent, of }: SentFields,
+  names: FieldNames,
+): void {
   for (const name of Object.keys(sent)) {
     if (names[of].includes(name)) continue
     addError(list, () => {
@@ -122,11 +144,25 @@ function addQuoteErrors(list: ValidationErrors, quotes: readonly unknown[]): voi
   for (const [index, quote] of quotes.entries()) {
     const { replyingTo } = Object(quote)
     if (typeof replyingTo === 'string' && !firstIndexes.has(replyingTo))
-      addError(list, () => ({ pointer: `/quotes/${index}/replyingTo`, code: 'unmatched_reply', message }))
+      addError(list, () => ({
+        pointer: `/quotes/${index}/replyingTo`,
+        code: 'unmatched_reply',
+        message,
+      }))
   }
 }
 
-const DATES = ['created', 'date', 'datetime', 'time', 'timestamp', 'ts', 'postedat', 'sentat', 'publishedat']
+const DATES = [
+  'created',
+  'date',
+  'datetime',
+  'time',
+  'timestamp',
+  'ts',
+  'postedat',
+  'sentat',
+  'publishedat',
+]
 const VOTES = {
   ...namesOf('upVotes', ['ups', 'likes', 'likecount', 'thumbsup']),
   ...namesOf('downVotes', ['downs', 'dislikes', 'dislikecount', 'thumbsdown']),
@@ -138,7 +174,16 @@ const ALIASES = {
   source: {
     ...VOTES,
     ...namesOf('createdAt', DATES),
-    ...namesOf('externalId', ['id', 'sourceid', 'threadid', 'ticketid', 'postid', 'key', 'uid', 'guid']),
+    ...namesOf('externalId', [
+      'id',
+      'sourceid',
+      'threadid',
+      'ticketid',
+      'postid',
+      'key',
+      'uid',
+      'guid',
+    ]),
     ...namesOf('service', ['platform', 'provider', 'source', 'type']),
     ...namesOf('title', ['headline', 'name', 'subject', 'topic']),
     ...namesOf('description', ['body', 'content', 'selftext', 'summary', 'text']),
@@ -152,6 +197,13 @@ const ALIASES = {
     ...namesOf('externalId', ['id', 'quoteid', 'commentid', 'messageid', 'postid', 'uid', 'guid']),
     ...namesOf('text', ['body', 'content', 'comment', 'message', 'review', 'html', 'plainbody']),
     ...namesOf('speaker', ['author', 'authorname', 'by', 'from', 'name', 'sender', 'user']),
-    ...namesOf('replyingTo', ['parent', 'parentid', 'inreplyto', 'inreplytoid', 'replyto', 'replytoid']),
+    ...namesOf('replyingTo', [
+      'parent',
+      'parentid',
+      'inreplyto',
+      'inreplytoid',
+      'replyto',
+      'replytoid',
+    ]),
   },
 } as const satisfies { [Of in Kind]: Readonly<Record<string, NameOf<Of>>> }

@@ -37,5 +37,6 @@ test('the nearest name is an alias, or at most two edits away, whatever its case
     ['t'.repeat(41), undefined],
     ['', undefined],
   ]
-  for (const [name, nearest] of rows) assert.equal(nearestName(name, known, { subject: 'title' }), nearest, name)
+  for (const [name, nearest] of rows)
+    assert.equal(nearestName(name, known, { subject: 'title' }), nearest, name)
 })

@@ -4,8 +4,9 @@
 const LONGEST_NAME = 40
 
 /**
- * Returns the known name that `name` is an alias of (`namesOf`), else the nearest known name within two edits, or one
- * edit if it has at most four characters. Case, underscores, dashes, dots and spaces do not count.
+ * Returns the known name that `name` is an alias of (`namesOf`), else the nearest known name within
+ * two edits, or one edit if it has at most four characters. Case, underscores, dashes, dots and
+ * spaces do not count.
  */
 export function nearestName(
   name: string,
@@ -29,7 +30,10 @@ export function nearestName(
 }
 
 /** Aliases of a known name, as `nearestName` looks them up. */
-export function namesOf<Field extends string>(field: Field, aliases: readonly string[]): Record<string, Field> {
+export function namesOf<Field extends string>(
+  field: Field,
+  aliases: readonly string[],
+): Record<string, Field> {
   return Object.fromEntries(aliases.map((alias) => [alias, field]))
 }
 
@@ -37,7 +41,10 @@ function plainForm(name: string): string {
   return name.toLowerCase().replaceAll(/[-_. ]/g, '')
 }
 
-/** The number of insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
+/**
+ * The number of insertions, deletions, replacements and swaps of neighbours (optimal string
+ * alignment).
+ */
 export function editDistance(one: string, other: string): number {
   let before: number[] = []
   let above = Array.from({ length: other.length + 1 }, (_, at) => at)
@@ -46,7 +53,11 @@ export function editDistance(one: string, other: string): number {
     for (let j = 1; j <= other.length; j++) {
       const differs = one[i - 1] === other[j - 1] ? 0 : 1
       const isSwap = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]
-      const edits = Math.min((above[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (above[j - 1] ?? 0) + differs)
+      const edits = Math.min(
+        (above[j] ?? 0) + 1,
+        (row[j - 1] ?? 0) + 1,
+        (above[j - 1] ?? 0) + differs,
+      )
       row.push(isSwap ? Math.min(edits, (before[j - 2] ?? 0) + 1) : edits)
     }
     before = above

@@ -8,11 +8,17 @@ export const QUEUED_STATES = ['waiting', 'delayed', 'active', 'failed'] as const
 
 const number = (description: string) => Type.Number({ minimum: 0, description })
 const lane = oneOf(['interactive', 'bulk'], 'The lane.')
-const byLane = (value: ReturnType<typeof number>) => Type.Object({ interactive: value, bulk: value })
+const byLane = (value: ReturnType<typeof number>) =>
+  Type.Object({ interactive: value, bulk: value })
 
-const interactive = optional(count('Those of the interactive lane; as a bound, by MAX_WAITING_SECONDS.'))
+const interactive = optional(
+  count('Those of the interactive lane; as a bound, by MAX_WAITING_SECONDS.'),
+)
 const threadsAndBytes = (description: string) =>
-  Type.Object({ threads: count('Threads.'), bytes: count('Their bytes in Redis.'), interactive }, { description })
+  Type.Object(
+    { threads: count('Threads.'), bytes: count('Their bytes in Redis.'), interactive },
+    { description },
+  )
 
 export const PauseSchema = Type.Object(
   {
@@ -29,7 +35,9 @@ const QueuedJobsSchema = Type.Object({
   state: oneOf(QUEUED_STATES, '`delayed`: between two attempts.'),
   jobs: count('Jobs of this lane and state.'),
   threads: count('Threads of these jobs; of failed jobs, those that could not be stored.'),
-  oldestMs: number('Age of the oldest since it was accepted, last retried by an operator, or failed. 0 without a job.'),
+  oldestMs: number(
+    'Age of the oldest since it was accepted, last retried by an operator, or failed. 0 without a job.',
+  ),
 })
 
 const SlowJobSchema = Type.Object({
@@ -41,12 +49,16 @@ const SlowJobSchema = Type.Object({
 const RefusedKeyCountSchema = Type.Object({
   keyId: text('The beginning of the id of the key.'),
   tenant: text('Its tenant. Empty for a key of another role.'),
-  why: oneOf(['revoked', 'expired', 'gone', 'role'], '`role`: the key works, but not for such requests.'),
+  why: oneOf(
+    ['revoked', 'expired', 'gone', 'role'],
+    '`role`: the key works, but not for such requests.',
+  ),
   requests: count('Such requests. After five minutes without any, the count begins again.'),
   lastMsAgo: number('For how long none was refused since.'),
 })
 
-const processCounts = (description: string) => Type.Record(Type.String(), count(COUNTS_TEXT), { description })
+const processCounts = (description: string) =>
+  Type.Record(Type.String(), count(COUNTS_TEXT), { description })
 
 const ServersSchema = Type.Object(
   {
@@ -67,11 +79,15 @@ const ProcessSchema = Type.Object({
   pid: count('Its process id there.'),
   startedAt: moment('When it started, by Redis’s clock.'),
   seenMsAgo: number('Since its last sign of life, which comes every second.'),
-  clockAheadMs: optional(Type.Number({ description: 'By how much its clock is ahead of Redis’s. Negative: behind.' })),
+  clockAheadMs: optional(
+    Type.Number({ description: 'By how much its clock is ahead of Redis’s. Negative: behind.' }),
+  ),
   cpu: number('Cores that it kept busy in the last second.'),
   memoryBytes: count('Its resident memory.'),
   storeAwayMs: optional(number('For how long MongoDB has been unavailable, by this worker.')),
-  storeMs: optional(number('Of a worker: how long its last small write by which it probes MongoDB took.')),
+  storeMs: optional(
+    number('Of a worker: how long its last small write by which it probes MongoDB took.'),
+  ),
   counts: optional(processCounts('What it has counted since its start.')),
   lastMinute: optional(processCounts('What it counted in the last minute.')),
   recent: optional(
@@ -80,7 +96,9 @@ const ProcessSchema = Type.Object({
         'What it counted in the last ten seconds. Of an API: `requests`, those `refused` for lack of capacity, also by `refused:CODE:TENANT`, and callers of POST /sources that got a result (`answered`) or a 504 (`timedOut`). Of a worker: `batches` and their time (`batchMs`).',
     }),
   ),
-  uncompleted: optional(text('Of a worker: why Redis refused to complete a job in the last ten seconds.')),
+  uncompleted: optional(
+    text('Of a worker: why Redis refused to complete a job in the last ten seconds.'),
+  ),
   activeJobs: optional(count('Of a worker: jobs that it has.')),
   queueBounds: optional(threadsAndBytes('Of an API: the most that may be in the queue.')),
   tenantShare: optional(number('Of an API: the part of this that one tenant may use.')),
@@ -88,10 +106,13 @@ const ProcessSchema = Type.Object({
   redisReplicas: optional(count('Of an API: the replicas of Redis that confirm each request.')),
   refusedKeys: optional(
     Type.Array(RefusedKeyCountSchema, {
-      description: 'Of an API: the ten keys with the most requests that it refused because of the key.',
+      description:
+        'Of an API: the ten keys with the most requests that it refused because of the key.',
     }),
   ),
-  slowJobs: optional(Type.Array(SlowJobSchema, { description: 'Jobs that it has had for more than ten seconds.' })),
+  slowJobs: optional(
+    Type.Array(SlowJobSchema, { description: 'Jobs that it has had for more than ten seconds.' }),
+  ),
 })
 
 const RedisLossSchema = Type.Object(
@@ -111,10 +132,17 @@ const OtherStoreSchema = Type.Object(
     process: text('Its kind, host and process id.'),
     text: text('The store that it uses, and the one that the queue feeds.'),
   },
-  { description: 'A process that stopped because it uses another store than the queue feeds. Absent without one.' },
+  {
+    description:
+      'A process that stopped because it uses another store than the queue feeds. Absent without one.',
+  },
 )
 
-const [p50, p95, p99] = [number('The median.'), number('The 95th percentile.'), number('The 99th percentile.')]
+const [p50, p95, p99] = [
+  number('The median.'),
+  number('The 95th percentile.'),
+  number('The 99th percentile.'),
+]
 const quantiles = (description: string) => optional(Type.Object({ p50, p99 }, { description }))
 const laneTime = optional(
   Type.Object({
@@ -136,10 +164,15 @@ const HistoryPointSchema = Type.Object({
   totalTime: optional(
     Type.Object(
       { interactive: laneTime, bulk: laneTime },
-      { description: 'Seconds from the acceptance of a job until it was stored. A lane is absent if none was stored.' },
+      {
+        description:
+          'Seconds from the acceptance of a job until it was stored. A lane is absent if none was stored.',
+      },
     ),
   ),
-  queueTime: quantiles('Seconds in the queue, a part of this: until the last fetch. Absent if no job was stored.'),
+  queueTime: quantiles(
+    'Seconds in the queue, a part of this: until the last fetch. Absent if no job was stored.',
+  ),
   storeTime: quantiles('Seconds in the store, the other part. Absent if no job was stored.'),
   storeAwaySeconds: optional(number('For how long MongoDB was unavailable, at most.')),
   waiting: byLane(number('The most threads that waited.')),
@@ -184,21 +217,31 @@ const FindingSchema = Type.Object({
   page: text('The path of the page of the dashboard that shows more.'),
 })
 
-/** The answer of `GET /admin/overview`: the current state, and the history of the last five minutes and hour. */
+/**
+ * The answer of `GET /admin/overview`: the current state, and the history of the last five minutes
+ * and hour.
+ */
 export const StatusSchema = named('Status', {
   at: moment('When this was read.'),
   verdict: optional(
-    Type.Array(FindingSchema, { description: 'What is wrong, the worst first. Without a problem, all is well.' }),
+    Type.Array(FindingSchema, {
+      description: 'What is wrong, the worst first. Without a problem, all is well.',
+    }),
   ),
   queued: Type.Array(QueuedJobsSchema, { description: 'The queue by lane and state.' }),
   paused: Type.Object(
     { interactive: optional(PauseSchema), bulk: optional(PauseSchema) },
     { description: 'The lanes that are paused, with who did it.' },
   ),
-  tenants: Type.Array(Type.Object({ tenant: Type.String(), threads: count('Accepted and not yet completed.') }), {
-    description: 'The ten tenants with the most threads in the queue.',
+  tenants: Type.Array(
+    Type.Object({ tenant: Type.String(), threads: count('Accepted and not yet completed.') }),
+    {
+      description: 'The ten tenants with the most threads in the queue.',
+    },
+  ),
+  processes: Type.Array(ProcessSchema, {
+    description: 'Those that gave a sign of life in the last ten minutes.',
   }),
-  processes: Type.Array(ProcessSchema, { description: 'Those that gave a sign of life in the last ten minutes.' }),
   redis: Type.Object({
     usedBytes: count('Memory that Redis uses.'),
     maxBytes: count('The most that it may use; 0 if it has no limit of its own.'),
@@ -208,19 +251,28 @@ export const StatusSchema = named('Status', {
         description: 'Why it refuses writes, or may lose what it has, and what mends that.',
       }),
     ),
-    clockBehindMs: optional(number('By how much its clock is behind the last place in the order of acceptance.')),
+    clockBehindMs: optional(
+      number('By how much its clock is behind the last place in the order of acceptance.'),
+    ),
   }),
-  storeAwayMs: optional(number('For how long MongoDB has been unavailable, for any worker. Absent if it is not.')),
+  storeAwayMs: optional(
+    number('For how long MongoDB has been unavailable, for any worker. Absent if it is not.'),
+  ),
   storeAway: optional(
     Type.Object(
-      { since: moment('When a worker first lost MongoDB.'), reason: text('The error that it met.') },
+      {
+        since: moment('When a worker first lost MongoDB.'),
+        reason: text('The error that it met.'),
+      },
       { description: 'Absent while MongoDB answers.' },
     ),
   ),
   otherStore: optional(OtherStoreSchema),
   redisLoss: optional(RedisLossSchema),
   load: optional(threadsAndBytes('What counts for the bounds of the queue.')),
-  lastFailureMs: optional(number('For how long the newest failed job has been failed. Absent without one.')),
+  lastFailureMs: optional(
+    number('For how long the newest failed job has been failed. Absent without one.'),
+  ),
   expiringKeys: optional(
     Type.Array(
       Type.Object({
@@ -230,7 +282,8 @@ export const StatusSchema = named('Status', {
         expiresAt: moment('When it expires.'),
       }),
       {
-        description: 'The keys that expire within a week and have no successor, the soonest first; at most a hundred.',
+        description:
+          'The keys that expire within a week and have no successor, the soonest first; at most a hundred.',
       },
     ),
   ),
@@ -253,7 +306,10 @@ export function codeOf({ version, revision }: Pick<SeenProcess, 'version' | 'rev
 /** A process without a heartbeat for this time does not count as alive. */
 export const ALIVE_MS = 10_000
 
-/** Lists the slow jobs of all processes, and the tenants that have threads in the queue or refused requests. */
+/**
+ * Lists the slow jobs of all processes, and the tenants that have threads in the queue or refused
+ * requests.
+ */
 export function summarize({ processes, tenants, lastHour }: Status) {
   const inQueue = new Map(tenants.map(({ tenant, threads }) => [tenant, threads]))
   const names = new Set([...inQueue.keys(), ...Object.keys(lastHour.refusedByTenant)])
@@ -263,14 +319,23 @@ export function summarize({ processes, tenants, lastHour }: Status) {
     ),
     /** Heartbeats cut the long name of a refused tenant, so such a tenant may be listed twice. */
     tenants: Array.from(names, (tenant) => {
-      return { tenant, threads: inQueue.get(tenant) ?? 0, refused: lastHour.refusedByTenant[tenant] ?? 0 }
+      return {
+        tenant,
+        threads: inQueue.get(tenant) ?? 0,
+        refused: lastHour.refusedByTenant[tenant] ?? 0,
+      }
     }),
   }
 }
 
-/** Lists the times from acceptance to stored of a span: those of each lane, then their parts in queue and in store. */
+/**
+ * Lists the times from acceptance to stored of a span: those of each lane, then their parts in
+ * queue and in store.
+ */
 export function timesOf({ totalTime = {}, queueTime, storeTime }: HistoryPoint) {
   const { interactive, bulk } = totalTime
   const times = { interactive, bulk, 'in queue': queueTime, 'in store': storeTime }
-  return Object.entries(times).flatMap(([of, time]) => (time ? [{ of, p95: undefined, ...time }] : []))
+  return Object.entries(times).flatMap(([of, time]) =>
+    time ? [{ of, p95: undefined, ...time }] : [],
+  )
 }

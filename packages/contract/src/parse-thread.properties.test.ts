@@ -45,7 +45,9 @@ const name = fc.constantFrom(
   'a/b~c',
   '',
 )
-const mutations = fc.array(fc.record({ at: fc.option(fc.nat(3)), name, value: hostile }), { maxLength: 4 })
+const mutations = fc.array(fc.record({ at: fc.option(fc.nat(3)), name, value: hostile }), {
+  maxLength: 4,
+})
 
 const fewIds = fc.constantFrom('1', '2', '__proto__', ' 1')
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { freq: 3 })
@@ -82,7 +84,9 @@ const thread = fc.record(
 
 describe('the check of a thread', () => {
   it('never throws, and lists each fault once, at a place that the body has or should have', () => {
-    fc.assert(fc.property(fc.oneof(hostile, mutated()), fc.boolean(), faultsAreSound), { numRuns: 5_000 })
+    fc.assert(fc.property(fc.oneof(hostile, mutated()), fc.boolean(), faultsAreSound), {
+      numRuns: 5_000,
+    })
   })
 
   it('accepts every valid thread', () => {
@@ -111,7 +115,12 @@ function mutated(): fc.Arbitrary<unknown> {
     for (const { at, name, value } of changes) {
       const target: object = at === null ? body : (body.quotes?.[at] ?? body)
       if (typeof target === 'object')
-        Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true })
+        Object.defineProperty(target, name, {
+          value,
+          enumerable: true,
+          configurable: true,
+          writable: true,
+        })
     }
     return body
   })

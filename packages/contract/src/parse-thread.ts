@@ -1,12 +1,19 @@
-// Parses the text of a body, one thread or an array of threads: UTF-8, bounded nesting, JSON, the schema. Brings
-// threads into normal form, in which they are queued, stored and returned.
+// Parses the text of a body, one thread or an array of threads: UTF-8, bounded nesting, JSON, the
+// schema. Brings threads into normal form, in which they are queued, stored and returned.
 import { isUtf8 } from 'node:buffer'
 import type { ValidateFunction } from 'ajv'
 import { isRecord, parseIsoDate, type Votes } from './field-values.ts'
 import { addStrictErrors, SOURCE, type Warning, warningsOf } from './leniency.ts'
 import type { InvalidText, JsonBounds } from './refused-text.ts'
 import { EMPTY_IMPORT, refuseBeyondBounds, refuseSyntax, withExternalId } from './refused-text.ts'
-import type { FieldNames, Limits, PrunedQuote, PrunedRequest, QuoteFields, Thread } from './thread-request.ts'
+import type {
+  FieldNames,
+  Limits,
+  PrunedQuote,
+  PrunedRequest,
+  QuoteFields,
+  Thread,
+} from './thread-request.ts'
 import { fieldNames, ThreadRequestSchema } from './thread-request.ts'
 import { addError, errorsOf, type Parsed, refuseText } from './validation-errors.ts'
 import { compileSchema } from './validator.ts'
@@ -23,9 +30,9 @@ type Fields = Record<string, unknown>
 const NOT_AN_OBJECT = refuseText('type', 'The body must be a JSON object.')
 
 /**
- * Makes the parser of threads for its limits. The parser accepts any parsed JSON value and never throws. It looks at
- * known fields only, so its time is bounded by the size of the body. With `strict`, what is otherwise ignored or merged
- * is an error.
+ * Makes the parser of threads for its limits. The parser accepts any parsed JSON value and never
+ * throws. It looks at known fields only, so its time is bounded by the size of the body. With
+ * `strict`, what is otherwise ignored or merged is an error.
  */
 export function createThreadParser(limits: Limits) {
   const schema = ThreadRequestSchema(limits)
@@ -66,13 +73,19 @@ export function createTextParser(limits: Limits) {
       const json = parseJson(text, limits)
       return json.ok ? parseThread(json.value, options) : json
     },
-    array(text: Buffer, { maxItems, ...options }: ParseOptions & { maxItems: number }): ParsedArray {
+    array(
+      text: Buffer,
+      { maxItems, ...options }: ParseOptions & { maxItems: number },
+    ): ParsedArray {
       const json = parseJson(text, limits)
       if (!json.ok) return json
       if (!Array.isArray(json.value)) return refuseText('type', 'The body must be a JSON array.')
       if (json.value.length === 0) return EMPTY_IMPORT
       return json.value.length > maxItems
-        ? refuseText('too_many', `An array may have at most ${maxItems} items; send application/x-ndjson for more.`)
+        ? refuseText(
+            'too_many',
+            `An array may have at most ${maxItems} items; send application/x-ndjson for more.`,
+          )
         : { ok: true, elements: json.value.map((element) => parseThread(element, options)) }
     },
   }
@@ -93,7 +106,10 @@ function parseJson(text: Buffer, limits: JsonBounds): { ok: true; value: unknown
   }
 }
 
-/** Parses a body within the bounds of its JSON, requires an object, and checks the object. Never throws. */
+/**
+ * Parses a body within the bounds of its JSON, requires an object, and checks the object. Never
+ * throws.
+ */
 export function parseBody<Value>(
   text: Buffer,
   limits: JsonBounds,
@@ -105,22 +121,34 @@ export function parseBody<Value>(
 }
 
 /**
- * Copies the known fields of a request that are neither null nor blank, in the order of the schema. Never looks into
- * unknown fields or values of the wrong type, so their content costs no time. Leaves out all quotes if the request has
- * more than `maxQuotes`.
+ * Copies the known fields of a request that are neither null nor blank, in the order of the schema.
+ * Never looks into unknown fields or values of the wrong type, so their content costs no time.
+ * Leaves out all quotes if the request has more than `maxQuotes`.
  *
- * @param unknown receives the indexes of the quotes that have unknown fields, and `SOURCE` if the source has any.
+ * @param unknown receives the indexes of the quotes that have unknown fields, and `SOURCE` if the
+ * source has any.
  */
-function pruneRequest(body: Fields, names: FieldNames, maxQuotes: number, unknown: number[]): Fields {
+function pruneRequest(
+  body: Fields,
+  names: FieldNames,
+  maxQuotes: number,
+  unknown: number[],
+): Fields {
   const request = pruneFields(body, names.source, unknown, SOURCE)
   const quotes: unknown = request.quotes
   if (!Array.isArray(quotes)) return request
-  const prune = (quote: unknown, at: number) => (isRecord(quote) ? pruneFields(quote, names.quote, unknown, at) : quote)
+  const prune = (quote: unknown, at: number) =>
+    isRecord(quote) ? pruneFields(quote, names.quote, unknown, at) : quote
   request.quotes = quotes.length > maxQuotes ? [] : quotes.map(prune)
   return request
 }
 
-function pruneFields(input: Fields, names: readonly string[], unknown: number[], at: number): Fields {
+function pruneFields(
+  input: Fields,
+  names: readonly string[],
+  unknown: number[],
+  at: number,
+): Fields {
   const pruned: Fields = {}
   let left = Object.keys(input).length
   for (const name of names) {
@@ -138,8 +166,9 @@ function isAbsent(value: unknown): boolean {
 }
 
 /**
- * Normalises a valid request in place. Equal requests get equal JSON: fields stay in the order of the schema. Quotes
- * with the same `externalId` are merged into the first one, and the fields of a later quote win.
+ * Normalises a valid request in place. Equal requests get equal JSON: fields stay in the order of
+ * the schema. Quotes with the same `externalId` are merged into the first one, and the fields of a
+ * later quote win.
  */
 function normaliseThread({ quotes: requests, ...source }: PrunedRequest): Thread {
   normaliseValues(source)
@@ -154,7 +183,10 @@ function normaliseThread({ quotes: requests, ...source }: PrunedRequest): Thread
   return { source, quotes: [...quotes.values()] }
 }
 
-/** `username` becomes `speaker` at its place in the schema, because equal quotes must have equal JSON. */
+/**
+ * `username` becomes `speaker` at its place in the schema, because equal quotes must have equal
+ * JSON.
+ */
 function toQuote(quote: PrunedQuote): QuoteFields {
   normaliseValues(quote)
   if (quote.username === undefined) return quote
@@ -163,7 +195,8 @@ function toQuote(quote: PrunedQuote): QuoteFields {
 }
 
 function normaliseValues(fields: Votes & { createdAt?: string }): void {
-  if (fields.createdAt !== undefined) fields.createdAt = parseIsoDate(fields.createdAt) ?? fields.createdAt
+  if (fields.createdAt !== undefined)
+    fields.createdAt = parseIsoDate(fields.createdAt) ?? fields.createdAt
   // Adding 0 turns -0 into 0, which `JSON.stringify` writes for -0 too.
   if (fields.upVotes !== undefined) fields.upVotes += 0
   if (fields.downVotes !== undefined) fields.downVotes += 0

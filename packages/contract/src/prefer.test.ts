@@ -5,7 +5,11 @@ import { type Preferences, parsePrefer } from './prefer.ts'
 
 const NONE: Preferences = { respondAsync: false, waits: true, strict: false }
 
-const cases: [rule: string, header: string | string[] | undefined, preferences: Partial<Preferences>][] = [
+const cases: [
+  rule: string,
+  header: string | string[] | undefined,
+  preferences: Partial<Preferences>,
+][] = [
   ['no header prefers nothing', undefined, {}],
   ['an empty header prefers nothing', '', {}],
   ['respond-async', 'respond-async', { respondAsync: true, waits: false }],
@@ -17,10 +21,18 @@ const cases: [rule: string, header: string | string[] | undefined, preferences: 
   ],
   ['several headers', ['respond-async', 'wait=10'], { respondAsync: true, wait: 10 }],
   ['parameters are no preferences', 'foo; wait=5; respond-async', {}],
-  ['parameters of a preference are ignored', 'respond-async; x="a,wait=5"', { respondAsync: true, waits: false }],
+  [
+    'parameters of a preference are ignored',
+    'respond-async; x="a,wait=5"',
+    { respondAsync: true, waits: false },
+  ],
   ['a quoted value', 'wait="5"', { wait: 5 }],
   ['an escaped quoted value', 'handling="\\strict"', { strict: true }],
-  ['separators in a quoted value part nothing', 'foo="a, respond-async; \\", wait=1", wait=2', { wait: 2 }],
+  [
+    'separators in a quoted value part nothing',
+    'foo="a, respond-async; \\", wait=1", wait=2',
+    { wait: 2 },
+  ],
   ['a quoted value that does not end swallows the rest', 'foo="a, respond-async', {}],
   ['white space around the sign', 'wait \t= 7', { wait: 7 }],
   ['wait=0', 'wait=0', { wait: 0, waits: false }],
@@ -28,9 +40,17 @@ const cases: [rule: string, header: string | string[] | undefined, preferences: 
   ['the first of two counts, even if it is malformed', 'wait=x, wait=9', {}],
   ['a negative wait is ignored', 'wait=-1', {}],
   ['a fractional wait is ignored', 'wait=1.5', {}],
-  ['a wait without a value is ignored', 'wait, respond-async', { respondAsync: true, waits: false }],
+  [
+    'a wait without a value is ignored',
+    'wait, respond-async',
+    { respondAsync: true, waits: false },
+  ],
   ['a wait in other digits is ignored', 'wait=\u0663', {}],
-  ['an endless wait is a number all the same', `wait=${'9'.repeat(400)}`, { wait: Number.MAX_SAFE_INTEGER }],
+  [
+    'an endless wait is a number all the same',
+    `wait=${'9'.repeat(400)}`,
+    { wait: Number.MAX_SAFE_INTEGER },
+  ],
   ['an empty value is none', 'respond-async=""', { respondAsync: true, waits: false }],
   ['a value of a preference without values is ignored', 'respond-async=false', {}],
   ['another handling is not strict', 'handling=lenient', {}],
@@ -43,7 +63,12 @@ describe('Prefer', () => {
 
   it('never throws', () => {
     const pieces = fc.constantFrom('"', '\\', ',', ';', '=', ' ', 'wait', '5', 'respond-async', 'x')
-    fc.assert(fc.property(fc.array(pieces, { maxLength: 30 }), (header) => void parsePrefer(header.join(''))))
+    fc.assert(
+      fc.property(
+        fc.array(pieces, { maxLength: 30 }),
+        (header) => void parsePrefer(header.join('')),
+      ),
+    )
   })
 
   it('parses a hostile header in linear time', () => {

@@ -1,14 +1,17 @@
 // Reads the `Prefer` header of a request (RFC 7240).
 
-/** The preferences of a caller. `wait` is in seconds. `waits`: the caller waits for its job, which is the default. */
+/**
+ * The preferences of a caller. `wait` is in seconds. `waits`: the caller waits for its job, which
+ * is the default.
+ */
 export type Preferences = { respondAsync: boolean; wait?: number; waits: boolean; strict: boolean }
 
 /** The preferences of a request without the header. */
 export const NO_PREFERENCES: Preferences = { respondAsync: false, waits: true, strict: false }
 
 /**
- * Reads `respond-async`, `wait=N` and `handling=strict`. If a preference is repeated, the first counts. Malformed and
- * unknown preferences are ignored, as the standard requires.
+ * Reads `respond-async`, `wait=N` and `handling=strict`. If a preference is repeated, the first
+ * counts. Malformed and unknown preferences are ignored, as the standard requires.
  */
 export function parsePrefer(header: string | string[] | undefined): Preferences {
   if (header === undefined) return NO_PREFERENCES
@@ -16,7 +19,9 @@ export function parsePrefer(header: string | string[] | undefined): Preferences 
   const respondAsync = values.get('respond-async') === ''
   const seconds = values.get('wait') ?? ''
   // Beyond this bound a number of seconds is not exact, and longer than any caller waits.
-  const wait = /^\d+$/.test(seconds) ? Math.min(Number(seconds), Number.MAX_SAFE_INTEGER) : undefined
+  const wait = /^\d+$/.test(seconds)
+    ? Math.min(Number(seconds), Number.MAX_SAFE_INTEGER)
+    : undefined
   return {
     respondAsync,
     ...(wait !== undefined && { wait }),
@@ -25,7 +30,10 @@ export function parsePrefer(header: string | string[] | undefined): Preferences 
   }
 }
 
-/** Splits a list at commas. The second pattern cuts a preference at its first semicolon. Both skip quoted strings. */
+/**
+ * Splits a list at commas. The second pattern cuts a preference at its first semicolon. Both skip
+ * quoted strings.
+ */
 const PREFERENCES = /(?:"(?:\\.|[^"\\])*"?|[^",])+/g
 const WITHOUT_PARAMETERS = /^(?:"(?:\\.|[^"\\])*"?|[^";])*/
 

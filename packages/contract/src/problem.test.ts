@@ -10,7 +10,12 @@ const isValid = formats.default(new Ajv({ allowUnionTypes: true })).compile(Prob
 describe('a problem', () => {
   it('has its kind and its details', () => {
     assert.deepEqual(
-      createProblem('job_pending', { detail: 'It goes on.', instance: '/sources', requestId: 'r1', jobId: 'j1' }),
+      createProblem('job_pending', {
+        detail: 'It goes on.',
+        instance: '/sources',
+        requestId: 'r1',
+        jobId: 'j1',
+      }),
       {
         type: '/docs/problems#job_pending',
         title: 'Job not done yet',
@@ -58,7 +63,11 @@ describe('a problem', () => {
       ['/%zz|"é', '/%25zz%7C%22%C3%A9'],
       ['/[^]{`}\\#<>', '/%5B%5E%5D%7B%60%7D%5C%23%3C%3E'],
     ] as const) {
-      const problem = createProblem('route_unknown', { detail: 'd', instance: path, requestId: 'r' })
+      const problem = createProblem('route_unknown', {
+        detail: 'd',
+        instance: path,
+        requestId: 'r',
+      })
       assert.equal(problem.instance, instance)
       assert.ok(isValid(problem), JSON.stringify(isValid.errors))
     }

@@ -12,12 +12,15 @@ export const ProblemSchema = named(
   {
     type: Type.String({
       format: 'uri-reference',
-      description: 'The page that says what the problem means and what to do. `code` names the kind of problem too.',
+      description:
+        'The page that says what the problem means and what to do. `code` names the kind of problem too.',
     }),
     title: text('The kind of problem. The same for every problem of one code.'),
     status: Type.Integer({ description: 'The HTTP status.' }),
     detail: text('What happened, and what to do about it.'),
-    instance: optional(Type.String({ format: 'uri-reference', description: 'The path of the request.' })),
+    instance: optional(
+      Type.String({ format: 'uri-reference', description: 'The path of the request.' }),
+    ),
     code: Type.Unsafe<ProblemCode>({
       type: 'string',
       enum: Object.keys(PROBLEMS),
@@ -25,14 +28,18 @@ export const ProblemSchema = named(
     }),
     requestId: text('The X-Request-Id of the answer.'),
     errors: optional(
-      Type.Array(ValidationErrorSchema, { description: 'At most 50 of the validation errors. Every 400 has them.' }),
+      Type.Array(ValidationErrorSchema, {
+        description: 'At most 50 of the validation errors. Every 400 has them.',
+      }),
     ),
     total: optional(Type.Integer({ description: 'How many validation errors the request has.' })),
     warnings: optional(WarningsSchema),
     'violated-policies': optional(
       Type.Array(Type.String(), { description: 'Exceeded quotas, as in RateLimit-Policy.' }),
     ),
-    jobId: optional(Type.String({ format: 'uuid', description: 'The job of the request. See GET /jobs/{id}.' })),
+    jobId: optional(
+      Type.String({ format: 'uuid', description: 'The job of the request. See GET /jobs/{id}.' }),
+    ),
   },
   { description: 'A problem (RFC 9457).' },
 )
@@ -40,20 +47,30 @@ export const ProblemSchema = named(
 export type Problem = Static<typeof ProblemSchema>
 
 /** The members that differ from one occurrence of a problem to the next. */
-export type ProblemMembers = Omit<Problem, 'type' | 'title' | 'status' | 'code' | 'detail'> & { detail?: string }
+export type ProblemMembers = Omit<Problem, 'type' | 'title' | 'status' | 'code' | 'detail'> & {
+  detail?: string
+}
 
 /**
- * Builds the body that reports a problem. Without a `detail`, it has the meaning and the remedy of its kind. Its
- * members are in the order in which people read them.
+ * Builds the body that reports a problem. Without a `detail`, it has the meaning and the remedy of
+ * its kind. Its members are in the order in which people read them.
  */
 export function createProblem(code: ProblemCode, members: ProblemMembers): Problem {
   const { status, title, meaning, remedy } = PROBLEMS[code]
-  const { detail = `${meaning} ${remedy}`.replaceAll('`', ''), instance, requestId, ...extensions } = members
+  const {
+    detail = `${meaning} ${remedy}`.replaceAll('`', ''),
+    instance,
+    requestId,
+    ...extensions
+  } = members
   const path = instance === undefined ? {} : { instance: uriReference(instance) }
   return { type: problemType(code), title, status, detail, ...path, code, requestId, ...extensions }
 }
 
-/** A path as a URI reference: a caller may send characters that no URI has, and a `%` that encodes nothing. */
+/**
+ * A path as a URI reference: a caller may send characters that no URI has, and a `%` that encodes
+ * nothing.
+ */
 function uriReference(path: string): string {
   return path.replace(/%(?![0-9a-f]{2})|[^!-~]|["#<>[\\\]^`{|}]/gi, encodeURIComponent)
 }

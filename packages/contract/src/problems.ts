@@ -1,10 +1,15 @@
-// The closed list of problems: the status and title of each, what it means, and what its caller should do.
+// The closed list of problems: the status and title of each, what it means, and what its caller
+// should do.
 
-/** One kind of problem. `meaning` and `remedy` are for `/docs/problems`, in Markdown without links. */
+/**
+ * One kind of problem. `meaning` and `remedy` are for `/docs/problems`, in Markdown without links.
+ */
 export interface ProblemKind {
   status: number
   title: string
-  /** The URI of a registered type. Without one, the type is the kind's section of `/docs/problems`. */
+  /**
+   * The URI of a registered type. Without one, the type is the kind's section of `/docs/problems`.
+   */
   type?: string
   meaning: string
   remedy: string
@@ -15,13 +20,16 @@ export const PROBLEMS = {
   api_key_invalid: {
     status: 403,
     title: 'API key missing or invalid',
-    meaning: '`x-api-key` is missing, or its key is unknown, revoked or expired. It is checked before the path.',
-    remedy: 'Send a valid key as `x-api-key: slc_…`. An operator creates keys with `sluice keys create`.',
+    meaning:
+      '`x-api-key` is missing, or its key is unknown, revoked or expired. It is checked before the path.',
+    remedy:
+      'Send a valid key as `x-api-key: slc_…`. An operator creates keys with `sluice keys create`.',
   },
   importer_only: {
     status: 403,
     title: 'For keys of importers only',
-    meaning: 'This is the key of an operator or a viewer. It has no tenant, so it can neither post nor read threads.',
+    meaning:
+      'This is the key of an operator or a viewer. It has no tenant, so it can neither post nor read threads.',
     remedy: 'Use the key of an importer.',
   },
   operator_only: {
@@ -40,7 +48,8 @@ export const PROBLEMS = {
   import_unknown: {
     status: 404,
     title: 'No such import',
-    meaning: 'Your tenant has no import with this id, or its last item was completed more than a day ago.',
+    meaning:
+      'Your tenant has no import with this id, or its last item was completed more than a day ago.',
     remedy: 'Check the id. Posting the import again is safe unless something newer was posted.',
   },
   source_unknown: {
@@ -48,7 +57,8 @@ export const PROBLEMS = {
     title: 'No such source',
     meaning:
       'Your tenant has no stored source with this id or name. A source that is accepted but not stored yet is unknown too.',
-    remedy: 'Check `service` and `externalId`, or the id. A job that is not done yet is at `GET /jobs/{id}`.',
+    remedy:
+      'Check `service` and `externalId`, or the id. A job that is not done yet is at `GET /jobs/{id}`.',
   },
   job_unknown: {
     status: 404,
@@ -72,7 +82,8 @@ export const PROBLEMS = {
   request_timeout: {
     status: 408,
     title: 'Request took too long',
-    meaning: 'The head did not arrive within 20 seconds, or the body arrived too slowly. Nothing was accepted.',
+    meaning:
+      'The head did not arrive within 20 seconds, or the body arrived too slowly. Nothing was accepted.',
     remedy: 'Send the request again, without pauses.',
   },
   body_too_large: {
@@ -87,7 +98,8 @@ export const PROBLEMS = {
     status: 415,
     title: 'Media type not supported',
     meaning: 'The header `Content-Type` is missing, or names a type that this path does not read.',
-    remedy: 'Send `Content-Type: application/json`, or `application/x-ndjson` for the lines of an import.',
+    remedy:
+      'Send `Content-Type: application/json`, or `application/x-ndjson` for the lines of an import.',
   },
   charset_unsupported: {
     status: 415,
@@ -105,7 +117,8 @@ export const PROBLEMS = {
     status: 501,
     title: 'Transfer coding not supported',
     meaning: 'The header `Transfer-Encoding` names a coding other than `chunked`.',
-    remedy: 'Send `Transfer-Encoding: chunked`, and name a compression of the body in `Content-Encoding`.',
+    remedy:
+      'Send `Transfer-Encoding: chunked`, and name a compression of the body in `Content-Encoding`.',
   },
   expectation_unknown: {
     status: 417,
@@ -116,20 +129,23 @@ export const PROBLEMS = {
   headers_too_large: {
     status: 431,
     title: 'Headers too large',
-    meaning: 'The request line and the headers are larger than 16 KiB, or there are more than 100 headers.',
+    meaning:
+      'The request line and the headers are larger than 16 KiB, or there are more than 100 headers.',
     remedy: 'Send fewer or shorter headers.',
   },
   body_unreadable: {
     status: 400,
     title: 'Body not readable',
-    meaning: 'The request breaks a rule of HTTP, or its body ends too early, does not inflate, or is not UTF-8.',
+    meaning:
+      'The request breaks a rule of HTTP, or its body ends too early, does not inflate, or is not UTF-8.',
     remedy: 'Correct the request as `errors` says.',
   },
   json_invalid: {
     status: 400,
     title: 'Body is not JSON',
     meaning: 'The body, or a line of an import, is not JSON. `errors` names the place.',
-    remedy: 'Correct the text. An import needs each thread on one line: with `curl`, send `--data-binary`.',
+    remedy:
+      'Correct the text. An import needs each thread on one line: with `curl`, send `--data-binary`.',
   },
   request_invalid: {
     status: 400,
@@ -141,27 +157,32 @@ export const PROBLEMS = {
   idempotency_key_invalid: {
     status: 400,
     title: 'Idempotency-Key invalid',
-    meaning: 'The header `Idempotency-Key` is malformed or too long, or was sent to a path that does not take it.',
-    remedy: 'Send it on `POST /sources` only, as `errors` says. Posting the same thread again is safe without it.',
+    meaning:
+      'The header `Idempotency-Key` is malformed or too long, or was sent to a path that does not take it.',
+    remedy:
+      'Send it on `POST /sources` only, as `errors` says. Posting the same thread again is safe without it.',
   },
   idempotency_key_reused: {
     status: 422,
     title: 'Idempotency-Key used for another request',
     meaning:
       'Your tenant sent another request with this key within the last 24 hours: its body was different, or only one of the two waits for its answer. Nothing was accepted.',
-    remedy: 'Use a new key for each new request, and the same key only to send the same request again.',
+    remedy:
+      'Use a new key for each new request, and the same key only to send the same request again.',
   },
   rate_limited: {
     status: 429,
     title: 'Quota exceeded',
     type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
-    meaning: 'The key has used up its quota of quotes. Nothing was accepted, and this request costs nothing.',
+    meaning:
+      'The key has used up its quota of quotes. Nothing was accepted, and this request costs nothing.',
     remedy: 'Wait as many seconds as `Retry-After` says, and send the request again.',
   },
   internal: {
     status: 500,
     title: 'Internal error',
-    meaning: 'Something went wrong inside the service. Its log has the error under the `requestId`.',
+    meaning:
+      'Something went wrong inside the service. Its log has the error under the `requestId`.',
     remedy: 'Report the `requestId` to the operators. Posting again is safe.',
   },
   job_failed: {
@@ -183,7 +204,8 @@ export const PROBLEMS = {
     title: 'Queue not available',
     meaning:
       "Redis is unavailable, or did not answer in time. A post was not accepted, and never will be. An operator's retry, discard, pause or resumption may still be carried out.",
-    remedy: 'Send it again after `Retry-After` seconds. The service recovers by itself when Redis is back.',
+    remedy:
+      'Send it again after `Retry-After` seconds. The service recovers by itself when Redis is back.',
   },
   queue_full: {
     status: 503,
@@ -202,7 +224,8 @@ export const PROBLEMS = {
   keys_unavailable: {
     status: 503,
     title: 'Keys not available',
-    meaning: "The key can't be checked while MongoDB is unavailable, because this replica has not seen it lately.",
+    meaning:
+      "The key can't be checked while MongoDB is unavailable, because this replica has not seen it lately.",
     remedy: 'Send the request again after `Retry-After` seconds.',
   },
   store_unavailable: {
@@ -214,7 +237,8 @@ export const PROBLEMS = {
   overloaded: {
     status: 503,
     title: 'Service is overloaded',
-    meaning: 'The process is out of memory, connections or time. A post was not accepted, and never will be.',
+    meaning:
+      'The process is out of memory, connections or time. A post was not accepted, and never will be.',
     remedy: 'Send it again after `Retry-After` seconds.',
   },
   stopping: {
@@ -235,14 +259,19 @@ export const PROBLEMS = {
   job_pending: {
     status: 504,
     title: 'Job not done yet',
-    meaning: 'The request was accepted, but was not stored within the time that a caller may wait. The job goes on.',
-    remedy: 'Look it up at `Location`. Posting the same again is safe unless something newer was posted.',
+    meaning:
+      'The request was accepted, but was not stored within the time that a caller may wait. The job goes on.',
+    remedy:
+      'Look it up at `Location`. Posting the same again is safe unless something newer was posted.',
   },
 } as const satisfies Record<string, ProblemKind>
 
 export type ProblemCode = keyof typeof PROBLEMS
 
-/** The `type` of a problem (RFC 9457, section 3.1.1): a URI that leads to what it means and what to do. */
+/**
+ * The `type` of a problem (RFC 9457, section 3.1.1): a URI that leads to what it means and what to
+ * do.
+ */
 export function problemType(code: ProblemCode): string {
   const { type }: ProblemKind = PROBLEMS[code]
   return type ?? `/docs/problems#${code}`

@@ -12,21 +12,30 @@ export const EMPTY_IMPORT = refuseText('required', 'The import is empty: send at
 export const NEWLINES =
   'An import has one source a line; with curl, send it by --data-binary, because -d removes the newlines.'
 
-/** Refuses text that `JSON.parse` refused. Repeats only the place from V8's message: the rest quotes the body. */
+/**
+ * Refuses text that `JSON.parse` refused. Repeats only the place from V8's message: the rest quotes
+ * the body.
+ */
 export function refuseSyntax(error: unknown, json: string): InvalidText {
   if (json.trim() === '') return refuseText('not_json', 'The body is empty.')
   const { message = '' } = error instanceof Error ? error : {}
   const [place, position] = /at position (\d+)(?: \(line \d+ column \d+\))?/.exec(message) ?? []
   const isSecondObject = message.includes('after JSON') && json[Number(position)] === '{'
   const hint = isSecondObject ? ` Another object follows the first. ${NEWLINES}` : ''
-  return refuseText('not_json', `The body is not valid JSON${place === undefined ? '' : ` ${place}`}.${hint}`)
+  return refuseText(
+    'not_json',
+    `The body is not valid JSON${place === undefined ? '' : ` ${place}`}.${hint}`,
+  )
 }
 
 /** The longest externalId that a refusal repeats, so that its sender finds the thread. */
 const EXTERNAL_ID_LENGTH = 512
 
 /** Adds the `externalId` of a refused thread, if it has one. */
-export function withExternalId(refused: InvalidText, { externalId }: Record<string, unknown>): InvalidText {
+export function withExternalId(
+  refused: InvalidText,
+  { externalId }: Record<string, unknown>,
+): InvalidText {
   const isShort = typeof externalId === 'string' && externalId.length <= EXTERNAL_ID_LENGTH
   return isShort ? { ...refused, externalId } : refused
 }
@@ -44,10 +53,13 @@ const SPACE = 0x20
 export type JsonBounds = Pick<Limits, 'nesting' | 'jsonValues'>
 
 /**
- * Refuses a JSON text that exceeds a bound. The scan costs little. `JSON.parse` would need a second for 10 MiB of `[`,
- * and 850 MB for three million empty objects.
+ * Refuses a JSON text that exceeds a bound. The scan costs little. `JSON.parse` would need a second
+ * for 10 MiB of `[`, and 850 MB for three million empty objects.
  */
-export function refuseBeyondBounds(text: Buffer, { nesting, jsonValues }: JsonBounds): InvalidText | undefined {
+export function refuseBeyondBounds(
+  text: Buffer,
+  { nesting, jsonValues }: JsonBounds,
+): InvalidText | undefined {
   let depth = 0
   let values = 1
   let inString = false
@@ -64,12 +76,16 @@ export function refuseBeyondBounds(text: Buffer, { nesting, jsonValues }: JsonBo
     // A comma, and the first byte within an array or object, announce a value.
     if (byte === COMMA || (isOpened && !isEnd)) values += 1
     if (values > jsonValues)
-      return refuseText('too_many', `The body may have at most ${jsonValues} JSON values (jsonValues).`)
+      return refuseText(
+        'too_many',
+        `The body may have at most ${jsonValues} JSON values (jsonValues).`,
+      )
     isOpened = byte === OBJECT || byte === ARRAY
     if (byte === QUOTE) inString = true
     else if (isEnd) depth -= 1
     else if (isOpened) depth += 1
-    if (depth > nesting) return refuseText('nesting_too_deep', `The body must not nest deeper than ${nesting} levels.`)
+    if (depth > nesting)
+      return refuseText('nesting_too_deep', `The body must not nest deeper than ${nesting} levels.`)
   }
   return undefined
 }

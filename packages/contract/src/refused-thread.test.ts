@@ -24,7 +24,11 @@ const always: Row[] = [
     ['/quotes', 'required'],
   ],
   ['a required field that is null', { ...source, title: null }, ['/title', 'required']],
-  ['a required field that is blank', { ...source, externalId: ' \u3000\t' }, ['/externalId', 'required']],
+  [
+    'a required field that is blank',
+    { ...source, externalId: ' \u3000\t' },
+    ['/externalId', 'required'],
+  ],
   ['quotes that are null', { ...source, quotes: null }, ['/quotes', 'required']],
   ['quotes that are an object', { ...source, quotes: {} }, ['/quotes', 'type']],
   ['a title of another type', { ...source, title: 5 }, ['/title', 'type']],
@@ -70,23 +74,47 @@ const always: Row[] = [
     ['/quotes/1/text', 'required'],
   ],
   ['one quote too many', withQuotes(...Array(10_001).fill(quote)), ['/quotes', 'too_many']],
-  ['a channelName past its limit', { ...source, channelName: 'a'.repeat(2_001) }, ['/channelName', 'too_long']],
-  ['a channelId past its limit', { ...source, channelId: 'a'.repeat(2_001) }, ['/channelId', 'too_long']],
-  ['a description past its limit', { ...source, description: 'a'.repeat(20_001) }, ['/description', 'too_long']],
+  [
+    'a channelName past its limit',
+    { ...source, channelName: 'a'.repeat(2_001) },
+    ['/channelName', 'too_long'],
+  ],
+  [
+    'a channelId past its limit',
+    { ...source, channelId: 'a'.repeat(2_001) },
+    ['/channelId', 'too_long'],
+  ],
+  [
+    'a description past its limit',
+    { ...source, description: 'a'.repeat(20_001) },
+    ['/description', 'too_long'],
+  ],
   ['a url past its limit', { ...source, url: 'a'.repeat(2_049) }, ['/url', 'too_long']],
   [
     'a date past its limit',
     { ...source, createdAt: `2024-05-01T00:00:00.${'0'.repeat(2_000)}` },
     ['/createdAt', 'too_long'],
   ],
-  ['a title past its limit in code points', { ...source, title: '\u{1f600}'.repeat(2_001) }, ['/title', 'too_long']],
-  ['an externalId past its limit', { ...source, externalId: 'a'.repeat(513) }, ['/externalId', 'too_long']],
+  [
+    'a title past its limit in code points',
+    { ...source, title: '\u{1f600}'.repeat(2_001) },
+    ['/title', 'too_long'],
+  ],
+  [
+    'an externalId past its limit',
+    { ...source, externalId: 'a'.repeat(513) },
+    ['/externalId', 'too_long'],
+  ],
   [
     'a replyingTo past the limit of externalId',
     withQuotes({ text: 'a', replyingTo: 'a'.repeat(513) }),
     ['/quotes/0/replyingTo', 'too_long'],
   ],
-  ['a text past its limit', withQuotes({ text: 'a'.repeat(100_001) }), ['/quotes/0/text', 'too_long']],
+  [
+    'a text past its limit',
+    withQuotes({ text: 'a'.repeat(100_001) }),
+    ['/quotes/0/text', 'too_long'],
+  ],
   [
     'a speaker past its limit',
     withQuotes({ text: 'a', speaker: 'a'.repeat(2_001) }),
@@ -97,16 +125,30 @@ const always: Row[] = [
 const strictOnly: Row[] = [
   ['an unknown field', { ...source, tags: [] }, ['/tags', 'unknown_field']],
   ['an unknown field that is null', { ...source, tags: null }, ['/tags', 'unknown_field']],
-  ['an unknown field of a quote', withQuotes({ text: 'a', likes: 1 }), ['/quotes/0/likes', 'unknown_field']],
-  ['a field of the source in a quote', withQuotes({ text: 'a', title: 'b' }), ['/quotes/0/title', 'unknown_field']],
+  [
+    'an unknown field of a quote',
+    withQuotes({ text: 'a', likes: 1 }),
+    ['/quotes/0/likes', 'unknown_field'],
+  ],
+  [
+    'a field of the source in a quote',
+    withQuotes({ text: 'a', title: 'b' }),
+    ['/quotes/0/title', 'unknown_field'],
+  ],
   ['a name that has to be escaped', { ...source, 'a/b~c': 1 }, ['/a~1b~0c', 'unknown_field']],
   [
     'names of the language',
-    JSON.parse('{"service":"x","externalId":"1","title":"t","quotes":[],"__proto__":1,"constructor":1}'),
+    JSON.parse(
+      '{"service":"x","externalId":"1","title":"t","quotes":[],"__proto__":1,"constructor":1}',
+    ),
     ['/__proto__', 'unknown_field'],
     ['/constructor', 'unknown_field'],
   ],
-  ['a name too long to repeat, at its parent', { ...source, ['k'.repeat(201)]: 1 }, ['', 'unknown_field']],
+  [
+    'a name too long to repeat, at its parent',
+    { ...source, ['k'.repeat(201)]: 1 },
+    ['', 'unknown_field'],
+  ],
   [
     'a second quote of one externalId',
     withQuotes({ text: 'a', externalId: '1' }, { text: 'b', externalId: '1' }),
@@ -120,7 +162,10 @@ const strictOnly: Row[] = [
 ]
 
 const strictToo: [rule: string, body: unknown][] = [
-  ['a reply to a later quote', withQuotes({ text: 'b', replyingTo: '1' }, { text: 'a', externalId: '1' })],
+  [
+    'a reply to a later quote',
+    withQuotes({ text: 'b', replyingTo: '1' }, { text: 'a', externalId: '1' }),
+  ],
   ['equal quotes without externalId', withQuotes(quote, quote)],
   [
     'every known field',
@@ -144,7 +189,8 @@ function errorsOf(body: unknown, strict: boolean): [string, string][] {
 }
 
 describe('a thread is refused for', () => {
-  for (const [rule, body, ...errors] of always) it(rule, () => assert.deepEqual(errorsOf(body, false), errors))
+  for (const [rule, body, ...errors] of always)
+    it(rule, () => assert.deepEqual(errorsOf(body, false), errors))
 })
 
 describe('with strict handling, a thread is refused for', () => {
@@ -154,7 +200,8 @@ describe('with strict handling, a thread is refused for', () => {
       assert.deepEqual(errorsOf(body, false), [])
     })
   }
-  for (const [rule, body] of strictToo) it(`not for ${rule}`, () => assert.deepEqual(errorsOf(body, true), []))
+  for (const [rule, body] of strictToo)
+    it(`not for ${rule}`, () => assert.deepEqual(errorsOf(body, true), []))
 })
 
 describe('a refusal', () => {

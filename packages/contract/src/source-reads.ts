@@ -1,10 +1,29 @@
-// Stored sources as callers read them: one, lists and look-ups. Schemas, types, and parsers of requests.
+// Stored sources as callers read them: one, lists and look-ups. Schemas, types, and parsers of
+// requests.
 import type { Static } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
 import { parseIsoDate } from './field-values.ts'
-import { closed, count, moment, named, next, oneOf, optional, pageParameters, Type, text } from './json-schema.ts'
+import {
+  closed,
+  count,
+  moment,
+  named,
+  next,
+  oneOf,
+  optional,
+  pageParameters,
+  Type,
+  text,
+} from './json-schema.ts'
 import { parseBody } from './parse-thread.ts'
-import { ISO_DATE, type Limits, required, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
+import {
+  ISO_DATE,
+  type Limits,
+  required,
+  SERVICES,
+  type Service,
+  WELL_FORMED,
+} from './thread-request.ts'
 import { type Parsed, refuseField } from './validation-errors.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
 
@@ -15,7 +34,8 @@ const DEFAULT_OF_PAGE = 100
 /** The form of a cursor among quotes: date or nothing, position, and id of a quote. */
 const QUOTE_CURSOR = /^(-?\d{1,15})?~(\d{16}\.\d{6})~([\w-]{48})$/
 
-const pageFields = (cursor: string) => pageParameters({ most: MOST_OF_PAGE, byDefault: DEFAULT_OF_PAGE, cursor })
+const pageFields = (cursor: string) =>
+  pageParameters({ most: MOST_OF_PAGE, byDefault: DEFAULT_OF_PAGE, cursor })
 
 export const SourcePageQuerySchema = closed('SourcePageQuery', pageFields(QUOTE_CURSOR.source))
 
@@ -36,7 +56,10 @@ export const SourcePageSchema = named('SourcePage', {
 
 export type SourcePage = Static<typeof SourcePageSchema>
 
-/** A cursor: the quote after which a page begins. Quotes are sorted by date first if all of them have one. */
+/**
+ * A cursor: the quote after which a page begins. Quotes are sorted by date first if all of them
+ * have one.
+ */
 export interface QuoteCursor {
   /** The date in ms since 1970. Absent: sorted by position alone. */
   date?: number
@@ -56,11 +79,18 @@ export function parsePageQuery(params: Params): Parsed<PageQuery> {
   return query.ok ? parsePage(query.value) : query
 }
 
-function parsePage({ limit = DEFAULT_OF_PAGE, after }: Static<typeof SourcePageQuerySchema>): Parsed<PageQuery> {
+function parsePage({
+  limit = DEFAULT_OF_PAGE,
+  after,
+}: Static<typeof SourcePageQuerySchema>): Parsed<PageQuery> {
   if (after === undefined) return { ok: true, value: { limit } }
   const [, date, position, id] = QUOTE_CURSOR.exec(after) ?? []
-  if (position === undefined || id === undefined) return refuseField('after', 'must be `next` of an earlier page.')
-  return { ok: true, value: { limit, after: { ...(date !== undefined && { date: Number(date) }), position, id } } }
+  if (position === undefined || id === undefined)
+    return refuseField('after', 'must be `next` of an earlier page.')
+  return {
+    ok: true,
+    value: { limit, after: { ...(date !== undefined && { date: Number(date) }), position, id } },
+  }
 }
 
 /** The cursor as `next` and `after` carry it. */
@@ -68,15 +98,28 @@ export function quoteCursorText({ date, position, id }: QuoteCursor): string {
   return `${date ?? ''}~${position}~${id}`
 }
 
-/** The form of a list's cursor: the date and the id of a source, and a mark of the list that the cursor belongs to. */
+/**
+ * The form of a list's cursor: the date and the id of a source, and a mark of the list that the
+ * cursor belongs to.
+ */
 export const LIST_CURSOR = /^(\d{15}\/[\w-]{24})~([\w-]{8})$/
 
-/** The query of `GET /sources`: with `externalId` it names one source, without it lists those of the tenant. */
+/**
+ * The query of `GET /sources`: with `externalId` it names one source, without it lists those of the
+ * tenant.
+ */
 export function SourcesQuerySchema({ externalId }: Pick<Limits, 'externalId'>) {
   return closed('SourcesQuery', {
     service: optional(oneOf(SERVICES, 'The service of the source, or of the listed ones.')),
-    externalId: optional(required(externalId, "The caller's own identifier of one source; for a list, absent.")),
-    since: optional(Type.String({ format: ISO_DATE, description: 'Of a list: only those first accepted since then.' })),
+    externalId: optional(
+      required(externalId, "The caller's own identifier of one source; for a list, absent."),
+    ),
+    since: optional(
+      Type.String({
+        format: ISO_DATE,
+        description: 'Of a list: only those first accepted since then.',
+      }),
+    ),
     ...pageFields(`${QUOTE_CURSOR.source}|${LIST_CURSOR.source}`),
   })
 }
@@ -104,8 +147,13 @@ export type SourceListQuery = { service?: Service; since?: Date; limit: number; 
 type SourceName = { service: Service; externalId: string }
 type SourcesQuery = { name: SourceName; page: PageQuery } | { list: SourceListQuery }
 
-/** Makes the parser of the query of `GET /sources`. If `listSources` is `off`, the parser refuses lists. */
-export function createSourcesParser(limits: Pick<Limits, 'externalId'> & { listSources: 'on' | 'off' }) {
+/**
+ * Makes the parser of the query of `GET /sources`. If `listSources` is `off`, the parser refuses
+ * lists.
+ */
+export function createSourcesParser(
+  limits: Pick<Limits, 'externalId'> & { listSources: 'on' | 'off' },
+) {
   const parseFields = createQueryParser(SourcesQuerySchema(limits))
   return (params: Params): Parsed<SourcesQuery> => {
     const query = parseFields(params)
@@ -115,8 +163,10 @@ export function createSourcesParser(limits: Pick<Limits, 'externalId'> & { listS
       return limits.listSources === 'on'
         ? { ok: true, value: { list: listOf(query.value) } }
         : refuseField('externalId', NO_LIST, 'required')
-    if (service === undefined) return refuseField('service', 'is required beside externalId.', 'required')
-    if (since !== undefined) return refuseField('since', 'is for a list: leave out since, or externalId.')
+    if (service === undefined)
+      return refuseField('service', 'is required beside externalId.', 'required')
+    if (since !== undefined)
+      return refuseField('since', 'is for a list: leave out since, or externalId.')
     const page = parsePage(pageTexts)
     return page.ok ? { ok: true, value: { name: { service, externalId }, page: page.value } } : page
   }
@@ -125,12 +175,19 @@ export function createSourcesParser(limits: Pick<Limits, 'externalId'> & { listS
 const NO_LIST = 'is required: this service lists no sources (its setting LIST_SOURCES is off).'
 
 function listOf({ since, limit = DEFAULT_OF_PAGE, ...query }: SourcesFields): SourceListQuery {
-  return { ...query, limit, ...(since !== undefined && { since: new Date(parseIsoDate(since) ?? since) }) }
+  return {
+    ...query,
+    limit,
+    ...(since !== undefined && { since: new Date(parseIsoDate(since) ?? since) }),
+  }
 }
 
 const SOURCES_PER_LOOKUP = 1_000
 
-/** The body of `POST /sources:lookup`. An unknown field is an error: the caller may mean it as a filter. */
+/**
+ * The body of `POST /sources:lookup`. An unknown field is an error: the caller may mean it as a
+ * filter.
+ */
 export function LookupRequestSchema({ externalId }: Pick<Limits, 'externalId'>) {
   return closed('LookupRequest', {
     service: oneOf(SERVICES, 'The service of the sources.'),
@@ -142,9 +199,13 @@ export function LookupRequestSchema({ externalId }: Pick<Limits, 'externalId'>) 
 }
 
 export const LookupAnswerSchema = named('LookupAnswer', {
-  sources: Type.Array(SourcePageSchema.properties.source, { description: 'The stored ones, in the order asked for.' }),
+  sources: Type.Array(SourcePageSchema.properties.source, {
+    description: 'The stored ones, in the order asked for.',
+  }),
   rest: optional(
-    Type.Array(Type.String(), { description: 'The externalIds that were not looked up, because the answer is full.' }),
+    Type.Array(Type.String(), {
+      description: 'The externalIds that were not looked up, because the answer is full.',
+    }),
   ),
 })
 

@@ -14,7 +14,11 @@ describe('the schema of a request', () => {
       assert.equal(isValid({ ...minimal, [field]: null }), !required.includes(field), field)
     }
     for (const field of Object.keys(quote)) {
-      assert.equal(isValid({ ...minimal, quotes: [{ text: 'a', [field]: null }] }), field !== 'text', field)
+      assert.equal(
+        isValid({ ...minimal, quotes: [{ text: 'a', [field]: null }] }),
+        field !== 'text',
+        field,
+      )
     }
   })
 
@@ -24,7 +28,9 @@ describe('the schema of a request', () => {
       ...Object.values(json.properties),
       ...Object.values(json.properties.quotes.items.properties),
     ]) {
-      assert.ok(Object.entries(Object(field)).some(([key, text]) => key === 'description' && text !== ''))
+      assert.ok(
+        Object.entries(Object(field)).some(([key, text]) => key === 'description' && text !== ''),
+      )
     }
   })
 

@@ -1,23 +1,47 @@
-// The request of `POST /sources`: its bounds, the JSON Schema of a thread, and the types derived from it.
+// The request of `POST /sources`: its bounds, the JSON Schema of a thread, and the types derived
+// from it.
 import type { Static, TNumber, TString } from 'typebox'
 import { named, oneOf, Type } from './json-schema.ts'
 
 type Unit = 'bytes' | 'levels' | 'values' | 'quotes' | 'characters'
-const limit = (value: number, unit: Unit, description: string) => ({ default: value, unit, description })
+const limit = (value: number, unit: Unit, description: string) => ({
+  default: value,
+  unit,
+  description,
+})
 
-/** The limits that an operator can set. Callers and operators read the texts. Characters are Unicode code points. */
+/**
+ * The limits that an operator can set. Callers and operators read the texts. Characters are Unicode
+ * code points.
+ */
 export const LIMIT_DETAILS = {
   bodyBytes: limit(10_485_760, 'bytes', 'Size of a request body, before and after it is inflated.'),
-  nesting: limit(1_000, 'levels', 'Depth of arrays and objects in a request body, unknown fields included.'),
-  jsonValues: limit(500_000, 'values', 'Number of JSON values in a request body, unknown fields included.'),
+  nesting: limit(
+    1_000,
+    'levels',
+    'Depth of arrays and objects in a request body, unknown fields included.',
+  ),
+  jsonValues: limit(
+    500_000,
+    'values',
+    'Number of JSON values in a request body, unknown fields included.',
+  ),
   quotes: limit(10_000, 'quotes', 'Number of quotes in one request.'),
-  externalId: limit(512, 'characters', "Length of a source's or a quote's externalId, and of replyingTo."),
+  externalId: limit(
+    512,
+    'characters',
+    "Length of a source's or a quote's externalId, and of replyingTo.",
+  ),
   title: limit(2_000, 'characters', "Length of a source's title."),
   text: limit(100_000, 'characters', "Length of a quote's text."),
   url: limit(2_048, 'characters', "Length of a source's url."),
   description: limit(20_000, 'characters', "Length of a source's description."),
   string: limit(2_000, 'characters', 'Length of every other string.'),
-  importBytes: limit(104_857_600, 'bytes', 'Size of an import in NDJSON, before and after it is inflated.'),
+  importBytes: limit(
+    104_857_600,
+    'bytes',
+    'Size of an import in NDJSON, before and after it is inflated.',
+  ),
 }
 
 export type LimitName = keyof typeof LIMIT_DETAILS
@@ -27,7 +51,10 @@ export const DEFAULT_LIMITS = Object.fromEntries(
   Object.entries(LIMIT_DETAILS).map(([name, detail]) => [name, detail.default]),
 ) as Limits
 
-/** The kinds of source that `service` can name. The list is closed: any other value is an `enum` error. */
+/**
+ * The kinds of source that `service` can name. The list is closed: any other value is an `enum`
+ * error.
+ */
 export const SERVICES = [
   'x',
   'zendesk',
@@ -54,13 +81,14 @@ export type Service = (typeof SERVICES)[number]
 /** The name of the string format that refuses lone surrogates, which UTF-8 can't represent. */
 export const WELL_FORMED = 'well-formed'
 /**
- * The pattern of a text that is not blank. `validation-errors.ts` explains a mismatch of any other pattern as a wrong
- * cursor.
+ * The pattern of a text that is not blank. `validation-errors.ts` explains a mismatch of any other
+ * pattern as a wrong cursor.
  */
 export const NOT_BLANK = '\\S'
 /**
- * The string format that `parseIsoDate` reads: `date-time` without leap seconds and lower-case letters, and also dates
- * alone and times without an offset. Generators of clients know the name `date-time`.
+ * The string format that `parseIsoDate` reads: `date-time` without leap seconds and lower-case
+ * letters, and also dates alone and times without an offset. Generators of clients know the name
+ * `date-time`.
  */
 export const ISO_DATE = 'date-time'
 
@@ -123,7 +151,9 @@ export type PrunedQuote = Present<QuoteRequest>
 /** A valid request without its absent fields. */
 export type PrunedRequest = Present<Omit<ThreadRequest, 'quotes'>> & { quotes: PrunedQuote[] }
 
-/** A source as it was sent, normalised: dates in UTC with milliseconds, `score` only if it was sent. */
+/**
+ * A source as it was sent, normalised: dates in UTC with milliseconds, `score` only if it was sent.
+ */
 export type SourceFields = Omit<PrunedRequest, 'quotes'>
 
 /** A quote as it was sent, normalised like its source. `speaker` stands for `username` too. */
@@ -151,7 +181,12 @@ function text(maxLength: number, description: string) {
 function date(limits: Limits, about: string) {
   const description = `${about} ISO 8601, in UTC without an offset.`
   return optional(
-    Type.String({ maxLength: limits.string, format: ISO_DATE, description, examples: ['2024-05-01T09:30:00Z'] }),
+    Type.String({
+      maxLength: limits.string,
+      format: ISO_DATE,
+      description,
+      examples: ['2024-05-01T09:30:00Z'],
+    }),
   )
 }
 
@@ -159,11 +194,16 @@ function votes(of: string) {
   return {
     upVotes: optional(Type.Number({ description: `Upvotes or likes of the ${of}.` })),
     downVotes: optional(Type.Number({ description: `Downvotes or dislikes of the ${of}.` })),
-    score: optional(Type.Number({ description: `Score of the ${of}. Without one, \`upVotes\` minus \`downVotes\`.` })),
+    score: optional(
+      Type.Number({
+        description: `Score of the ${of}. Without one, \`upVotes\` minus \`downVotes\`.`,
+      }),
+    ),
   }
 }
 
 function optional<T extends TString | TNumber>(schema: T) {
-  // One schema with two types, because a union with null would report three errors for a wrong type.
+  // One schema with two types, because a union with null would report three errors for a wrong
+  // type.
   return Type.Optional(Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] }))
 }

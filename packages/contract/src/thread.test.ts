@@ -11,11 +11,16 @@ const cases: [rule: string, votes: Votes, score: number | undefined][] = [
   ['upVotes if downVotes are missing', { upVotes: 5 }, 5],
   ['0 minus downVotes if upVotes are missing', { downVotes: 2 }, -2],
   ['nothing if neither is known', {}, undefined],
-  ['nothing if it would overflow', { upVotes: Number.MAX_VALUE, downVotes: -Number.MAX_VALUE }, undefined],
+  [
+    'nothing if it would overflow',
+    { upVotes: Number.MAX_VALUE, downVotes: -Number.MAX_VALUE },
+    undefined,
+  ],
 ]
 
 describe('the score is', () => {
-  for (const [rule, votes, score] of cases) it(rule, () => assert.equal(effectiveScore(votes), score))
+  for (const [rule, votes, score] of cases)
+    it(rule, () => assert.equal(effectiveScore(votes), score))
 })
 
 describe('a thread in normal form', () => {
@@ -24,7 +29,10 @@ describe('a thread in normal form', () => {
   const quoteProperties = schema.properties.quotes.items.properties
   const parse = createThreadParser(DEFAULT_LIMITS)
   const parsed = parse(
-    { ...inputsOf(sourceProperties), quotes: [inputsOf(quoteProperties), { text: 'a', username: 'bob' }] },
+    {
+      ...inputsOf(sourceProperties),
+      quotes: [inputsOf(quoteProperties), { text: 'a', username: 'bob' }],
+    },
     { strict: false },
   )
   assert.ok(parsed.ok, JSON.stringify(parsed))
@@ -40,7 +48,11 @@ describe('a thread in normal form', () => {
   it('has the same JSON, however a request orders its fields and names its speaker', () => {
     const fields = { text: 'a', speaker: 'ada', createdAt: '2024-05-01', score: 1 }
     const { speaker: username, ...rest } = fields
-    const variants = [fields, Object.fromEntries(Object.entries(fields).reverse()), { ...rest, username }]
+    const variants = [
+      fields,
+      Object.fromEntries(Object.entries(fields).reverse()),
+      { ...rest, username },
+    ]
     const texts = variants.map((quote) => {
       const body = { quotes: [quote], ...inputsOf(sourceProperties) }
       return JSON.stringify(parse(body, { strict: true }))
@@ -58,10 +70,15 @@ function inputsOf(properties: Properties): Record<string, unknown> {
 
 /** The values of `inputsOf` in normal form. */
 function outputsOf(properties: Properties): Record<string, unknown> {
-  return mapProperties(properties, ({ isDate, value }) => (isDate ? '2024-05-01T00:00:00.000Z' : value))
+  return mapProperties(properties, ({ isDate, value }) =>
+    isDate ? '2024-05-01T00:00:00.000Z' : value,
+  )
 }
 
-function mapProperties(properties: Properties, choose: (property: { isDate: boolean; value: unknown }) => unknown) {
+function mapProperties(
+  properties: Properties,
+  choose: (property: { isDate: boolean; value: unknown }) => unknown,
+) {
   return Object.fromEntries(
     Object.entries(properties).map(([name, property]) => {
       const [type] = [Reflect.get(property, 'type')].flat()

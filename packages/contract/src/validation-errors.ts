@@ -1,4 +1,5 @@
-// What is wrong with a request: the closed list of codes, the schema of the list in answers, and the texts.
+// What is wrong with a request: the closed list of codes, the schema of the list in answers, and
+// the texts.
 import type { ErrorObject } from 'ajv'
 import type { Static } from 'typebox'
 import { named, oneOf, text } from './json-schema.ts'
@@ -26,7 +27,9 @@ export const VALIDATION_ERROR_CODES = [
 ] as const
 
 export const ValidationErrorSchema = named('ValidationError', {
-  pointer: text('JSON Pointer (RFC 6901) into the request body; "" is all of it. Of a query: / and the parameter.'),
+  pointer: text(
+    'JSON Pointer (RFC 6901) into the request body; "" is all of it. Of a query: / and the parameter.',
+  ),
   code: oneOf(VALIDATION_ERROR_CODES, 'What is wrong, for programs.'),
   message: text('What is wrong, for people.'),
 })
@@ -53,10 +56,14 @@ export function pointerTo(parent: string, name: string | number): string {
 /** Answers cut or omit a field name that is longer than this: a name can be as long as the body. */
 export const LONGEST_NAMED_FIELD = 200
 
-/** Turns an error of the validator (created with `verbose`) into one of ours. The message has the field and the rule. */
+/**
+ * Turns an error of the validator (created with `verbose`) into one of ours. The message has the
+ * field and the rule.
+ */
 function explainError(error: ErrorObject): ValidationError {
   const { missingProperty, additionalProperty } = error.params
-  const field: string | undefined = missingProperty ?? additionalProperty?.slice(0, LONGEST_NAMED_FIELD)
+  const field: string | undefined =
+    missingProperty ?? additionalProperty?.slice(0, LONGEST_NAMED_FIELD)
   const pointer = field === undefined ? error.instancePath : pointerTo(error.instancePath, field)
   const [code, text] = explain(error)
   return { pointer, code, message: `${nameOf(pointer)} ${text}` }
@@ -83,12 +90,26 @@ export function refuseText(code: ValidationErrorCode, message: string): Invalid 
 }
 
 /** Refuses a request because the value of a field or parameter can't be used. */
-export function refuseField(name: string, message: string, code: ValidationErrorCode = 'type'): Invalid {
-  return { ok: false, errors: [{ pointer: `/${name}`, code, message: `${name} ${message}` }], total: 1 }
+export function refuseField(
+  name: string,
+  message: string,
+  code: ValidationErrorCode = 'type',
+): Invalid {
+  return {
+    ok: false,
+    errors: [{ pointer: `/${name}`, code, message: `${name} ${message}` }],
+    total: 1,
+  }
 }
 
 /** The code of an error, and its message without the field's name. */
-function explain({ keyword, params, schema, parentSchema, data }: ErrorObject): [ValidationErrorCode, string] {
+function explain({
+  keyword,
+  params,
+  schema,
+  parentSchema,
+  data,
+}: ErrorObject): [ValidationErrorCode, string] {
   switch (keyword) {
     case 'pattern':
       return schema === NOT_BLANK ? BLANK : ['type', 'must be `next` of an earlier page.']
@@ -101,7 +122,10 @@ function explain({ keyword, params, schema, parentSchema, data }: ErrorObject): 
     case 'additionalProperties':
       return ['unknown_field', 'is not a known field.']
     case 'enum':
-      return ['enum', `must be one of ${params.allowedValues.join(', ')}.${closestOf(data, params.allowedValues)}`]
+      return [
+        'enum',
+        `must be one of ${params.allowedValues.join(', ')}.${closestOf(data, params.allowedValues)}`,
+      ]
     case 'format':
       return params.format === ISO_DATE
         ? ['date', `must be a date or date-time of ISO 8601 that exists, such as ${DATES}.`]
@@ -114,7 +138,10 @@ function explain({ keyword, params, schema, parentSchema, data }: ErrorObject): 
     : ['type', `must be a whole number from ${parentSchema.minimum} to ${parentSchema.maximum}.`]
 }
 
-const BLANK: [ValidationErrorCode, string] = ['required', 'is required, and must not be null or blank.']
+const BLANK: [ValidationErrorCode, string] = [
+  'required',
+  'is required, and must not be null or blank.',
+]
 const DATES = '2024-05-01 or 2024-05-01T09:30:00.000Z'
 
 /** Aliases of values of `service`, in lower case and without separators. */
@@ -129,7 +156,8 @@ const SERVICE_ALIASES = {
 
 /** Suggests an allowed value. Does not repeat the refused one: it can be as long as the body. */
 function closestOf(value: unknown, allowed: readonly string[]): string {
-  const nearest = typeof value === 'string' ? nearestName(value, allowed, SERVICE_ALIASES) : undefined
+  const nearest =
+    typeof value === 'string' ? nearestName(value, allowed, SERVICE_ALIASES) : undefined
   if (nearest !== undefined && allowed.includes(nearest)) return ` Did you mean ${nearest}?`
   return allowed.includes('custom') ? ' Send custom for another kind of source.' : ''
 }

@@ -2,13 +2,21 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { Static, TObject, TSchema } from 'typebox'
 import { FORMATS, hasAtMost } from './field-values.ts'
-import { addError, errorsOf, LONGEST_NAMED_FIELD, type Parsed, type ValidationErrors } from './validation-errors.ts'
+import {
+  addError,
+  errorsOf,
+  LONGEST_NAMED_FIELD,
+  type Parsed,
+  type ValidationErrors,
+} from './validation-errors.ts'
 
 /**
- * Makes a parser of values by a schema of this package. The schema is compiled when it is first needed: most processes
- * need few of them, and each start would pay for all.
+ * Makes a parser of values by a schema of this package. The schema is compiled when it is first
+ * needed: most processes need few of them, and each start would pay for all.
  */
-export function createParser<Schema extends TSchema>(schema: Schema): (value: unknown) => Parsed<Static<Schema>> {
+export function createParser<Schema extends TSchema>(
+  schema: Schema,
+): (value: unknown) => Parsed<Static<Schema>> {
   let isValid: ValidateFunction<Static<Schema>> | undefined
   return (value) => {
     isValid ??= compileSchema<Static<Schema>>(schema)
@@ -20,27 +28,35 @@ export function createParser<Schema extends TSchema>(schema: Schema): (value: un
 export type Params = Iterable<readonly [name: string, value: string]>
 
 /**
- * Makes a parser of queries by their schema. It refuses a repeated parameter, which could mean either value, and a
- * whole number in another form than decimal digits, such as `0x10` or `1e2`.
+ * Makes a parser of queries by their schema. It refuses a repeated parameter, which could mean
+ * either value, and a whole number in another form than decimal digits, such as `0x10` or `1e2`.
  */
-export function createQueryParser<Schema extends TObject>(schema: Schema): (params: Params) => Parsed<Static<Schema>> {
+export function createQueryParser<Schema extends TObject>(
+  schema: Schema,
+): (params: Params) => Parsed<Static<Schema>> {
   const parse = createParser(schema)
   const read = (name: string, value: string) =>
-    Object(schema.properties[name]).type === 'integer' && /^-?\d{1,15}$/.test(value) ? Number(value) : value
+    Object(schema.properties[name]).type === 'integer' && /^-?\d{1,15}$/.test(value)
+      ? Number(value)
+      : value
   return (params) => {
     const values = new Map<string, string | number>()
     const list: ValidationErrors = { errors: [], total: 0 }
     for (const [name, value] of params) {
       const shown = name.slice(0, LONGEST_NAMED_FIELD)
       const message = `${shown} may be given only once.`
-      if (values.has(name)) addError(list, () => ({ pointer: `/${shown}`, code: 'duplicate', message }))
+      if (values.has(name))
+        addError(list, () => ({ pointer: `/${shown}`, code: 'duplicate', message }))
       values.set(name, read(name, value))
     }
     return list.total === 0 ? parse(Object.fromEntries(values)) : { ok: false, ...list }
   }
 }
 
-/** Compiles a check by a schema. The check finds every error of a value, with the details that `explainError` needs. */
+/**
+ * Compiles a check by a schema. The check finds every error of a value, with the details that
+ * `explainError` needs.
+ */
 export function compileSchema<Value>(schema: TSchema): ValidateFunction<Value> {
   const validator = new Ajv({
     // The schemas are our own, and the tests of the API's description check them.
@@ -50,8 +66,14 @@ export function compileSchema<Value>(schema: TSchema): ValidateFunction<Value> {
     allowUnionTypes: true,
     formats: FORMATS,
   })
-  // Ajv's own maxLength means the same but counts every string to its end, which is half of the time of a check.
+  // Ajv's own maxLength means the same but counts every string to its end, which is half of the
+  // time of a check.
   validator.removeKeyword('maxLength')
-  validator.addKeyword({ keyword: 'maxLength', type: 'string', schemaType: 'number', compile: hasAtMost })
+  validator.addKeyword({
+    keyword: 'maxLength',
+    type: 'string',
+    schemaType: 'number',
+    compile: hasAtMost,
+  })
   return validator.compile<Value>(schema)
 }

@@ -1,6 +1,12 @@
-// Opens an entry of the ledger for each event of the input, and passes the requests of each thread to a sink.
+// Opens an entry of the ledger for each event of the input, and passes the requests of each thread
+// to a sink.
 import type { Ledger, Note, Sink } from './account/ledger.ts'
-import { type Events, type ImportEvent, isEmptyConversation, type ThreadInput } from './gather/gather-threads.ts'
+import {
+  type Events,
+  type ImportEvent,
+  isEmptyConversation,
+  type ThreadInput,
+} from './gather/gather-threads.ts'
 import type { ShapeThread } from './shape/shape-thread.ts'
 
 interface FeedDeps {
@@ -11,11 +17,17 @@ interface FeedDeps {
   stopping: AbortSignal
 }
 
-/** At most this number of events wait for an earlier one that is not settled, such as a thread that is sent again. */
+/**
+ * At most this number of events wait for an earlier one that is not settled, such as a thread that
+ * is sent again.
+ */
 const WAITING_EVENTS = 20_000
 
 /** Feeds all events, and resolves when all of them are settled. Throws the reason of `stopping`. */
-export async function feedEvents(events: Events, { ledger, shape, sink, stopping }: FeedDeps): Promise<void> {
+export async function feedEvents(
+  events: Events,
+  { ledger, shape, sink, stopping }: FeedDeps,
+): Promise<void> {
   const settled = ledger.tally.events
   async function feedThread(thread: ThreadInput): Promise<void> {
     const entry = ledger.open()

@@ -6,7 +6,10 @@ import { makeZip } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 import { runImport } from './importer.test-support.ts'
 
-async function folderWith(t: TestContext, files: Readonly<Record<string, string | Buffer>>): Promise<string> {
+async function folderWith(
+  t: TestContext,
+  files: Readonly<Record<string, string | Buffer>>,
+): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-import-test-'))
   t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
   for (const [name, content] of Object.entries(files)) {
@@ -16,7 +19,10 @@ async function folderWith(t: TestContext, files: Readonly<Record<string, string 
   return folder
 }
 
-/** Runs `sluice import …` in a folder where no Sluice runs. Returns its exit code, and all that it prints. */
+/**
+ * Runs `sluice import …` in a folder where no Sluice runs. Returns its exit code, and all that it
+ * prints.
+ */
 async function run(folder: string, args: readonly string[]) {
   const { code, stdout, stderr } = await runImport({ folder, env: {} }, args)
   return { code, output: (stdout + stderr).trimEnd() }
@@ -31,20 +37,41 @@ test('options, files and targets that cannot be used end with exit code 3, and s
   for (const [args, message] of [
     [['--max-errors', 'few', good], /Write a whole number/],
     [['--api-key', 'slc_1', good], /unknown option '--api-key'/],
-    [[], /How to get an export:\n {2}slack .* Export\n.*\n {2}whatsapp .*Also read: linear, .*--help/s],
+    [
+      [],
+      /How to get an export:\n {2}slack .* Export\n.*\n {2}whatsapp .*Also read: linear, .*--help/s,
+    ],
     [['--map', 'title', good], /Write a name, =, and a value/],
     [[join(folder, 'gone.ndjson')], /gone.ndjson cannot be read: it does not exist/],
     [[join(folder, 'prose.txt')], /not recognised. These were tried: slack, .*--format/],
     [['--encoding', 'morse', good], /Write the name of an encoding, such as windows-1252/],
-    [['--set', 'service=teams', '--dry-run', good], /--set service=teams: the service must be one of/],
-    [['--state-dir', join(folder, 'gone'), good], /can't be written .*gone.*no such file.* with --state-dir/],
-    [['--dry-run', '--temp-dir', join(folder, 'gone'), good], /can't be written .*gone.*no such file.* --temp-dir/],
-    [['--dry-run', '--rejected', join(folder, 'gone/a'), good], /can't be written .*gone.*no such file.* --rejected/],
-    [['--dry-run', '--state-dir', good, good], /can't be written .*good.ndjson.*not a directory.* with --state-dir/],
+    [
+      ['--set', 'service=teams', '--dry-run', good],
+      /--set service=teams: the service must be one of/,
+    ],
+    [
+      ['--state-dir', join(folder, 'gone'), good],
+      /can't be written .*gone.*no such file.* with --state-dir/,
+    ],
+    [
+      ['--dry-run', '--temp-dir', join(folder, 'gone'), good],
+      /can't be written .*gone.*no such file.* --temp-dir/,
+    ],
+    [
+      ['--dry-run', '--rejected', join(folder, 'gone/a'), good],
+      /can't be written .*gone.*no such file.* --rejected/,
+    ],
+    [
+      ['--dry-run', '--state-dir', good, good],
+      /can't be written .*good.ndjson.*not a directory.* with --state-dir/,
+    ],
     [['--format', 'morse', good], /--format must be one of slack/],
     [[good], /No Sluice runs in .*--url/],
     [['--url', 'http://127.0.0.1:9', good], /put an importer's key into SLUICE_API_KEY/],
-    [['--url', 'ftp://example.com', '--key-file', join(folder, 'key'), good], /--url must begin with http/],
+    [
+      ['--url', 'ftp://example.com', '--key-file', join(folder, 'key'), good],
+      /--url must begin with http/,
+    ],
   ] as const) {
     const { code, output } = await run(folder, args)
     assert.equal(code, 3, output)
@@ -75,17 +102,29 @@ test('a dry run ends with 0, 1 or 2, by its rejected records', async (t) => {
 })
 
 test('a dry run prints the corrected command whole, with the columns that are meant', async (t) => {
-  const folder = await folderWith(t, { "Ada's rows.csv": 'ticket,subject,body,author\n7,Printer,It burns,Ada\n' })
+  const folder = await folderWith(t, {
+    "Ada's rows.csv": 'ticket,subject,body,author\n7,Printer,It burns,Ada\n',
+  })
   const file = join(folder, "Ada's rows.csv")
   const { output } = await run(folder, ['--dry-run', '--json', file, '--map', 'url=link'])
   const { corrected } = JSON.parse(output.split('\n').at(-1) ?? '')
-  const [typed, added] = [`--dry-run --json '${file.replace("'", `'\\''`)}' --map url=link`, '--map url=COLUMN']
+  const [typed, added] = [
+    `--dry-run --json '${file.replace("'", `'\\''`)}' --map url=link`,
+    '--map url=COLUMN',
+  ]
   const meant = '--map text=body --map title=subject --map speaker=author'
-  assert.equal(corrected, `sluice import ${typed} ${added} --set service=custom --group-by COLUMN ${meant}`)
+  assert.equal(
+    corrected,
+    `sluice import ${typed} ${added} --set service=custom --group-by COLUMN ${meant}`,
+  )
 })
 
 test('a dry run proposes the order of dates that all rows show, and a zone for dates without one', async (t) => {
-  const chat = { id: 1, type: 'personal_chat', messages: [{ id: 1, type: 'message', date: '2024-05-01T09:30:00' }] }
+  const chat = {
+    id: 1,
+    type: 'personal_chat',
+    messages: [{ id: 1, type: 'message', date: '2024-05-01T09:30:00' }],
+  }
   const folder = await folderWith(t, {
     'a.csv': 'id,Full Name,Post_Title,Review Text,sent\n1,Ada,Rye,Good,13/05/2024\n',
     'result.json': JSON.stringify(chat),
@@ -94,8 +133,14 @@ test('a dry run proposes the order of dates that all rows show, and a zone for d
     const { output } = await run(folder, ['--dry-run', '--json', ...args])
     return JSON.parse(output.split('\n').at(-1) ?? '').corrected
   }
-  const [table, found] = [join(folder, 'a.csv'), ['--map', 'externalId=id', '--map', 'createdAt=sent']]
-  assert.match(await correctedOf(table, ...found), / --map 'text=Review Text' --map title=Post_Title$/)
+  const [table, found] = [
+    join(folder, 'a.csv'),
+    ['--map', 'externalId=id', '--map', 'createdAt=sent'],
+  ]
+  assert.match(
+    await correctedOf(table, ...found),
+    / --map 'text=Review Text' --map title=Post_Title$/,
+  )
   const all = [...found, '--map', 'text=Review Text', '--set', 'service=custom']
   assert.match(await correctedOf(table, ...all), / --date-format D\/M\/Y$/)
   assert.match(await correctedOf(join(folder, 'result.json')), / --timezone ZONE$/)
@@ -103,23 +148,48 @@ test('a dry run proposes the order of dates that all rows show, and a zone for d
 
 test('the summary of a dry run has a line for each conversation, and names dates in the future', async (t) => {
   const rows = ['r1,Ada,2024-05-25T09:30:00Z,Hi', 'r2,Bo,2924-05-25T09:31:00Z,Ho', 'r3,Bo,,Hu']
-  const folder = await folderWith(t, { 'a.csv': ['externalId,speaker,createdAt,text', ...rows].join('\n') })
-  const args = ['--dry-run', '--set', 'service=custom', '--set', 'channelName=yard', join(folder, 'a.csv')]
+  const folder = await folderWith(t, {
+    'a.csv': ['externalId,speaker,createdAt,text', ...rows].join('\n'),
+  })
+  const args = [
+    '--dry-run',
+    '--set',
+    'service=custom',
+    '--set',
+    'channelName=yard',
+    join(folder, 'a.csv'),
+  ]
   const { code, output } = await run(folder, args)
   assert.equal(code, 0, output)
-  assert.match(output, /Conversations:\n {2}yard: 3 messages, 2024-05-25 to 2924-05-25, 2 speakers: Ada, Bo\n/)
+  assert.match(
+    output,
+    /Conversations:\n {2}yard: 3 messages, 2024-05-25 to 2924-05-25, 2 speakers: Ada, Bo\n/,
+  )
   assert.match(output, /doubtful \(1\): dates in the future, by more than a day/)
   const json = await run(folder, ['--json', ...args])
   const { conversations, otherThreads } = JSON.parse(json.output.split('\n').at(-1) ?? '')
   const [{ name, messages, speakers, last }] = conversations
-  assert.deepEqual([name, messages, speakers, last.slice(0, 4), otherThreads], ['yard', 3, ['Ada', 'Bo'], '2924', 0])
+  assert.deepEqual(
+    [name, messages, speakers, last.slice(0, 4), otherThreads],
+    ['yard', 3, ['Ada', 'Bo'], '2924', 0],
+  )
 })
 
 test('exports of one chat that overlap are one, also under one name, and /dev/null may have the rejected', async (t) => {
   const lines = ['Hi', 'Hi', 'Ho'].map((text) => `31/5/2024, 09:30 - Ada: ${text}\n`)
-  const folder = await folderWith(t, { 'a/Chat.txt': lines.slice(0, 2).join(''), 'b/Chat.txt': lines.join('') })
+  const folder = await folderWith(t, {
+    'a/Chat.txt': lines.slice(0, 2).join(''),
+    'b/Chat.txt': lines.join(''),
+  })
   const names = ['a', 'b', 'b'].map((name) => join(folder, name, 'Chat.txt'))
-  const { code, output } = await run(folder, ['--dry-run', '--timezone', 'UTC', '--rejected', '/dev/null', ...names])
+  const { code, output } = await run(folder, [
+    '--dry-run',
+    '--timezone',
+    'UTC',
+    '--rejected',
+    '/dev/null',
+    ...names,
+  ])
   assert.match(
     output,
     /1 valid thread with 3 quotes, 0 rejected.*Chat: 3 messages.* skipped \(2\): copies of messages/s,
@@ -147,7 +217,11 @@ test('an input whose records all were skipped, or whose mails are all empty, is 
 })
 
 test('an archive beside readable files is named, and is no success', async (t) => {
-  const files = { 'a.ndjson': JSON.stringify(thread), 'more.zip': 'PK\x03\x04', 'more.tgz': '\x1f\x8b' }
+  const files = {
+    'a.ndjson': JSON.stringify(thread),
+    'more.zip': 'PK\x03\x04',
+    'more.tgz': '\x1f\x8b',
+  }
   const folder = await folderWith(t, files)
   const { code, output } = await run(folder, ['--dry-run', '--json', folder])
   const { valid, state, unread } = JSON.parse(output.split('\n').at(-1) ?? '')
@@ -161,10 +235,16 @@ test('a table without the columns of a thread is named beside another export, an
   const folder = await folderWith(t, files)
   const [export_ = '', contacts = ''] = Object.keys(files).map((name) => join(folder, name))
   const beside = await run(folder, ['--dry-run', export_, contacts, '--map', 'text=body'])
-  assert.match(beside.output, /1 valid thread.*contacts.csv: not read, .* contacts.csv has no column body, .*--set/s)
+  assert.match(
+    beside.output,
+    /1 valid thread.*contacts.csv: not read, .* contacts.csv has no column body, .*--set/s,
+  )
   assert.equal(beside.code, 1)
   const alone = await run(folder, ['--dry-run', contacts])
-  assert.match(alone.output, /Failed: contacts.csv has no column service, .*--group-by COLUMN --map text=COLUMN/)
+  assert.match(
+    alone.output,
+    /Failed: contacts.csv has no column service, .*--group-by COLUMN --map text=COLUMN/,
+  )
   assert.equal(alone.code, 3)
 })
 
@@ -182,9 +262,15 @@ test('archives in a folder are read, but for those within archives and those tha
   const { code, output } = await run(folder, ['--dry-run', '--timezone', 'UTC', folder])
   assert.equal(code, 1)
   assert.match(output, /4 valid threads with 4 quotes, 0 rejected/)
-  for (const line of ['/a.zip: ndjson, 1 record, 1 thread', '/more/b.ZIP: ndjson, 1 record, 1 thread'])
+  for (const line of [
+    '/a.zip: ndjson, 1 record, 1 thread',
+    '/more/b.ZIP: ndjson, 1 record, 1 thread',
+  ])
     assert.ok(output.includes(line), output)
-  assert.match(output, /a.zip\/within.zip: not read, .* It is a zip archive: save it as a file of its own/)
+  assert.match(
+    output,
+    /a.zip\/within.zip: not read, .* It is a zip archive: save it as a file of its own/,
+  )
   assert.match(output, /empty.zip: not read, .* It is an archive without files/)
   assert.match(output, /bread.zip\/notes.txt: not read/)
   assert.match(output, /skipped \(1\): files without messages: file attachments$/m)
@@ -192,7 +278,8 @@ test('archives in a folder are read, but for those within archives and those tha
 })
 
 test('each input has a line: its format, records and threads', async (t) => {
-  const mail = (id: number, reply: string) => `From: a@b\nMessage-ID: <${id}@b>\nSubject: Hi\n${reply}\nHello\n`
+  const mail = (id: number, reply: string) =>
+    `From: a@b\nMessage-ID: <${id}@b>\nSubject: Hi\n${reply}\nHello\n`
   const folder = await folderWith(t, {
     'a.ndjson': JSON.stringify(thread),
     '1.eml': mail(1, ''),
@@ -200,7 +287,9 @@ test('each input has a line: its format, records and threads', async (t) => {
     '2.eml': mail(2, 'In-Reply-To: <1@b>\n'),
     'notes.txt': 'no export',
   })
-  const names = ['a.ndjson', '1.eml', 'rows.csv', '2.eml', 'notes.txt'].map((name) => join(folder, name))
+  const names = ['a.ndjson', '1.eml', 'rows.csv', '2.eml', 'notes.txt'].map((name) =>
+    join(folder, name),
+  )
   const { code, output } = await run(folder, ['--dry-run', ...names])
   assert.equal(code, 1)
   assert.match(output, /some files were not read: 4 valid threads with 5 quotes, 0 rejected/)
@@ -217,10 +306,19 @@ test('each input has a line: its format, records and threads', async (t) => {
 })
 
 test('an option that no format of the input reads is refused, and formats that read it are named', async (t) => {
-  const folder = await folderWith(t, { 'a.ndjson': JSON.stringify(thread), 'a.eml': 'From: a@b\nSubject: c\n\nd' })
+  const folder = await folderWith(t, {
+    'a.ndjson': JSON.stringify(thread),
+    'a.eml': 'From: a@b\nSubject: c\n\nd',
+  })
   for (const [args, message] of [
-    [['--timezone', 'Europe/Berlin', 'a.ndjson'], /--timezone does not apply to ndjson. These formats read it: .*csv/],
-    [['--set', 'service=custom', 'a.eml'], /--set does not apply to mail. These formats read it: ndjson, json, csv/],
+    [
+      ['--timezone', 'Europe/Berlin', 'a.ndjson'],
+      /--timezone does not apply to ndjson. These formats read it: .*csv/,
+    ],
+    [
+      ['--set', 'service=custom', 'a.eml'],
+      /--set does not apply to mail. These formats read it: ndjson, json, csv/,
+    ],
     [['--internal-notes', 'a.eml', 'a.ndjson'], /--internal-notes does not apply to mail, ndjson/],
     [['--timezone', 'Mars/X', 'a.eml'], /Write the name of a time zone, such as Europe\/Berlin/],
     [['--date-format', 'iso', 'a.eml'], /Write the order of day, month and year, such as D.M.Y/],
@@ -235,7 +333,8 @@ test('an option that no format of the input reads is refused, and formats that r
 })
 
 test('a dry run counts the copies of a message as one quote, as the service stores them', async (t) => {
-  const mail = 'From a@b Mon May  3 10:00:00 2010\nFrom: a@b\nMessage-ID: <1@b>\nSubject: Hi\n\nHello\n\n'
+  const mail =
+    'From a@b Mon May  3 10:00:00 2010\nFrom: a@b\nMessage-ID: <1@b>\nSubject: Hi\n\nHello\n\n'
   const folder = await folderWith(t, { 'a.mbox': mail + mail })
   const { output } = await run(folder, ['--dry-run', join(folder, 'a.mbox')])
   assert.match(output, /1 valid thread with 1 quote, 0 rejected/)
@@ -246,5 +345,8 @@ test('help lists formats and exit codes, and is no failure', async (t) => {
   assert.equal(code, 0)
   assert.match(output, /slack {2,}Slack export.*5 crashed/s)
   assert.match(output, /Fields of --map and --set: service,.* replyingTo,.* source.createdAt/)
-  assert.match(output.replaceAll(/\s+/g, ' '), /SLUICE_API_KEY; without --url, else that of the same Sluice/)
+  assert.match(
+    output.replaceAll(/\s+/g, ' '),
+    /SLUICE_API_KEY; without --url, else that of the same Sluice/,
+  )
 })

@@ -29,7 +29,10 @@ interface ImportCommandDeps extends FindApiDeps {
   /** Prints for programs, on standard output. */
   say: (line: string) => void
   process: Pick<NodeJS.Process, 'stdin' | 'stderr' | 'exitCode' | 'argv' | 'on' | 'off'>
-  /** Runs the import so that a signal ends it also within a long record. Without it, the import runs in this process. */
+  /**
+   * Runs the import so that a signal ends it also within a long record. Without it, the import runs
+   * in this process.
+   */
   apart?: RunApart
 }
 
@@ -48,22 +51,48 @@ const DEFAULT_CONCURRENCY = 4
 /** Creates the command `import`. It sets the exit code itself, also if an option can't be used. */
 export function importCommand(deps: ImportCommandDeps): Command {
   const command = new Command('import')
-    .description('Imports the threads of export files, and goes on where an interrupted import stopped')
+    .description(
+      'Imports the threads of export files, and goes on where an interrupted import stopped',
+    )
     .usage('[options] <files...>')
     .argument('[files...]', 'files, folders, zip archives, .gz and .zst files; - is standard input')
   apiOptions(command, 'importer')
     .option('--format <name>', 'the format of the files, if it is not recognised')
-    .option('--encoding <name>', 'the encoding of files that are not Unicode: windows-1252, shift_jis', parseEncoding)
+    .option(
+      '--encoding <name>',
+      'the encoding of files that are not Unicode: windows-1252, shift_jis',
+      parseEncoding,
+    )
     .option('--dry-run', 'reads and checks everything, sends nothing, and needs no service')
-    .option('--id-prefix <text>', 'stands before the externalId of each source: for accounts that share a tenant')
-    .option('--max-errors <number>', 'gives up after more rejected records; none: never', parseMost, DEFAULT_MAX_ERRORS)
-    .option('--rejected <path>', 'the file of rejected records (default: FILE.rejected.ndjson, then -2, -3)')
-    .option('--state-dir <path>', 'the folder of the checkpoint and the rejected file (default: that of FILE)')
-    .option('--no-checkpoint', 'keeps no FILE.sluice-checkpoint, so an interrupted import begins anew')
+    .option(
+      '--id-prefix <text>',
+      'stands before the externalId of each source: for accounts that share a tenant',
+    )
+    .option(
+      '--max-errors <number>',
+      'gives up after more rejected records; none: never',
+      parseMost,
+      DEFAULT_MAX_ERRORS,
+    )
+    .option(
+      '--rejected <path>',
+      'the file of rejected records (default: FILE.rejected.ndjson, then -2, -3)',
+    )
+    .option(
+      '--state-dir <path>',
+      'the folder of the checkpoint and the rejected file (default: that of FILE)',
+    )
+    .option(
+      '--no-checkpoint',
+      'keeps no FILE.sluice-checkpoint, so an interrupted import begins anew',
+    )
     .option('--concurrency <number>', 'the most batches in flight', parseCount, DEFAULT_CONCURRENCY)
     .option('--temp-dir <path>', 'where large inputs are sorted', tmpdir())
     .option('--json', 'prints progress and summary as JSON lines')
-    .option('--verbose', 'sums up each conversation: messages, dates and speakers (a dry run does so for the first 50)')
+    .option(
+      '--verbose',
+      'sums up each conversation: messages, dates and speakers (a dry run does so for the first 50)',
+    )
     .option('--quiet', 'prints no progress, and a summary only if something went wrong')
   for (const name of OPTION_NAMES) {
     const { flags, description, parse } = FORMAT_OPTIONS[name]
@@ -78,7 +107,9 @@ export function importCommand(deps: ImportCommandDeps): Command {
       throw error
     })
     .action((names: string[], options: Options) =>
-      names.length === 0 ? showGuide(deps.process) : start({ ...DEFAULTS, ...options, names }, deps),
+      names.length === 0
+        ? showGuide(deps.process)
+        : start({ ...DEFAULTS, ...options, names }, deps),
     )
 }
 
@@ -101,7 +132,9 @@ function showGuide(process: ImportCommandDeps['process']): void {
   const others = formats.flatMap(({ name, howTo }) => (howTo === undefined ? name : []))
   const lines = [
     'Name the files: `sluice import FILE… --dry-run` checks them, and sends nothing. How to get an export:',
-    ...formats.flatMap(({ name, howTo }) => (howTo === undefined ? [] : `  ${name.padEnd(9)} ${howTo}`)),
+    ...formats.flatMap(({ name, howTo }) =>
+      howTo === undefined ? [] : `  ${name.padEnd(9)} ${howTo}`,
+    ),
     `Also read: ${others.join(', ')}. \`sluice import --help\` describes them, and all options.`,
   ]
   lines.forEach(createPrinter((text) => process.stderr.write(text)))
@@ -110,7 +143,9 @@ function showGuide(process: ImportCommandDeps['process']): void {
 
 function helpAfter(): string {
   const names = formats.map(({ name, description }) => `  ${name.padEnd(12)} ${description}`)
-  const codes = Object.entries(EXIT_CODES).map(([state, code]) => `${code} ${state.replaceAll('_', ' ')}`)
+  const codes = Object.entries(EXIT_CODES).map(
+    ([state, code]) => `${code} ${state.replaceAll('_', ' ')}`,
+  )
   return `\nFormats:\n${names.join('\n')}\n\nFields of --map and --set: ${[...FIELDS].join(', ')}.\n\nExit codes: ${codes.join(', ')}.`
 }
 
@@ -122,7 +157,9 @@ function parseEncoding(text: string): string {
   try {
     return new TextDecoder(text).encoding
   } catch {
-    throw new InvalidArgumentError('Write the name of an encoding, such as windows-1252, iso-8859-2 or shift_jis.')
+    throw new InvalidArgumentError(
+      'Write the name of an encoding, such as windows-1252, iso-8859-2 or shift_jis.',
+    )
   }
 }
 
@@ -130,9 +167,12 @@ async function run(asked: Options & ImportOptions, deps: ImportCommandDeps): Pro
   const { url, keyFile, json, quiet, ...request } = asked
   const stops = stopRequests({ outlivesTerminal: true })
   const interrupted = new AbortController()
-  stops.stopping.addEventListener('abort', () => interrupted.abort(new Interrupted('The import was interrupted.')))
+  stops.stopping.addEventListener('abort', () =>
+    interrupted.abort(new Interrupted('The import was interrupted.')),
+  )
   const { stdin, stderr } = deps.process
-  // Without this, Node would end at once, with an exit code of its own, and would not say how far the import got.
+  // Without this, Node would end at once, with an exit code of its own, and would not say how far
+  // the import got.
   const crash = (error: unknown) => interrupted.abort(error)
   deps.process.on('uncaughtException', crash)
   try {
@@ -141,7 +181,13 @@ async function run(asked: Options & ImportOptions, deps: ImportCommandDeps): Pro
       findTarget: () => findApi(deps, { url, keyFile }, 'importer'),
       interrupted: interrupted.signal,
       hurry: stops.hurry,
-      show: (state) => showProgress({ style: styleOf({ json, quiet }, stderr.isTTY), state, stderr, print: deps.say }),
+      show: (state) =>
+        showProgress({
+          style: styleOf({ json, quiet }, stderr.isTTY),
+          state,
+          stderr,
+          print: deps.say,
+        }),
       showRejected: createFaultList(createPrinter((text) => stderr.write(text))),
     })
     const hasSent = !request.dryRun && threadsIn(summary.tally) > 0
@@ -155,8 +201,14 @@ async function run(asked: Options & ImportOptions, deps: ImportCommandDeps): Pro
   }
 }
 
-/** Returns the command as it was typed, with the options that it lacks. A later option replaces an earlier one. */
-function withOptions([, , ...words]: readonly string[], lacking: readonly string[] = []): string | undefined {
+/**
+ * Returns the command as it was typed, with the options that it lacks. A later option replaces an
+ * earlier one.
+ */
+function withOptions(
+  [, , ...words]: readonly string[],
+  lacking: readonly string[] = [],
+): string | undefined {
   if (lacking.length === 0) return undefined
   const program = words[0] === 'import' ? 'sluice' : 'sluice-import'
   return [program, ...words.map((word) => shellWord(word, word.length)), ...lacking].join(' ')
@@ -176,15 +228,25 @@ function createFaultList(print: (line: string) => void): (record: RejectedRecord
   return ({ reason, place: { path, line, pointer } }) => {
     shown += 1
     if (shown > SHOWN_FAULTS) return
-    print(`${path}${line === undefined ? '' : `:${line}`}${pointer ? ` ${pointer}` : ''}: ${reason}`)
+    print(
+      `${path}${line === undefined ? '' : `:${line}`}${pointer ? ` ${pointer}` : ''}: ${reason}`,
+    )
     if (shown === SHOWN_FAULTS) print('(Further faults are counted only.)')
   }
 }
 
-/** Prints on standard output, because the summary is the result. `--quiet` prints problems only, as errors. */
-function printSummary(summary: Summary, { json, quiet }: Output, { say, process }: ImportCommandDeps): void {
+/**
+ * Prints on standard output, because the summary is the result. `--quiet` prints problems only, as
+ * errors.
+ */
+function printSummary(
+  summary: Summary,
+  { json, quiet }: Output,
+  { say, process }: ImportCommandDeps,
+): void {
   const lines = summaryLines(summary).flatMap((line) => line.split('\n'))
   if (json) say(jsonText(summaryObject(summary)))
   else if (!quiet) for (const line of lines) say(line)
-  else if (summary.state !== 'completed') lines.forEach(createPrinter((text) => process.stderr.write(text)))
+  else if (summary.state !== 'completed')
+    lines.forEach(createPrinter((text) => process.stderr.write(text)))
 }

@@ -21,7 +21,10 @@ test('a state folder that does not exist is named, with the option that chooses 
 })
 
 /** Every key of a request. TypeScript refuses a list that lacks one, or has another. */
-const KEYS: Record<keyof Required<Omit<ImportOptions, keyof typeof FORMAT_OPTIONS | 'names'>>, true> = {
+const KEYS: Record<
+  keyof Required<Omit<ImportOptions, keyof typeof FORMAT_OPTIONS | 'names'>>,
+  true
+> = {
   format: true,
   encoding: true,
   idPrefix: true,
@@ -40,7 +43,10 @@ const OF_COMMAND = ['url', 'keyFile', 'json', 'quiet']
 test('each option of the command is a key of the request, and each key is an option', () => {
   const { options } = importCommand({ folder: '.', env: {}, process, say: () => {} })
   const names = options.map((option) => option.attributeName())
-  assert.deepEqual(names.toSorted(), [...OF_COMMAND, ...Object.keys(KEYS), ...OPTION_NAMES].toSorted())
+  assert.deepEqual(
+    names.toSorted(),
+    [...OF_COMMAND, ...Object.keys(KEYS), ...OPTION_NAMES].toSorted(),
+  )
 })
 
 test('each option of formats is read by one of them', () => {
@@ -64,5 +70,8 @@ test('the bound of rejected records counts those of earlier runs, and an error t
   )
   stops.afterErrors({ ...tally, reasons: { a: 1, b: 2 } }, 3)
   const { state, problem } = failureOf(stops.stopping.reason)
-  assert.deepEqual([state, problem], ['gave_up', 'More records than 3 were rejected. Allow more with --max-errors.'])
+  assert.deepEqual(
+    [state, problem],
+    ['gave_up', 'More records than 3 were rejected. Allow more with --max-errors.'],
+  )
 })

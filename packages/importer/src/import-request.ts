@@ -24,7 +24,10 @@ export interface ImportOptions extends FormatOptions {
   checkpoint: boolean
   /** The path of the file of rejected records, if the user names one. */
   rejected?: string
-  /** The folder of the checkpoint and of the file of rejected records, if it is not that of the input. */
+  /**
+   * The folder of the checkpoint and of the file of rejected records, if it is not that of the
+   * input.
+   */
   stateDir?: string
   /** The import gives up after more rejected records than this. */
   maxErrors: number
@@ -72,7 +75,10 @@ export function createStops({ interrupted, hurry }: Pick<ImportDeps, 'interrupte
     stopping,
     hurry: AbortSignal.any([hurry, late.signal]),
     fail: (error: unknown) => failed.abort(error),
-    /** Stops the import if the next rejected record is one too many. Called before the tally counts this record. */
+    /**
+     * Stops the import if the next rejected record is one too many. Called before the tally counts
+     * this record.
+     */
     afterErrors(tally: Tally, most: number) {
       if (tally.threads.rejected >= most) failed.abort(tooManyErrors(tally, most))
     },
@@ -90,14 +96,21 @@ class TooManyErrors extends Error {}
 /** An error that all records share is said once, and first. */
 function tooManyErrors({ reasons }: Tally, most: number): TooManyErrors {
   const [reason, ...others] = Object.keys(reasons)
-  const shared = reason !== undefined && others.length === 0 ? `, all for one reason: ${reason}` : ''
+  const shared =
+    reason !== undefined && others.length === 0 ? `, all for one reason: ${reason}` : ''
   return new TooManyErrors(
     `More records than ${formatNumber(most)} were rejected${shared.replace(/\.?$/, '.')} Allow more with --max-errors.`,
   )
 }
 
-/** Explains the error that ended an import. An error of no known class is a fault of this program. */
-export function failureOf(error: unknown): { state: State; problem?: string; lacking?: readonly string[] } {
+/**
+ * Explains the error that ended an import. An error of no known class is a fault of this program.
+ */
+export function failureOf(error: unknown): {
+  state: State
+  problem?: string
+  lacking?: readonly string[]
+} {
   if (error instanceof Interrupted) return { state: 'interrupted' }
   if (error instanceof TooManyErrors) return { state: 'gave_up', problem: error.message }
   if (error instanceof SluiceProblem) {
@@ -105,14 +118,19 @@ export function failureOf(error: unknown): { state: State; problem?: string; lac
     return { state: 'failed', problem: `The service refused: ${error.message}${advice}` }
   }
   if (error instanceof SluiceUnreachable) {
-    const advice = untrusted(error)?.replace(/^its/, 'Its') ?? 'Check --url, and that the service runs'
+    const advice =
+      untrusted(error)?.replace(/^its/, 'Its') ?? 'Check --url, and that the service runs'
     return { state: 'failed', problem: `${error.message} ${advice}.` }
   }
-  if (error instanceof FormatError) return { state: 'failed', problem: error.message, lacking: error.lacking }
+  if (error instanceof FormatError)
+    return { state: 'failed', problem: error.message, lacking: error.lacking }
   if (error instanceof UserError) return { state: 'failed', problem: error.message }
   const ofSystem = systemProblem(error)
   return ofSystem === undefined
-    ? { state: 'crashed', problem: error instanceof Error ? (error.stack ?? error.message) : String(error) }
+    ? {
+        state: 'crashed',
+        problem: error instanceof Error ? (error.stack ?? error.message) : String(error),
+      }
     : { state: 'failed', problem: ofSystem }
 }
 
@@ -122,7 +140,9 @@ const KEY_ADVICE =
 const FULL = new Set(['ENOSPC', 'EDQUOT'])
 const UNWRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'ENOTDIR'])
 
-/** Explains an error of the operating system, such as a full disk. Undefined for any other error. */
+/**
+ * Explains an error of the operating system, such as a full disk. Undefined for any other error.
+ */
 function systemProblem(error: unknown): string | undefined {
   const { code, path, message } = Object(error)
   const place = typeof path === 'string' ? ` (${path})` : ''

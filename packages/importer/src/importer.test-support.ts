@@ -10,7 +10,13 @@ export async function runImport(deps: FindApiDeps, args: readonly string[]): Pro
   const stderr = Object.assign(new PassThrough(), { isTTY: false, columns: 80 })
   const process: { exitCode?: string | number | null | undefined } = {}
   const argv = ['node', 'sluice', 'import', ...args]
-  const fake = Object.assign(process, { stdin: Readable.from([]), stderr, argv, on: () => fake, off: () => fake })
+  const fake = Object.assign(process, {
+    stdin: Readable.from([]),
+    stderr,
+    argv,
+    on: () => fake,
+    off: () => fake,
+  })
   const errors = text(stderr)
   const ran = await runMade((say) => importCommand({ ...deps, say, process: fake as never }), args)
   stderr.end()

@@ -1,4 +1,5 @@
-// Each regular expression that reads what callers and files wrote takes time in proportion to its text.
+// Each regular expression that reads what callers and files wrote takes time in proportion to its
+// text.
 import { globSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseAst } from 'rolldown/parseAst'
@@ -21,9 +22,13 @@ function* literalsIn(node: unknown): Generator<Expression> {
   for (const child of Object.values(node)) yield* literalsIn(child)
 }
 
-/** Finds what takes the square of the text's length or more, also where a match may begin anywhere. */
+/**
+ * Finds what takes the square of the text's length or more, also where a match may begin anywhere.
+ */
 function faultsOf({ pattern, flags }: Expression): string[] {
-  return analyse({ source: pattern, flags }).reports.map(({ type }) => `${type}: /${pattern}/${flags}`)
+  return analyse({ source: pattern, flags }).reports.map(
+    ({ type }) => `${type}: /${pattern}/${flags}`,
+  )
 }
 
 describe('a regular expression is linear', () => {
@@ -33,7 +38,9 @@ describe('a regular expression is linear', () => {
       return [...literalsIn(parseAst(code, { lang: 'ts' }))].map((each) => ({ path, ...each }))
     })
     expect(expressions.length).toBeGreaterThan(200)
-    expect(expressions.flatMap((each) => faultsOf(each).map((fault) => `${each.path}: ${fault}`))).toEqual([])
+    expect(
+      expressions.flatMap((each) => faultsOf(each).map((fault) => `${each.path}: ${fault}`)),
+    ).toEqual([])
   })
 
   const Original = RegExp
@@ -49,7 +56,9 @@ describe('a regular expression is linear', () => {
         return new target(pattern, flags)
       },
     })
-    const makers = sources.filter((path) => readFileSync(resolve(ROOT, path), 'utf8').includes('new RegExp('))
+    const makers = sources.filter((path) =>
+      readFileSync(resolve(ROOT, path), 'utf8').includes('new RegExp('),
+    )
     // The query loads the module again, whoever loaded it before.
     for (const path of makers) await import(`${resolve(ROOT, path)}?made`)
     globalThis.RegExp = Original

@@ -6,5 +6,11 @@ import manifest from '../package.json' with { type: 'json' }
 import { importCommand } from './import-command.ts'
 
 const say = createPrinter((text) => process.stdout.write(text))
-const command = importCommand({ folder: process.cwd(), env: processEnv(), process, say, apart: runApart })
+const command = importCommand({
+  folder: process.cwd(),
+  env: processEnv(),
+  process,
+  say,
+  apart: runApart,
+})
 await runProgram(command.name('sluice-import').version(manifest.version))

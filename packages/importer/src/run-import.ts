@@ -6,7 +6,12 @@ import { basename, dirname, resolve } from 'node:path'
 import { createClient, type Retry } from '@sluice/client'
 import { createThreadParser, DEFAULT_LIMITS } from '@sluice/contract'
 import { describeSeconds, UserError } from '@sluice/terminal'
-import { type Checkpoint, checkFolder, createCheckpoint, saveProgress } from './account/checkpoint.ts'
+import {
+  type Checkpoint,
+  checkFolder,
+  createCheckpoint,
+  saveProgress,
+} from './account/checkpoint.ts'
 import { createLedger, emptyTally, type Ledger, type Sink, threadsIn } from './account/ledger.ts'
 import { createRejectedFile, rejectedPathOf, touchesInput } from './account/rejected-file.ts'
 import { feedEvents } from './feed-events.ts'
@@ -29,7 +34,11 @@ import type { State, Summary } from './show/summary.ts'
 /** Runs an import. Never throws: the summary says how the import ended. */
 export async function runImport(request: ImportOptions, deps: ImportDeps): Promise<Summary> {
   const began = performance.now()
-  const state: RunState = { tally: emptyTally(), bytes: { total: 0, done: 0 }, sorted: { total: 0, done: 0 } }
+  const state: RunState = {
+    tally: emptyTally(),
+    bytes: { total: 0, done: 0 },
+    sorted: { total: 0, done: 0 },
+  }
   const run = { request, deps, state, stops: createStops(deps) }
   const failure = await importAll(run).then(() => undefined, failureOf)
   const { tally } = state
@@ -71,11 +80,16 @@ interface Run {
 async function importAll(run: Run): Promise<void> {
   const { request, deps, state, stops } = run
   const { encoding, stateDir, tempDir, rejected } = request
-  // The folder of a file that exists may be of devices: /dev/null. Not all inputs need the default folder for sorting.
+  // The folder of a file that exists may be of devices: /dev/null. Not all inputs need the default
+  // folder for sorting.
   const ofRejected = rejected === undefined || existsSync(rejected) ? undefined : dirname(rejected)
   for (const folder of [stateDir, ofRejected, tempDir === tmpdir() ? undefined : tempDir])
     if (folder !== undefined) await checkFolder(folder)
-  using input = await openInput(request.names, { stdin: deps.stdin, stopping: stops.stopping, encoding })
+  using input = await openInput(request.names, {
+    stdin: deps.stdin,
+    stopping: stops.stopping,
+    encoding,
+  })
   state.bytes = input.progress
   const detected = await detectFormats(input.sets, formats, request.format, request)
   refuseUseless(request, detected)
@@ -93,7 +107,9 @@ function refuseUseless(request: ImportOptions, { read, lacking }: Detected): voi
   if (useless === undefined) return
   const [flag] = FORMAT_OPTIONS[useless].flags.split(' ')
   const names = [...new Set(found.map(({ name }) => name))].join(', ')
-  throw new UserError(`${flag} does not apply to ${names}. These formats read it: ${readersOf(useless, formats)}.`)
+  throw new UserError(
+    `${flag} does not apply to ${names}. These formats read it: ${readersOf(useless, formats)}.`,
+  )
 }
 
 /** Memory: the names of at most 1,000 speakers of each. */
@@ -108,17 +124,24 @@ async function* readAll(
   const openSort = () => createExternalSort({ folder: request.tempDir, signal: stops.stopping })
   const { idPrefix } = request
   const { verbose, dryRun } = request
-  const conversations = createConversationCounts(SHOWN_CONVERSATIONS[verbose ? 'verbose' : 'dryRun'])
+  const conversations = createConversationCounts(
+    SHOWN_CONVERSATIONS[verbose ? 'verbose' : 'dryRun'],
+  )
   if (verbose || dryRun) state.conversations = conversations.counts
   yield [...input.notOpened, ...notes]
   for (const group of read) {
     const { format, files } = group
     const ofRecord = { format: format.name, ...(idPrefix && { idPrefix }) }
     const counted = counts.of(group)
-    const reading = readGathered({ ...format, read: counted.read }, files, optionsOf(format, request), {
-      openSort,
-      sorted: state.sorted,
-    })
+    const reading = readGathered(
+      { ...format, read: counted.read },
+      files,
+      optionsOf(format, request),
+      {
+        openSort,
+        sorted: state.sorted,
+      },
+    )
     for await (const list of reading) {
       counted.addThreads(list)
       if (verbose || dryRun) conversations.addAll(list)
@@ -127,7 +150,10 @@ async function* readAll(
   }
 }
 
-/** What `--dry-run` does instead of sending: checks what was read with the parser of the API, without a service. */
+/**
+ * What `--dry-run` does instead of sending: checks what was read with the parser of the API,
+ * without a service.
+ */
 async function checkImport(events: Events, { request, deps, state, stops }: Run): Promise<void> {
   const ledger = createLedger(state.tally, (record) => {
     deps.showRejected(record)
@@ -145,7 +171,10 @@ function createCheck(ledger: Ledger): Sink {
   const parse = createThreadParser(DEFAULT_LIMITS)
   return {
     add({ request, placeholderTitle, place, entry }) {
-      const parsed = parse({ ...request, title: request.title ?? placeholderTitle ?? SOME_TITLE }, { strict: false })
+      const parsed = parse(
+        { ...request, title: request.title ?? placeholderTitle ?? SOME_TITLE },
+        { strict: false },
+      )
       if (!parsed.ok) {
         const [first] = parsed.errors
         const pointer = `${place.pointer ?? ''}${first?.pointer ?? ''}`
@@ -163,12 +192,19 @@ function createCheck(ledger: Ledger): Sink {
 }
 
 /** Sends all threads, and resolves when each is stored or rejected. */
-async function sendImport(events: Events, input: Input, { request, deps, state, stops }: Run): Promise<void> {
+async function sendImport(
+  events: Events,
+  input: Input,
+  { request, deps, state, stops }: Run,
+): Promise<void> {
   const { stopping, hurry, fail, afterErrors, refuseAfterErrors } = stops
   const target = await deps.findTarget()
   // A wrong URL must not look like a service that is unavailable for a while.
-  const limits = await createClient({ ...target, maxRetries: FIRST_RETRIES }).limits({ signal: hurry })
-  // Only time bounds the attempts, because batches compete for room in a full queue, and one may lose many times.
+  const limits = await createClient({ ...target, maxRetries: FIRST_RETRIES }).limits({
+    signal: hurry,
+  })
+  // Only time bounds the attempts, because batches compete for room in a full queue, and one may
+  // lose many times.
   const client = createClient({ ...target, maxRetries: Number.POSITIVE_INFINITY })
   // This request fails if the key is not known: now, and not after an hour of sorting.
   await client.getSource({ service: 'custom', externalId: 'none' }, { limit: 1, signal: hurry })
@@ -192,7 +228,12 @@ async function sendImport(events: Events, input: Input, { request, deps, state, 
   using display = deps.show(() => state)
   const onRetry = createRetryNotes(display.say)
   const importId = randomUUID()
-  using _why = sayWhyItWaits({ client, importId, settled: () => threadsIn(tally), say: display.say })
+  using _why = sayWhyItWaits({
+    client,
+    importId,
+    settled: () => threadsIn(tally),
+    say: display.say,
+  })
   const sink = createSender({
     importId,
     client,
@@ -203,9 +244,12 @@ async function sendImport(events: Events, input: Input, { request, deps, state, 
     onRetry,
     fail,
   })
-  if (settled > 0) display.say(`Going on where an earlier run of this import stopped (${checkpoint?.path}).`)
+  if (settled > 0)
+    display.say(`Going on where an earlier run of this import stopped (${checkpoint?.path}).`)
   if (loaded?.isOther)
-    display.say(`${checkpoint?.path} is of another input, target or options: this import begins anew.`)
+    display.say(
+      `${checkpoint?.path} is of another input, target or options: this import begins anew.`,
+    )
   try {
     const shape = createShaper({ limits, idPrefix: request.idPrefix })
     await saver.save()
@@ -221,21 +265,37 @@ function checkpointOf(
   target: readonly string[],
   { fingerprint }: Input,
 ): Checkpoint | undefined {
-  const { names, checkpoint, rejected, stateDir, maxErrors, concurrency, tempDir, verbose, map, set, ...options } =
-    request
+  const {
+    names,
+    checkpoint,
+    rejected,
+    stateDir,
+    maxErrors,
+    concurrency,
+    tempDir,
+    verbose,
+    map,
+    set,
+    ...options
+  } = request
   if (!checkpoint || fingerprint === undefined) return undefined
   const meaning = [fingerprint, options, [...map], [...set], ...target]
   return createCheckpoint(`${besideInput(request)}.sluice-checkpoint`, meaning)
 }
 
-/** The checkpoint and the file of rejected records are named after the first input that is not standard input. */
+/**
+ * The checkpoint and the file of rejected records are named after the first input that is not
+ * standard input.
+ */
 function besideInput({ names, stateDir }: ImportOptions): string {
   const first = names.find((name) => name !== STDIN) ?? 'stdin'
   return stateDir === undefined ? resolve(first) : resolve(stateDir, basename(first))
 }
 
 function rejectedPath(request: ImportOptions): string {
-  const inputs = new Set(request.names.filter((name) => name !== STDIN).map((name) => resolve(name)))
+  const inputs = new Set(
+    request.names.filter((name) => name !== STDIN).map((name) => resolve(name)),
+  )
   if (request.rejected === undefined) return rejectedPathOf(besideInput(request), inputs)
   if (!touchesInput(resolve(request.rejected), inputs)) return request.rejected
   throw new UserError('--rejected names a file that is imported. Name another file.')

@@ -5,7 +5,13 @@ export type { ThreadPage, Writing } from './find/thread-page.ts'
 export { duration, megabytes, shown } from './format.ts'
 export { failedJobOf, type JobDetail } from './jobs/read-job.ts'
 export { livingApi, loadOf } from './overview/finding.ts'
-export { type CountedSpan, createReadHistory, peaksOf, SPANS, type Span } from './overview/history.ts'
+export {
+  type CountedSpan,
+  createReadHistory,
+  peaksOf,
+  SPANS,
+  type Span,
+} from './overview/history.ts'
 export { createReadOverview, createReadState, type QueueState } from './overview/overview.ts'
 export { watchRedisLoss } from './overview/redis-loss.ts'
 export { lossWords, pauseWords } from './overview/verdict.ts'

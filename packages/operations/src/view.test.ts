@@ -25,14 +25,22 @@ async function open(t: TestContext) {
   const db = await testDatabase(t)
   const keys = queueKeys(testQueueName())
   const { viewFor } = openAdmin(redis, keys, db)
-  const [operator, viewer] = (['operator', 'viewer'] as const).map((role) => viewFor({ role, by: 'a' }))
+  const [operator, viewer] = (['operator', 'viewer'] as const).map((role) =>
+    viewFor({ role, by: 'a' }),
+  )
   assert(operator?.acts !== undefined && viewer !== undefined)
 
   const [jobId, importId] = [newJobId(), newJobId()]
   const trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
   const threads = [{ ...THREAD, quotes: [...THREAD.quotes] }]
   const enqueuer = createEnqueuer(keys, redis, UNBOUNDED)
-  await enqueuer.enqueue(jobId, 'bulk', { tenant: 'acme', requestId: 'r', retained: false, threads, trace })
+  await enqueuer.enqueue(jobId, 'bulk', {
+    tenant: 'acme',
+    requestId: 'r',
+    retained: false,
+    threads,
+    trace,
+  })
   await redis.lrem(`${keys.jobs.bulk}wait`, 1, jobId)
   await redis.zadd(keys.failed.bulk, Date.now(), jobId)
   await redis.hset(keys.jobs.bulk + jobId, {
@@ -45,14 +53,32 @@ async function open(t: TestContext) {
     }),
   })
   const errors = [{ pointer: '/title', code: 'type' as const, message: REASON }]
-  const refused = createProblem('request_invalid', { detail: REASON, errors, total: 1, requestId: 'r' })
+  const refused = createProblem('request_invalid', {
+    detail: REASON,
+    errors,
+    total: 1,
+    requestId: 'r',
+  })
   const items = [{ index: 0, externalId: 'C2', refused }]
-  await createImports(redis, keys).open(importId, { tenant: 'acme', received: 1, jobs: 0, failed: 1, refused: items })
+  await createImports(redis, keys).open(importId, {
+    tenant: 'acme',
+    received: 1,
+    jobs: 0,
+    failed: 1,
+    refused: items,
+  })
   const sourceId = sourceIdOf('acme', THREAD.source)
   const meta = { insertedBy: jobId }
   await db.collection<{ _id: string }>('sources').insertOne({
     _id: sourceId,
-    ...{ ...THREAD.source, tenant: 'acme', status: 'TRANSCRIBED', wordCount: 3, quoteCount: 1, meta },
+    ...{
+      ...THREAD.source,
+      tenant: 'acme',
+      status: 'TRANSCRIBED',
+      wordCount: 3,
+      quoteCount: 1,
+      meta,
+    },
     ...{ createdAt: new Date(AT), acceptedAt: new Date(AT), description: VALUE },
   })
   await db.collection<{ _id: string }>('quotes').insertOne({
@@ -65,7 +91,10 @@ async function open(t: TestContext) {
 }
 
 /** The results of all reads of a view. A read that is missing here does not compile. */
-async function readAll(view: View, { jobId, importId, operationId, sourceId }: Awaited<ReturnType<typeof open>>) {
+async function readAll(
+  view: View,
+  { jobId, importId, operationId, sourceId }: Awaited<ReturnType<typeof open>>,
+) {
   const found = {
     listFailed: await view.listFailed({ filter: {}, limit: 10 }),
     groupFailed: await view.groupFailed({}),
@@ -84,7 +113,10 @@ async function readAll(view: View, { jobId, importId, operationId, sourceId }: A
     find: await view.find({ q: 'C1' }, NOBODY),
     readThread: await view.readThread('acme', sourceId, { limit: 10 }, NOBODY),
   } satisfies Record<Exclude<keyof View, 'acts'>, unknown>
-  return { found, withValue: Object.entries(found).flatMap(([name, one]) => (quotes(one) ? [name] : [])) }
+  return {
+    found,
+    withValue: Object.entries(found).flatMap(([name, one]) => (quotes(one) ? [name] : [])),
+  }
 }
 
 const quotes = (found: unknown) => JSON.stringify(found).includes(VALUE)
@@ -95,7 +127,14 @@ test('no read of a viewer has a value of a thread, and those of an operator have
   assert.deepEqual(seen.withValue, [])
   const ofOperator = await readAll(opened.operator, opened)
   const reasons = ['listFailed', 'groupFailed', 'readGroups', 'listJobs', 'readJob']
-  const others = ['listOperations', 'findOperation', 'findImport', 'readStatus', 'readLately', 'find']
+  const others = [
+    'listOperations',
+    'findOperation',
+    'findImport',
+    'readStatus',
+    'readLately',
+    'find',
+  ]
   assert.deepEqual(ofOperator.withValue, [...reasons, ...others])
 
   const job = seen.found.readJob

@@ -1,5 +1,6 @@
-// What people see of a queue and do with it, by their role. Viewers see ids, and reasons without values. They see no
-// payloads, stacks, faults or stored texts, because these quote what threads say.
+// What people see of a queue and do with it, by their role. Viewers see ids, and reasons without
+// values. They see no payloads, stacks, faults or stored texts, because these quote what threads
+// say.
 import type * as contract from '@sluice/contract'
 import { type KeyRole, listExpiring, shortKeyId } from '@sluice/credentials/keys'
 import { shareFor } from '@sluice/process'
@@ -19,12 +20,18 @@ import { createReadHistory } from './overview/history.ts'
 import { createReadOverview, createReadTenant } from './overview/overview.ts'
 import { judge } from './overview/verdict.ts'
 
-/** Only operators may act, or filter by reason: by filters, viewers could guess the values that reasons quote. */
+/**
+ * Only operators may act, or filter by reason: by filters, viewers could guess the values that
+ * reasons quote.
+ */
 export class OperatorOnlyError extends Error {
   override name = 'OperatorOnlyError'
 }
 
-/** Everybody but an operator sees what viewers see. `by` names the operator in the operations that it opens. */
+/**
+ * Everybody but an operator sees what viewers see. `by` names the operator in the operations that
+ * it opens.
+ */
 type Person = { role: KeyRole | undefined; by: string }
 type Reads = ReturnType<typeof openReads>
 export type ViewFor = ReturnType<typeof openAdmin>['viewFor']
@@ -32,19 +39,29 @@ export type View = ReturnType<typeof viewOf>
 export type Acts = ReturnType<typeof openActs>
 export type ThreadOutline = ReturnType<typeof withoutTexts>
 
-/** Opens a queue, and what is stored, for people: `viewFor` shows it, `runOperations` does what operators asked for. */
+/**
+ * Opens a queue, and what is stored, for people: `viewFor` shows it, `runOperations` does what
+ * operators asked for.
+ */
 export function openAdmin(redis: Redis, keys: QueueKeys, db: Db) {
   const reads = openReads(redis, keys, db)
   return {
     viewFor: (person: Person) => viewOf(reads, person),
-    runOperations: (options: Omit<RunOptions, keyof Reads>) => runOperations({ ...reads, ...options }),
+    runOperations: (options: Omit<RunOptions, keyof Reads>) =>
+      runOperations({ ...reads, ...options }),
   }
 }
 
-/** Pages that refresh themselves share one grouping for this time: grouping 100,000 jobs takes a second or two. */
+/**
+ * Pages that refresh themselves share one grouping for this time: grouping 100,000 jobs takes a
+ * second or two.
+ */
 const GROUPS_SHARED_MS = 2_000
 
-/** The keys that expire soon are read from MongoDB at most once in this time, and never while nobody looks. */
+/**
+ * The keys that expire soon are read from MongoDB at most once in this time, and never while nobody
+ * looks.
+ */
 const EXPIRING_SHARED_MS = 10_000
 
 /** The verdict of a page may be this old. */
@@ -93,17 +110,25 @@ function openReads(redis: Redis, keys: QueueKeys, db: Db) {
     const [overview, [lastMinutes], [lastHour], expiring] = await Promise.all(reads)
     if (!lastMinutes?.point || !lastHour?.point) throw new Error('a span without a point')
     const expiringKeys = expiring.flatMap(({ id, tenant, name, expiresAt }) =>
-      expiresAt ? [{ keyId: shortKeyId(id), tenant, name, expiresAt: expiresAt.toISOString() }] : [],
+      expiresAt
+        ? [{ keyId: shortKeyId(id), tenant, name, expiresAt: expiresAt.toISOString() }]
+        : [],
     )
     return { ...overview, expiringKeys, lastMinutes: lastMinutes.point, lastHour: lastHour.point }
   }
 }
 
-/** Makes the view of a person. Every read of the queue throws a `QueueUnavailableError` while Redis is unavailable. */
+/**
+ * Makes the view of a person. Every read of the queue throws a `QueueUnavailableError` while Redis
+ * is unavailable.
+ */
 function viewOf(reads: Reads, { role, by }: Person) {
   const { failedJobs, operations } = reads
   const isOperator = role === 'operator'
-  function read<Args extends unknown[], Value>(find: (...args: Args) => Promise<Value>, toViewers: masks.Mask<Value>) {
+  function read<Args extends unknown[], Value>(
+    find: (...args: Args) => Promise<Value>,
+    toViewers: masks.Mask<Value>,
+  ) {
     return async (...args: Args): Promise<Value> => {
       const found = await orUnavailable(find(...args))
       return isOperator ? found : toViewers(found)
@@ -119,7 +144,8 @@ function viewOf(reads: Reads, { role, by }: Person) {
     const status = await read(find, masks.maskStatus)()
     return { ...status, verdict: judge(status) }
   }
-  const list = ({ filter, ...page }: contract.FailedJobQuery) => failedJobs.list({ filter: permitted(filter), ...page })
+  const list = ({ filter, ...page }: contract.FailedJobQuery) =>
+    failedJobs.list({ filter: permitted(filter), ...page })
   const group = (filter: contract.FailedJobFilter) => failedJobs.groups(permitted(filter))
   return {
     listFailed: read(list, (page) => ({ ...page, jobs: page.jobs.map(masks.masked) })),
@@ -131,11 +157,17 @@ function viewOf(reads: Reads, { role, by }: Person) {
     listImports: read(reads.listImports, (found) => found),
     findImport: read(reads.findImport, (found) => found && masks.maskImport(found)),
     /** Lists the jobs of a state. */
-    listJobs: read(reads.listJobs, ({ jobs, ...page }) => ({ ...page, jobs: jobs.map(masks.masked) })),
+    listJobs: read(reads.listJobs, ({ jobs, ...page }) => ({
+      ...page,
+      jobs: jobs.map(masks.masked),
+    })),
     readTenant: read(reads.readTenant, (load) => load),
     /** Reads a job in any state, without its stacks and its payload. */
     readJob: read(reads.outlineJob, (found) => found && maskDetail(found)),
-    listRecent: read(reads.listRecent, ({ jobs, next }) => ({ jobs: jobs.map(masks.masked), next })),
+    listRecent: read(reads.listRecent, ({ jobs, next }) => ({
+      jobs: jobs.map(masks.masked),
+      next,
+    })),
     readStatus: () => judged(reads.readStatus),
     /** Reads the status as it was at most `LATELY_MS` ago. */
     readLately: () => judged(reads.readLately),
@@ -155,9 +187,18 @@ function viewOf(reads: Reads, { role, by }: Person) {
 function withoutTexts({ source, quotes, ...page }: ThreadPage) {
   const { id, service, externalId, status, wordCount, createdAt } = source
   const names = quotes.map((quote) => {
-    return { id: quote.id, externalId: quote.externalId, createdAt: quote.createdAt, position: quote.position }
+    return {
+      id: quote.id,
+      externalId: quote.externalId,
+      createdAt: quote.createdAt,
+      position: quote.position,
+    }
   })
-  return { source: { id, service, externalId, status, wordCount, createdAt }, quotes: names, ...page }
+  return {
+    source: { id, service, externalId, status, wordCount, createdAt },
+    quotes: names,
+    ...page,
+  }
 }
 
 /** Returns the acts of a view. @throws {OperatorOnlyError} */
@@ -168,13 +209,21 @@ export function requireActs({ acts }: View): Acts {
 
 function openActs({ failedJobs, operations, readThread, readJob }: Reads, by: string) {
   return {
-    /** Opens an operation on failed jobs, which one API replica carries out. @throws {OperationsFullError} */
-    async operate(kind: contract.OperationKind, request: contract.OperationRequest): Promise<contract.Operation> {
+    /**
+     * Opens an operation on failed jobs, which one API replica carries out. @throws
+     * {OperationsFullError}
+     */
+    async operate(
+      kind: contract.OperationKind,
+      request: contract.OperationRequest,
+    ): Promise<contract.Operation> {
       if ('ids' in request) return operations.open(kind, request, request.ids.length, by)
       // A job that fails again after its retry is not retried again.
       const filter = { ...request.filter, until: request.filter.until ?? new Date().toISOString() }
       const total = await orUnavailable(failedJobs.count(filter))
-      const [one] = filter.group ? (await orUnavailable(failedJobs.list({ filter, limit: 1 }))).jobs : []
+      const [one] = filter.group
+        ? (await orUnavailable(failedJobs.list({ filter, limit: 1 }))).jobs
+        : []
       return operations.open(kind, { filter }, total, by, one?.reasonGroup)
     },
     /** Pauses or resumes a lane for all workers. Undefined if no lane has this name. */

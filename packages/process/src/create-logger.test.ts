@@ -38,7 +38,10 @@ test('keys and credentials never reach a line, in any field or text', () => {
     log.info({ headers: { 'X-Api-Key': ['hunter1'] } })
     log.info(JSON.stringify({ 'x-api-key': 'hunter1' }))
     log.error({ err: new Error('connect redis://default:hunter2@10.0.0.1:6379/0 failed') })
-    log.info({ url: 'mongodb+srv://u:hunter2@cluster0.example.com,b/x', bad: 'redis://:hunter@2@host' })
+    log.info({
+      url: 'mongodb+srv://u:hunter2@cluster0.example.com,b/x',
+      bad: 'redis://:hunter@2@host',
+    })
   }).join('')
   assert.doesNotMatch(lines, /hunter|slc_|anything|at\\" all/)
   assert.match(lines, /redis:\/\/\[redacted\]@10\.0\.0\.1:6379\/0 failed/)
@@ -60,7 +63,9 @@ test('the text of an error is logged as it is', () => {
 })
 
 test('ordinary text that looks like neither is kept', () => {
-  const [line = ''] = logged((log) => log.info({ url: 'https://a.example/x?mail=me@b.example', at: 'a://b c@d' }))
+  const [line = ''] = logged((log) =>
+    log.info({ url: 'https://a.example/x?mail=me@b.example', at: 'a://b c@d' }),
+  )
   assert.match(line, /mail=me@b\.example/)
   assert.match(line, /a:\/\/b c@d/)
 })

@@ -1,6 +1,14 @@
-// Creates the log of a process on stdout. The log is written in blocks, and never blocks the process.
+// Creates the log of a process on stdout. The log is written in blocks, and never blocks the
+// process.
 
-import { type DestinationStream, type LevelWithSilent, type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino'
+import {
+  type DestinationStream,
+  type LevelWithSilent,
+  type Logger,
+  pino,
+  stdSerializers,
+  stdTimeFunctions,
+} from 'pino'
 import type { SonicBoom } from 'sonic-boom'
 import sonicBoom from 'sonic-boom'
 
@@ -13,10 +21,14 @@ declare module 'sonic-boom' {
   }
 }
 
-// Lines are written in blocks, at the latest after 100 ms: one write per line would cost more than the line itself.
+// Lines are written in blocks, at the latest after 100 ms: one write per line would cost more than
+// the line itself.
 const BLOCK_BYTES = 65_536
 const FLUSH_MS = 100
-/** The most that is buffered for a reader that does not read. Newer lines are dropped: a process outlives its reader. */
+/**
+ * The most that is buffered for a reader that does not read. Newer lines are dropped: a process
+ * outlives its reader.
+ */
 const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
 /** Attempts to write the last lines to a slow reader when the process exits, 100 ms apart. */
 const EXIT_TRIES = 3
@@ -30,16 +42,26 @@ const serializers = {
   },
 }
 
-/** Creates a logger that writes one JSON object a line, without API keys and credentials, to stdout by default. */
-export function createLogger(name: string, level: LevelWithSilent, destination = bufferedStdout()): Logger {
+/**
+ * Creates a logger that writes one JSON object a line, without API keys and credentials, to stdout
+ * by default.
+ */
+export function createLogger(
+  name: string,
+  level: LevelWithSilent,
+  destination = bufferedStdout(),
+): Logger {
   const timestamp = stdTimeFunctions.isoTime
   const formatters = { level: (label: string) => ({ level: label }) }
-  return pino({ name, level, timestamp, formatters, serializers, hooks: { streamWrite: redactLine } }, destination)
+  return pino(
+    { name, level, timestamp, formatters, serializers, hooks: { streamWrite: redactLine } },
+    destination,
+  )
 }
 
 /**
- * pino's own writer, sonic-boom, in a newer version than `pino.destination` has: before version 5 its flush at exit
- * never ends if stdout has lost its reader.
+ * pino's own writer, sonic-boom, in a newer version than `pino.destination` has: before version 5
+ * its flush at exit never ends if stdout has lost its reader.
  */
 function bufferedStdout(): DestinationStream {
   let triesLeft = Number.POSITIVE_INFINITY
@@ -65,8 +87,12 @@ function bufferedStdout(): DestinationStream {
   return createLineWriter(stdout)
 }
 
-/** Writes lines as buffers, because in the writer's text mode each line costs three times as much. */
-function createLineWriter(stdout: SonicBoom): DestinationStream & { flush: (done: () => void) => void } {
+/**
+ * Writes lines as buffers, because in the writer's text mode each line costs three times as much.
+ */
+function createLineWriter(
+  stdout: SonicBoom,
+): DestinationStream & { flush: (done: () => void) => void } {
   return {
     write: (line) => void (stdout.destroyed || stdout.write(Buffer.from(line))),
     flush: (done) => (stdout.destroyed ? done() : stdout.flush(done)),
@@ -75,8 +101,9 @@ function createLineWriter(stdout: SonicBoom): DestinationStream & { flush: (done
 
 const REDACTED = '[redacted]'
 
-// The text between "://" and the last "@" of the same authority (RFC 3986, section 3.2.1). The class excludes the
-// slash, so two matches never scan the same characters and a hostile line costs no more than its length.
+// The text between "://" and the last "@" of the same authority (RFC 3986, section 3.2.1). The
+// class excludes the slash, so two matches never scan the same characters and a hostile line costs
+// no more than its length.
 const URL_CREDENTIALS = /:\/\/[^\s"/?#]*@/g
 
 // The header as a field of a logged object, or of one that was logged as text, with escaped quotes.
@@ -86,12 +113,18 @@ const KEY_HEADER_IN_TEXT = /(\\"x-api-key\\"\s*:\s*\\")[^"\\]*/gi
 // An API key by its shape, in any text. A path may encode the underscore.
 const KEY = /slc(?:_|%5f)[0-9a-z]+/gi
 
-/** Removes API keys from a text that is logged, stored or answered: a caller may put its key in the wrong place. */
+/**
+ * Removes API keys from a text that is logged, stored or answered: a caller may put its key in the
+ * wrong place.
+ */
 export function redactKeys(text: string): string {
   return text.includes('slc') ? text.replace(KEY, REDACTED) : text
 }
 
-/** Removes keys and credentials from a finished line: pino's `redact` finds paths only, a secret may be in any text. */
+/**
+ * Removes keys and credentials from a finished line: pino's `redact` finds paths only, a secret may
+ * be in any text.
+ */
 function redactLine(line: string): string {
   let redacted = redactKeys(line)
   if (redacted.includes('://')) redacted = redacted.replace(URL_CREDENTIALS, `://${REDACTED}@`)

@@ -4,8 +4,9 @@
 export type ChooseGroup<Item> = (gathered: readonly Item[]) => readonly number[]
 
 /**
- * Runs items in groups without a timer (group commit, DeWitt et al. 1984): a single item runs at once, a burst in large
- * groups, which `choose` may bound. `run` returns one result for each item, in their order, or throws for all of them.
+ * Runs items in groups without a timer (group commit, DeWitt et al. 1984): a single item runs at
+ * once, a burst in large groups, which `choose` may bound. `run` returns one result for each item,
+ * in their order, or throws for all of them.
  */
 export function createGroupCommit<Item, Result>(
   run: (items: Item[]) => Promise<readonly Result[]>,

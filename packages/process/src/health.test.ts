@@ -47,7 +47,12 @@ const READY: Readiness = { ready: true, checks: { redis: { ok: true } } }
 
 async function admin(t: TestContext, state = READY) {
   const metrics = openMetrics('test', {})
-  const server = await startAdminServer({ adminPort: 0, adminHost: '127.0.0.1', metrics, readiness: async () => state })
+  const server = await startAdminServer({
+    adminPort: 0,
+    adminHost: '127.0.0.1',
+    metrics,
+    readiness: async () => state,
+  })
   t.onTestFinished(server.close)
   return (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${server.port}${path}`, init)
 }
@@ -60,7 +65,10 @@ test('a ready process answers 200 with its checks', async (t) => {
 })
 
 test('a process that is not ready answers 503 with the reason, and is alive all the same', async (t) => {
-  const state: Readiness = { ready: false, checks: { redis: { ok: false, reason: 'not connected' } } }
+  const state: Readiness = {
+    ready: false,
+    checks: { redis: { ok: false, reason: 'not connected' } },
+  }
   const get = await admin(t, state)
   const response = await get('/readyz?verbose')
   assert.equal(response.status, 503)
@@ -98,7 +106,8 @@ test('metrics are served in the text format', async (t) => {
 
 test('other paths get a 404, other methods a 405', async (t) => {
   const get = await admin(t)
-  for (const path of ['/', '/livez/', '/__proto__', '/constructor']) assert.equal((await get(path)).status, 404, path)
+  for (const path of ['/', '/livez/', '/__proto__', '/constructor'])
+    assert.equal((await get(path)).status, 404, path)
   const refused = await get('/metrics', { method: 'POST', body: 'x' })
   assert.equal(refused.status, 405)
   assert.equal(refused.headers.get('allow'), 'GET, HEAD')
@@ -109,9 +118,12 @@ test('a port in use is an error', async (t) => {
   const readiness = async () => READY
   const first = await startAdminServer({ adminPort: 0, adminHost: '127.0.0.1', metrics, readiness })
   t.onTestFinished(first.close)
-  await assert.rejects(startAdminServer({ adminPort: first.port, adminHost: '127.0.0.1', metrics, readiness }), {
-    code: 'EADDRINUSE',
-  })
+  await assert.rejects(
+    startAdminServer({ adminPort: first.port, adminHost: '127.0.0.1', metrics, readiness }),
+    {
+      code: 'EADDRINUSE',
+    },
+  )
 })
 
 test('a second close has no effect', async () => {

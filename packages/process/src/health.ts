@@ -1,4 +1,5 @@
-// Checks whether a process can do its work. Serves the result, and the metrics, to operators on a separate port.
+// Checks whether a process can do its work. Serves the result, and the metrics, to operators on a
+// separate port.
 import { setTimeout as delay } from 'node:timers/promises'
 import { listen } from './connection/listen.ts'
 import type { Metrics } from './metrics.ts'
@@ -22,7 +23,10 @@ export function checkOf(ok: boolean, reason: string): Check {
   return ok ? { ok } : { ok, reason }
 }
 
-/** Makes a function that reads when it is asked. Callers share the result of a read that began at most `ms` ago. */
+/**
+ * Makes a function that reads when it is asked. Callers share the result of a read that began at
+ * most `ms` ago.
+ */
 export function shareFor<Result>(ms: number, read: () => Promise<Result>): () => Promise<Result> {
   let last: { result: Promise<Result>; at: number } | undefined
   return () => {
@@ -32,8 +36,14 @@ export function shareFor<Result>(ms: number, read: () => Promise<Result>): () =>
   }
 }
 
-/** Makes a check of a server by a ping, which must resolve within `PING_MS`. @param reason of a rejected ping. */
-export function pingWhenAsked(ping: () => Promise<unknown>, reason = 'not reached'): () => Promise<Check> {
+/**
+ * Makes a check of a server by a ping, which must resolve within `PING_MS`. @param reason of a
+ * rejected ping.
+ */
+export function pingWhenAsked(
+  ping: () => Promise<unknown>,
+  reason = 'not reached',
+): () => Promise<Check> {
   const late = checkOf(false, `no answer within ${PING_MS} ms`)
   return shareFor(PING_EVERY_MS, () => {
     const answered = ping().then((): Check => ({ ok: true }))
@@ -51,7 +61,10 @@ interface AdminDeps {
   readiness: () => Promise<Readiness>
 }
 
-/** Serves `/livez`, `/readyz` and `/metrics`. `close` cuts all connections. Rejects if it cannot listen. */
+/**
+ * Serves `/livez`, `/readyz` and `/metrics`. `close` cuts all connections. Rejects if it cannot
+ * listen.
+ */
 export async function startAdminServer(deps: AdminDeps) {
   const { port, end } = await listen(
     async ({ method = '', url = '' }, response) => {
@@ -68,19 +81,31 @@ export async function startAdminServer(deps: AdminDeps) {
 
 const PATHS = ['/livez', '/readyz', '/metrics']
 
-async function answerOf({ metrics, findFault, readiness }: AdminDeps, method: string, path: string): Promise<Response> {
+async function answerOf(
+  { metrics, findFault, readiness }: AdminDeps,
+  method: string,
+  path: string,
+): Promise<Response> {
   if (!PATHS.includes(path)) return Response.json({ error: 'not found' }, { status: 404 })
   if (method !== 'GET' && method !== 'HEAD')
-    return Response.json({ error: 'method not allowed' }, { status: 405, headers: { allow: 'GET, HEAD' } })
+    return Response.json(
+      { error: 'method not allowed' },
+      { status: 405, headers: { allow: 'GET, HEAD' } },
+    )
   try {
     if (path === '/metrics')
-      return new Response(await metrics.text(), { headers: { 'content-type': metrics.contentType } })
+      return new Response(await metrics.text(), {
+        headers: { 'content-type': metrics.contentType },
+      })
     if (path === '/readyz') {
       const state = await readiness()
       return Response.json(state, { status: state.ready ? 200 : 503 })
     }
     const reason = findFault?.()
-    return Response.json({ alive: reason === undefined, reason }, { status: reason === undefined ? 200 : 503 })
+    return Response.json(
+      { alive: reason === undefined, reason },
+      { status: reason === undefined ? 200 : 503 },
+    )
   } catch {
     // The error may name a server's address, so it is not sent.
     return Response.json({ error: 'failed' }, { status: 500 })

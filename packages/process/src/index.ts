@@ -3,7 +3,14 @@ export type { Logger } from 'pino'
 export { listen } from './connection/listen.ts'
 export { createLogger, redactKeys } from './create-logger.ts'
 export { type ChooseGroup, createGroupCommit } from './group-commit.ts'
-export { checkOf, pingWhenAsked, type Readiness, readinessOf, shareFor, startAdminServer } from './health.ts'
+export {
+  checkOf,
+  pingWhenAsked,
+  type Readiness,
+  readinessOf,
+  shareFor,
+  startAdminServer,
+} from './health.ts'
 export {
   type MetricDeclarations,
   type MetricsOf,
@@ -15,7 +22,12 @@ export {
   totalsOf,
   VERSION,
 } from './metrics.ts'
-export { agreedSettings, dashboardUrlSetting, processSettings, redisReplicasSetting } from './process-settings.ts'
+export {
+  agreedSettings,
+  dashboardUrlSetting,
+  processSettings,
+  redisReplicasSetting,
+} from './process-settings.ts'
 export { REVISION } from './revision.ts'
 export { type Life, runUntilStopped } from './run-until-stopped.ts'
 export {
@@ -30,4 +42,12 @@ export {
   setting,
   settingsOrExit,
 } from './settings.ts'
-export { inSpan, openTracing, type Span, SpanKind, startSpan, traceIdOf, traceparentOf } from './tracing.ts'
+export {
+  inSpan,
+  openTracing,
+  type Span,
+  SpanKind,
+  startSpan,
+  traceIdOf,
+  traceparentOf,
+} from './tracing.ts'

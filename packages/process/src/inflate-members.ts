@@ -10,10 +10,12 @@ export class UndecodableError extends Error {
 }
 
 /**
- * Inflates one member after another, because Node ends a stream at a zstd frame that ends within a chunk, and drops the
- * rest. Programs that compress in parallel write many frames, and people join files.
+ * Inflates one member after another, because Node ends a stream at a zstd frame that ends within a
+ * chunk, and drops the rest. Programs that compress in parallel write many frames, and people join
+ * files.
  *
- * @param createInflater gets the beginning of a member, and the number of members before it. It may throw.
+ * @param createInflater gets the beginning of a member, and the number of members before it. It may
+ * throw.
  * @throws {UndecodableError} What `chunks` throws is passed on as it is.
  */
 export async function* inflateMembers(
@@ -22,7 +24,8 @@ export async function* inflateMembers(
 ): AsyncGenerator<Buffer> {
   let rest = await nextOf(chunks)
   for (let members = 0; rest !== undefined; members++)
-    rest = (yield* inflateMember(rest, chunks, createInflater(rest, members))) ?? (await nextOf(chunks))
+    rest =
+      (yield* inflateMember(rest, chunks, createInflater(rest, members))) ?? (await nextOf(chunks))
 }
 
 async function nextOf(chunks: AsyncGenerator<Buffer>): Promise<Buffer | undefined> {
@@ -33,7 +36,10 @@ async function nextOf(chunks: AsyncGenerator<Buffer>): Promise<Buffer | undefine
   }
 }
 
-/** Inflates a member, and the next ones if Node does so by itself. Returns the unused end of the last chunk, if any. */
+/**
+ * Inflates a member, and the next ones if Node does so by itself. Returns the unused end of the
+ * last chunk, if any.
+ */
 async function* inflateMember(
   first: Buffer,
   following: AsyncGenerator<Buffer>,
@@ -43,7 +49,11 @@ async function* inflateMember(
   let written = 0
   let last = first
   async function feed(): Promise<void> {
-    for (let chunk: Buffer | undefined = first; chunk !== undefined; chunk = await nextOf(following)) {
+    for (
+      let chunk: Buffer | undefined = first;
+      chunk !== undefined;
+      chunk = await nextOf(following)
+    ) {
       written += chunk.length
       last = chunk
       await used(inflater, chunk)

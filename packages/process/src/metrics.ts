@@ -1,4 +1,5 @@
-// Declares metrics (names, kinds and labels), and serves those of a process in the Prometheus text format.
+// Declares metrics (names, kinds and labels), and serves those of a process in the Prometheus text
+// format.
 import { version as node } from 'node:process'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import about from '../package.json' with { type: 'json' }
@@ -15,29 +16,47 @@ interface About<L extends string> {
   labels?: readonly L[]
 }
 
-type Options<L extends string> = { name: string; help: string; labelNames: readonly L[]; registers: Registry[] }
+type Options<L extends string> = {
+  name: string
+  help: string
+  labelNames: readonly L[]
+  registers: Registry[]
+}
 
 function declare<L extends string, M>(
   type: 'counter' | 'gauge' | 'histogram',
   { name, help, labels = [] }: About<L>,
   create: (options: Options<L>) => M,
 ) {
-  const open = (registry: Registry) => create({ name, help, labelNames: labels, registers: [registry] })
+  const open = (registry: Registry) =>
+    create({ name, help, labelNames: labels, registers: [registry] })
   return { type, name, help, labels, open }
 }
 
-/** Declares metrics, one function per kind. `buckets` are upper bounds, ascending, in the metric's own unit. */
+/**
+ * Declares metrics, one function per kind. `buckets` are upper bounds, ascending, in the metric's
+ * own unit.
+ */
 export const metric = {
   counter: <const L extends string = never>(about: About<L>) =>
     declare('counter', about, (options) => new Counter<L>(options)),
   gauge: <const L extends string = never>(about: About<L>) =>
     declare('gauge', about, (options) => new Gauge<L>(options)),
-  histogram: <const L extends string = never>({ buckets, ...about }: About<L> & { buckets: readonly number[] }) =>
-    declare('histogram', about, (options) => new Histogram<L>({ ...options, buckets: [...buckets] })),
+  histogram: <const L extends string = never>({
+    buckets,
+    ...about
+  }: About<L> & { buckets: readonly number[] }) =>
+    declare(
+      'histogram',
+      about,
+      (options) => new Histogram<L>({ ...options, buckets: [...buckets] }),
+    ),
 }
 
 /** Buckets for times of at most some seconds. */
-export const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const
+export const SECONDS = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+] as const
 
 /** Metrics by their names in the code. */
 export type MetricDeclarations = Readonly<Record<string, DeclaredMetric<unknown>>>
@@ -82,16 +101,29 @@ export const mongoMetrics = {
   }),
 }
 
-/** How often the event loop's lag is measured. Node's default, every 10 ms, took 1 % of a CPU in an idle process. */
+/**
+ * How often the event loop's lag is measured. Node's default, every 10 ms, took 1 % of a CPU in an
+ * idle process.
+ */
 const LAG_EVERY_MS = 50
 
-/** Gauges of Node.js that `promtool check metrics` refuses, because only names of counters may end in `_total`. */
-const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
+/**
+ * Gauges of Node.js that `promtool check metrics` refuses, because only names of counters may end
+ * in `_total`.
+ */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+]
 
 /** The metrics of a process as its admin port serves them. */
 export type Metrics = Pick<ReturnType<typeof openMetrics>, 'text' | 'contentType'>
 
-/** Opens the declared metrics, and Node.js's own, in a new registry. Each sample has the label `process`. */
+/**
+ * Opens the declared metrics, and Node.js's own, in a new registry. Each sample has the label
+ * `process`.
+ */
 export function openMetrics<D extends MetricDeclarations>(process: string, declarations: D) {
   const registry = new Registry()
   registry.setDefaultLabels({ process })
@@ -105,8 +137,8 @@ export function openMetrics<D extends MetricDeclarations>(process: string, decla
     contentType: registry.contentType,
     metrics: { ...shared, ...openAll(registry, declarations) },
     /**
-     * Calls `read`, which sets these gauges, before each scrape. If `read` fails, as while a server is unavailable, the gauges
-     * have no sample.
+     * Calls `read`, which sets these gauges, before each scrape. If `read` fails, as while a server
+     * is unavailable, the gauges have no sample.
      */
     sample(gauges: readonly Gauge<string>[], read: () => void | Promise<void>): void {
       samplers.push(async () => {
@@ -130,7 +162,10 @@ export function openMetrics<D extends MetricDeclarations>(process: string, decla
 }
 
 function openAll<D extends MetricDeclarations>(registry: Registry, declarations: D): MetricsOf<D> {
-  const opened = Object.entries(declarations).map(([name, declared]) => [name, declared.open(registry)])
+  const opened = Object.entries(declarations).map(([name, declared]) => [
+    name,
+    declared.open(registry),
+  ])
   // Every declared name now has the metric that its own declaration opened.
   return Object.fromEntries(opened) as MetricsOf<D>
 }
@@ -138,7 +173,10 @@ function openAll<D extends MetricDeclarations>(registry: Registry, declarations:
 type Labels = Readonly<Record<string, string | number | undefined>>
 type ReadableMetric = { get(): Promise<{ values: readonly { value: number; labels: Labels }[] }> }
 
-/** Sums the samples of a metric by the names that `nameOf` returns for their labels; those without a name are left out. */
+/**
+ * Sums the samples of a metric by the names that `nameOf` returns for their labels; those without a
+ * name are left out.
+ */
 export async function totalsOf<Name extends string>(
   metric: ReadableMetric,
   nameOf: (labels: Labels) => Name | undefined,

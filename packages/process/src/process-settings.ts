@@ -2,8 +2,9 @@
 import { setting } from './settings.ts'
 
 /**
- * The settings on which the API and the workers must agree. Workers keep results for twice the time that callers wait,
- * create the index for the lists of sources of the API, and add results to the idempotency keys of the API.
+ * The settings on which the API and the workers must agree. Workers keep results for twice the time
+ * that callers wait, create the index for the lists of sources of the API, and add results to the
+ * idempotency keys of the API.
  */
 export const agreedSettings = {
   waitSeconds: setting.number({
@@ -16,7 +17,8 @@ export const agreedSettings = {
   }),
   listSources: setting.choice({
     env: 'LIST_SOURCES',
-    description: 'Whether GET /sources lists sources. Costs a tenth to a sixth of the rate of new sources.',
+    description:
+      'Whether GET /sources lists sources. Costs a tenth to a sixth of the rate of new sources.',
     default: 'off',
     choices: ['on', 'off'],
     agreed: true,
@@ -51,7 +53,8 @@ export const redisReplicasSetting = setting.wholeNumber({
   max: 8,
 })
 
-// The pattern refuses URLs that fail only later: a connection with an impossible port or database would end for good.
+// The pattern refuses URLs that fail only later: a connection with an impossible port or database
+// would end for good.
 const PORT = '(?::(?:[1-5]?\\d{1,4}|6[0-4]\\d{3}|65[0-4]\\d\\d|655[0-2]\\d|6553[0-5]))?'
 const HOST = `(?:\\[[^\\s\\]]+\\]|[^\\s:,/?#@[\\]]+)${PORT}`
 const USER = '(?:(?:[^\\s?%]|%[\\da-fA-F]{2})*@)?'
@@ -65,7 +68,9 @@ export const processSettings = {
     env: 'REDIS_URL',
     description: 'The Redis in which accepted requests wait: a server, Sentinels or a cluster.',
     default: 'redis://127.0.0.1:6379',
-    pattern: new RegExp(`^rediss?(?:://${USER}${HOST}${REST}|\\+cluster://${HOSTS}/?|${ofSentinels})$`),
+    pattern: new RegExp(
+      `^rediss?(?:://${USER}${HOST}${REST}|\\+cluster://${HOSTS}/?|${ofSentinels})$`,
+    ),
     bound:
       'a URL like redis://HOST:PORT, redis+sentinel://HOST,HOST/NAME or redis+cluster://HOST,HOST, or that begins with rediss, for TLS; % and ? in a password are %25 and %3F',
     secret: true,
@@ -115,7 +120,8 @@ export const processSettings = {
   }),
   adminHost: setting.text({
     env: 'ADMIN_HOST',
-    description: 'The address of the admin port. It has no login: open it to your own network at most.',
+    description:
+      'The address of the admin port. It has no login: open it to your own network at most.',
     default: '127.0.0.1',
     maxLength: 253,
   }),
@@ -138,7 +144,8 @@ export const processSettings = {
   }),
   traceRatio: setting.number({
     env: 'OTEL_TRACES_SAMPLER_ARG',
-    description: 'The share of traces to record. A caller that sends `traceparent` decides for its own.',
+    description:
+      'The share of traces to record. A caller that sends `traceparent` decides for its own.',
     default: 1,
     max: 1,
   }),

@@ -15,7 +15,10 @@ test('the revision is that of the branch, also if its ref is packed, or of a det
   assert.equal(readRevision(git), '1111111111')
   write('HEAD', 'ref: main\n')
   assert.equal(readRevision(git), '', 'a branch without a commit')
-  write('packed-refs', `# pack-refs with: peeled\n${'2'.repeat(40)} other-main\n${'3'.repeat(40)} main\n`)
+  write(
+    'packed-refs',
+    `# pack-refs with: peeled\n${'2'.repeat(40)} other-main\n${'3'.repeat(40)} main\n`,
+  )
   assert.equal(readRevision(git), '3333333333')
   write('main', `${'4'.repeat(40)}\n`)
   assert.equal(readRevision(git), '4444444444')

@@ -1,10 +1,14 @@
-// The git revision of the code, read from the files of git: neither a server nor an image needs the command.
+// The git revision of the code, read from the files of git: neither a server nor an image needs the
+// command.
 import { readFileSync } from 'node:fs'
 
 /** Characters of a revision that distinguish it from all others. */
 const SHOWN = 10
 
-/** Returns the revision of a clone, '' if it is not known, as in a download or a worktree. @param git its folder `.git/`. */
+/**
+ * Returns the revision of a clone, '' if it is not known, as in a download or a worktree. @param
+ * git its folder `.git/`.
+ */
 export function readRevision(git: URL): string {
   const read = (path: string) => {
     try {

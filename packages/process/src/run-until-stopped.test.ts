@@ -8,7 +8,9 @@ const program = new URL('run-until-stopped.program.ts', import.meta.url)
 
 /** Runs the program; `over` has its exit code and the messages that it logged, in order. */
 function run(t: TestContext, behaviour: string, graceSeconds = 20) {
-  const child = fork(program, [behaviour, String(graceSeconds)], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+  const child = fork(program, [behaviour, String(graceSeconds)], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  })
   t.onTestFinished(() => void child.kill('SIGKILL'))
   const output = child.stdout === null ? Promise.resolve('') : text(child.stdout)
   const over = Promise.all([once(child, 'exit'), output]).then(([[code], lines]) => ({
@@ -81,7 +83,12 @@ test('a release that fails does not keep the others from being released', async 
   child.kill('SIGTERM')
   const { code, events } = await over
   assert.equal(code, 1)
-  assert.deepEqual(events, ['process.started', 'process.stopping', 'resource.release_failed', ...RELEASED.slice(1)])
+  assert.deepEqual(events, [
+    'process.started',
+    'process.stopping',
+    'resource.release_failed',
+    ...RELEASED.slice(1),
+  ])
 })
 
 test('a process that exceeds its grace time logs that and exits 1', async (t) => {
@@ -90,7 +97,12 @@ test('a process that exceeds its grace time logs that and exits 1', async (t) =>
   child.kill('SIGTERM')
   const { code, events } = await over
   assert.equal(code, 1)
-  assert.deepEqual(events, ['process.started', 'process.stopping', 'hanging', 'process.stop_overran'])
+  assert.deepEqual(events, [
+    'process.started',
+    'process.stopping',
+    'hanging',
+    'process.stop_overran',
+  ])
 })
 
 for (const behaviour of ['uncaught error', 'unhandled rejection']) {

@@ -1,12 +1,15 @@
-// Runs a process from its start to its orderly end: releases everything that it acquired, and exits 0 only if nothing
-// failed.
+// Runs a process from its start to its orderly end: releases everything that it acquired, and exits
+// 0 only if nothing failed.
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 
 /** The functions and the signal that `start` receives. */
 export interface Life {
-  /** Registers the release of a resource that was just acquired. The newest resource is released first. */
+  /**
+   * Registers the release of a resource that was just acquired. The newest resource is released
+   * first.
+   */
   release: (name: string, release: () => Promise<void> | void) => void
   /** Aborts as soon as the process must stop, also while it still starts. */
   stopping: AbortSignal
@@ -15,9 +18,10 @@ export interface Life {
 }
 
 /**
- * Starts a process and stops it in order: at a signal, at `stop`, or when its parent ends. A parent with an IPC channel
- * gets `{ ready: true }` after the start. A stop during the start waits for the end of the start. Exits 0 after an
- * orderly stop; 1 if the start or a release failed, at an uncaught error, or once the grace time is over.
+ * Starts a process and stops it in order: at a signal, at `stop`, or when its parent ends. A parent
+ * with an IPC channel gets `{ ready: true }` after the start. A stop during the start waits for the
+ * end of the start. Exits 0 after an orderly stop; 1 if the start or a release failed, at an
+ * uncaught error, or once the grace time is over.
  */
 export async function runUntilStopped({
   start,
@@ -45,7 +49,9 @@ export async function runUntilStopped({
     log.fatal({ err }, 'process.crashed')
     process.exit(1)
   })
-  stopping.signal.addEventListener('abort', () => limitStop(stopping.signal.reason, graceSeconds, log))
+  stopping.signal.addEventListener('abort', () =>
+    limitStop(stopping.signal.reason, graceSeconds, log),
+  )
   const stop = (reason: string) => stopping.abort(reason)
   onStopRequest(stop)
 
@@ -58,15 +64,24 @@ export async function runUntilStopped({
 /** A reader of the log that does not read must not hold up the end. */
 const LAST_LINES_MS = 300
 
-/** Exits once no log line is on its way: otherwise the lines that are written at the exit would overtake it. */
+/**
+ * Exits once no log line is on its way: otherwise the lines that are written at the exit would
+ * overtake it.
+ */
 async function exit(code: number, log: Logger): Promise<never> {
   const written = new Promise<void>((resolve) => log.flush(() => resolve()))
   await Promise.race([written, delay(LAST_LINES_MS)])
   return process.exit(code)
 }
 
-/** Waits for the start and then for a request to stop. Returns true if the start failed by itself. */
-async function live(started: Promise<void>, stopping: AbortController, log: Logger): Promise<boolean> {
+/**
+ * Waits for the start and then for a request to stop. Returns true if the start failed by itself.
+ */
+async function live(
+  started: Promise<void>,
+  stopping: AbortController,
+  log: Logger,
+): Promise<boolean> {
   try {
     await started
   } catch (err) {
@@ -80,7 +95,8 @@ async function live(started: Promise<void>, stopping: AbortController, log: Logg
   }
   if (!stopping.signal.aborted) {
     log.info('process.started')
-    // If the parent is already gone, the event 'disconnect' reports that, so a failed send is ignored.
+    // If the parent is already gone, the event 'disconnect' reports that, so a failed send is
+    // ignored.
     process.send?.({ ready: true }, undefined, undefined, () => {})
     await once(stopping.signal, 'abort')
   }
@@ -88,7 +104,8 @@ async function live(started: Promise<void>, stopping: AbortController, log: Logg
 }
 
 function onStopRequest(stop: (reason: string) => void): void {
-  // Listeners that stay: a second signal must not fall back to killing a process that is busy stopping.
+  // Listeners that stay: a second signal must not fall back to killing a process that is busy
+  // stopping.
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
   if (process.send === undefined) return

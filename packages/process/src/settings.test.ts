@@ -12,10 +12,32 @@ import { readSettings, SettingsError, setting, withSecrets } from './settings.ts
 const declarations = {
   port: setting.wholeNumber({ env: 'PORT', description: 'A port.', default: 80, max: 65_535 }),
   share: setting.number({ env: 'SHARE', description: 'A share.', default: 0.5, max: 1 }),
-  mode: setting.choice({ env: 'MODE', description: 'A mode.', default: 'slow', choices: ['slow', 'fast'] }),
-  site: setting.text({ env: 'SITE', description: 'A site.', default: 'https://a', pattern: /^https:/, bound: 'a URL' }),
-  hosts: setting.text({ env: 'HOSTS', description: 'Hosts.', default: null, needs: ['PORT', 'SITE'] }),
-  password: setting.text({ env: 'PASSWORD', description: 'A password.', default: '-', secret: true, maxLength: 20 }),
+  mode: setting.choice({
+    env: 'MODE',
+    description: 'A mode.',
+    default: 'slow',
+    choices: ['slow', 'fast'],
+  }),
+  site: setting.text({
+    env: 'SITE',
+    description: 'A site.',
+    default: 'https://a',
+    pattern: /^https:/,
+    bound: 'a URL',
+  }),
+  hosts: setting.text({
+    env: 'HOSTS',
+    description: 'Hosts.',
+    default: null,
+    needs: ['PORT', 'SITE'],
+  }),
+  password: setting.text({
+    env: 'PASSWORD',
+    description: 'A password.',
+    default: '-',
+    secret: true,
+    maxLength: 20,
+  }),
 }
 
 function faultsOf(
@@ -32,8 +54,15 @@ function faultsOf(
 }
 
 test('values come from the environment, typed', () => {
-  const env = { PORT: '8080', SHARE: '0.25', MODE: 'fast', SITE: 'https://example.com/', PASSWORD: 'sesame' }
-  const settings: { port: number; share: number; mode: 'slow' | 'fast'; site: string } = readSettings(declarations, env)
+  const env = {
+    PORT: '8080',
+    SHARE: '0.25',
+    MODE: 'fast',
+    SITE: 'https://example.com/',
+    PASSWORD: 'sesame',
+  }
+  const settings: { port: number; share: number; mode: 'slow' | 'fast'; site: string } =
+    readSettings(declarations, env)
   assert.deepEqual(settings, {
     port: 8080,
     share: 0.25,
@@ -70,7 +99,16 @@ test('a setting that needs others names each that is not set', () => {
   assert.equal(readSettings(declarations, { HOSTS: 'a', PORT: '1', SITE: 'https://b' }).hosts, 'a')
 })
 
-for (const text of ['1.5', '1e3', '0x10', 'NaN', 'Infinity', '-1', '99999999999999999999', 'eighty']) {
+for (const text of [
+  '1.5',
+  '1e3',
+  '0x10',
+  'NaN',
+  'Infinity',
+  '-1',
+  '99999999999999999999',
+  'eighty',
+]) {
   test(`"${text}" is not a valid port`, () => {
     assert.match(
       faultsOf({ PORT: text, PASSWORD: 'sesame' }).message,
@@ -95,7 +133,9 @@ test('the shared settings need nothing in the environment, and each default is o
 test('a MongoDB URL may name several hosts; a URL of another kind is refused without its password', () => {
   const url = 'mongodb://u:p@a:1,b:2/sluice?replicaSet=rs'
   assert.equal(readSettings(processSettings, { MONGODB_URL: url }).mongodbUrl, url)
-  const { message } = faultsOf({}, () => readSettings(processSettings, { REDIS_URL: 'http://:hunter2@a' }))
+  const { message } = faultsOf({}, () =>
+    readSettings(processSettings, { REDIS_URL: 'http://:hunter2@a' }),
+  )
   assert.match(message, /REDIS_URL must be a URL like redis:\/\/HOST:PORT, redis\+sentinel/)
   assert.doesNotMatch(message, /hunter2/)
 })
@@ -120,7 +160,11 @@ test('a secret comes from the file that NAME_FILE names, without white space aro
     return join(folder, name)
   }
   const url = 'redis://:hunter2@a:1'
-  const env = withSecrets({ REDIS_URL_FILE: await file('redis', `${url}\n`), PORT: '1', MONGODB_URL_FILE: ' ' })
+  const env = withSecrets({
+    REDIS_URL_FILE: await file('redis', `${url}\n`),
+    PORT: '1',
+    MONGODB_URL_FILE: ' ',
+  })
   assert.equal(readSettings(processSettings, env).redisUrl, url)
   // A child process that gets this environment finds the secret once.
   assert.deepEqual(withSecrets(env), env)
@@ -134,7 +178,10 @@ test('a secret comes from the file that NAME_FILE names, without white space aro
     }),
   )
   assert.match(faults.message, /REDIS_URL_FILE must not be set, because REDIS_URL is\n/)
-  assert.match(faults.message, /MONGODB_URL_FILE names a file that can't be read: ENOENT: .*missing/)
+  assert.match(
+    faults.message,
+    /MONGODB_URL_FILE names a file that can't be read: ENOENT: .*missing/,
+  )
   assert.doesNotMatch(faults.message, /hunter2/)
   await file('empty', '\n')
   const empty = faultsOf({}, () => withSecrets({ OIDC_CLIENT_SECRET_FILE: join(folder, 'empty') }))

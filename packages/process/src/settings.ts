@@ -6,11 +6,16 @@ interface Declared<T> {
   description: string
   /** The value if the environment has none. `null` means "none". */
   default: T
-  /** No message shows the value, which may contain a credential. `SECRETS` must list the variable. */
+  /**
+   * No message shows the value, which may contain a credential. `SECRETS` must list the variable.
+   */
   secret?: boolean
   /** Other variables that must be set if this one is. */
   needs?: readonly string[]
-  /** All processes that read it need the same value. The Helm chart refuses it for one kind of process. */
+  /**
+   * All processes that read it need the same value. The Helm chart refuses it for one kind of
+   * process.
+   */
   agreed?: boolean
 }
 
@@ -19,10 +24,16 @@ export type Setting<T> = ReturnType<typeof declare<T>>
 
 /**
  * @param bound the rule for values: the rest of the sentence "must be …".
- * @param shape matches every text of a value, and some that break the rule, such as numbers out of range.
+ * @param shape matches every text of a value, and some that break the rule, such as numbers out of
+ * range.
  * @param parse returns the value of a text, or undefined if the text breaks the rule.
  */
-function declare<T>(spec: Declared<T>, bound: string, shape: RegExp, parse: (text: string) => T | undefined) {
+function declare<T>(
+  spec: Declared<T>,
+  bound: string,
+  shape: RegExp,
+  parse: (text: string) => T | undefined,
+) {
   const { env, description, default: fallback, secret = false, needs = [], agreed = false } = spec
   return { env, description, fallback, bound, secret, needs, agreed, shape, parse }
 }
@@ -44,7 +55,11 @@ function declareNumber(spec: DeclaredNumber, kind: string, shape: RegExp): Setti
 function text<D extends string | null>(
   spec: Declared<D> & { maxLength?: number; pattern?: RegExp; bound?: string },
 ): Setting<string | D> {
-  const { maxLength = 1_000, pattern = /^/, bound = `text of at most ${maxLength} characters` } = spec
+  const {
+    maxLength = 1_000,
+    pattern = /^/,
+    bound = `text of at most ${maxLength} characters`,
+  } = spec
   return declare<string | D>(spec, bound, pattern, (input) =>
     input.length <= maxLength && pattern.test(input) ? input : undefined,
   )
@@ -52,10 +67,15 @@ function text<D extends string | null>(
 
 function choice<C extends string>(spec: Declared<C> & { choices: readonly C[] }): Setting<C> {
   const shape = new RegExp(`^(${spec.choices.join('|')})$`)
-  return declare(spec, `one of ${spec.choices.join(', ')}`, shape, (input) => spec.choices.find((one) => one === input))
+  return declare(spec, `one of ${spec.choices.join(', ')}`, shape, (input) =>
+    spec.choices.find((one) => one === input),
+  )
 }
 
-/** Declares settings, one function per kind of value. Numbers are at least 0 unless `min` says otherwise. */
+/**
+ * Declares settings, one function per kind of value. Numbers are at least 0 unless `min` says
+ * otherwise.
+ */
 export const setting = { number, wholeNumber, text, choice }
 
 export type Declarations = Readonly<Record<string, Setting<unknown>>>
@@ -67,10 +87,18 @@ export type Settings<D extends Declarations> = {
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** The settings in the environment cannot be used. The message names all faults, so that one restart fixes them. */
+/**
+ * The settings in the environment cannot be used. The message names all faults, so that one restart
+ * fixes them.
+ */
 export class SettingsError extends Error {
   constructor(faults: readonly string[]) {
-    super(['The settings in the environment cannot be used:', ...faults.map((fault) => `  ${fault}`)].join('\n'))
+    super(
+      [
+        'The settings in the environment cannot be used:',
+        ...faults.map((fault) => `  ${fault}`),
+      ].join('\n'),
+    )
     this.name = 'SettingsError'
   }
 }
@@ -78,29 +106,43 @@ export class SettingsError extends Error {
 // Enough to recognise a mistyped value, too little to flood a terminal.
 const SHOWN_LENGTH = 80
 
-/** Reads declared settings from an environment; a blank variable counts as absent. @throws {SettingsError} */
-export function readSettings<D extends Declarations>(declarations: D, env: Environment): Settings<D> {
+/**
+ * Reads declared settings from an environment; a blank variable counts as absent. @throws
+ * {SettingsError}
+ */
+export function readSettings<D extends Declarations>(
+  declarations: D,
+  env: Environment,
+): Settings<D> {
   const faults: string[] = []
   const textOf = (name: string) => env[name]?.trim() ?? ''
-  const values = Object.entries(declarations).map(([name, { env, fallback, bound, secret, needs, parse }]) => {
-    const text = textOf(env)
-    if (text === '') return [name, fallback]
-    const absent = needs.filter((other) => textOf(other) === '')
-    faults.push(...absent.map((other) => `${other} must be set, because ${env} is`))
-    const value = parse(text)
-    const shown = secret ? '' : `, not ${JSON.stringify(text.slice(0, SHOWN_LENGTH))}`
-    if (value === undefined) faults.push(`${env} must be ${bound}${shown}`)
-    return [name, value]
-  })
+  const values = Object.entries(declarations).map(
+    ([name, { env, fallback, bound, secret, needs, parse }]) => {
+      const text = textOf(env)
+      if (text === '') return [name, fallback]
+      const absent = needs.filter((other) => textOf(other) === '')
+      faults.push(...absent.map((other) => `${other} must be set, because ${env} is`))
+      const value = parse(text)
+      const shown = secret ? '' : `, not ${JSON.stringify(text.slice(0, SHOWN_LENGTH))}`
+      if (value === undefined) faults.push(`${env} must be ${bound}${shown}`)
+      return [name, value]
+    },
+  )
   if (faults.length > 0) throw new SettingsError(faults)
   // Every declared name now has the value that its own declaration read.
   return Object.fromEntries(values) as Settings<D>
 }
 
-/** The settings that a file can contain, as Docker and Kubernetes mount secrets: `REDIS_URL_FILE` names that file. */
+/**
+ * The settings that a file can contain, as Docker and Kubernetes mount secrets: `REDIS_URL_FILE`
+ * names that file.
+ */
 export const SECRETS: readonly string[] = ['REDIS_URL', 'MONGODB_URL', 'OIDC_CLIENT_SECRET']
 
-/** Returns an environment with the secrets that files contain, and without the files' names. @throws {SettingsError} */
+/**
+ * Returns an environment with the secrets that files contain, and without the files' names. @throws
+ * {SettingsError}
+ */
 export function withSecrets(env: Environment): Environment {
   const faults: string[] = []
   const read: Record<string, string | undefined> = {}
@@ -113,7 +155,9 @@ export function withSecrets(env: Environment): Environment {
       Object.assign(read, { [name]: readFileSync(path, 'utf8').trim(), [file]: undefined })
       if (read[name] === '') faults.push(`${file} names a file that is empty`)
     } catch (error) {
-      faults.push(`${file} names a file that can't be read: ${error instanceof Error ? error.message : error}`)
+      faults.push(
+        `${file} names a file that can't be read: ${error instanceof Error ? error.message : error}`,
+      )
     }
   }
   if (faults.length > 0) throw new SettingsError(faults)
@@ -121,14 +165,17 @@ export function withSecrets(env: Environment): Environment {
 }
 
 /**
- * The environment of this process, with the secrets that files contain. Only `main.ts` files read it, by this function
- * or `settingsOrExit`. Exits 1 if a secret can't be read.
+ * The environment of this process, with the secrets that files contain. Only `main.ts` files read
+ * it, by this function or `settingsOrExit`. Exits 1 if a secret can't be read.
  */
 export function processEnv(): Environment {
   return orExit(() => withSecrets(process.env))
 }
 
-/** The settings of this process. If they can't be used, prints the faults on stderr, without a stack, and exits 1. */
+/**
+ * The settings of this process. If they can't be used, prints the faults on stderr, without a
+ * stack, and exits 1.
+ */
 export function settingsOrExit<D extends Declarations>(declarations: D): Settings<D> {
   const env = processEnv()
   return orExit(() => readSettings(declarations, env))

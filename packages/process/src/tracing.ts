@@ -1,7 +1,13 @@
 // Creates spans by OpenTelemetry's API. They go nowhere until `openTracing` registers an exporter.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Attributes, Link, Span } from '@opentelemetry/api'
-import { isSpanContextValid, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import {
+  isSpanContextValid,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api'
 
 export { type Span, SpanKind }
 
@@ -10,12 +16,22 @@ const TRACEPARENT = /^00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/
 interface SpanOptions {
   kind?: SpanKind
   attributes?: Attributes
-  /** Links to spans of other traces whose work this span includes, as `traceparent`: those of the jobs of a batch. */
+  /**
+   * Links to spans of other traces whose work this span includes, as `traceparent`: those of the
+   * jobs of a batch.
+   */
   links?: readonly string[]
 }
 
-/** Begins a span. @param parent a `traceparent` (W3C Trace Context, version 00); another text counts as none. */
-export function startSpan(name: string, parent: string | undefined, { links = [], ...options }: SpanOptions): Span {
+/**
+ * Begins a span. @param parent a `traceparent` (W3C Trace Context, version 00); another text counts
+ * as none.
+ */
+export function startSpan(
+  name: string,
+  parent: string | undefined,
+  { links = [], ...options }: SpanOptions,
+): Span {
   const contexts = links.flatMap((link): Link[] => {
     const context = spanContextOf(link)
     return context === undefined ? [] : [{ context }]
@@ -31,7 +47,10 @@ function spanContextOf(traceparent = '') {
   return isSpanContextValid(context) ? context : undefined
 }
 
-/** Returns the `traceparent` by which children name a span. Without a collector, it is that of the span's parent. */
+/**
+ * Returns the `traceparent` by which children name a span. Without a collector, it is that of the
+ * span's parent.
+ */
 export function traceparentOf(span: Span | undefined): string | undefined {
   const context = span?.spanContext()
   if (context === undefined || !isSpanContextValid(context)) return undefined
@@ -65,7 +84,10 @@ export async function inSpan<Result>(
 /** A collector that is unavailable must not hold up the end of a process. */
 const LAST_SPANS_MS = 1_000
 
-/** Sends the spans of this process to the endpoint, if there is one. Returns a function that sends the last spans. */
+/**
+ * Sends the spans of this process to the endpoint, if there is one. Returns a function that sends
+ * the last spans.
+ */
 export async function openTracing(
   process: string,
   { otlpEndpoint, traceRatio }: { otlpEndpoint: string | null; traceRatio: number },

@@ -1,5 +1,6 @@
--- A bounded store bounds the bytes of its members. At the bound, the oldest are evicted first. The sorted sets
--- `STORE:age` and `STORE:bytes` have each member's time (ms) and bytes, and `STORE` has the bytes of all.
+-- A bounded store bounds the bytes of its members. At the bound, the oldest are evicted first. The
+-- sorted sets `STORE:age` and `STORE:bytes` have each member's time (ms) and bytes, and `STORE` has
+-- the bytes of all.
 local function bytesIn(store)
   return tonumber(redis.call('GET', store) or 0)
 end
@@ -27,9 +28,9 @@ local function oldestIn(store)
   local member, at = unpack(redis.call('ZRANGE', store .. ':age', 0, 0, 'WITHSCORES'))
   return member, tonumber(at)
 end
--- Evicts members older than the time `expired`, and the oldest ones above the bound. `onEvicted` gets each. Evicts at
--- most `most`, because a call must not block Redis for long. Returns 1 if more may have to go: then call the script
--- again.
+-- Evicts members older than the time `expired`, and the oldest ones above the bound. `onEvicted`
+-- gets each. Evicts at most `most`, because a call must not block Redis for long. Returns 1 if more
+-- may have to go: then call the script again.
 local function evict(store, bound, expired, most, onEvicted)
   for evicted = 0, most do
     local member, at = oldestIn(store)
@@ -39,22 +40,25 @@ local function evict(store, bound, expired, most, onEvicted)
     onEvicted(member)
   end
 end
--- Names the store of a tenant's own members, as `ownStore` in lanes.ts does. It escapes `%` and `:`, because
--- otherwise the store of a tenant `X:age` would have the name of a key of the tenant X.
+-- Names the store of a tenant's own members, as `ownStore` in lanes.ts does. It escapes `%` and
+-- `:`, because otherwise the store of a tenant `X:age` would have the name of a key of the tenant
+-- X.
 local function ownStore(store, tenant)
   return store .. ':of:' .. string.gsub(tenant, '[%%:]', {['%'] = '%25', [':'] = '%3A'})
 end
--- A bounded store of tenants bounds the bytes of all tenants together. `STORE:of:TENANT` is a bounded store of one
--- tenant's members. The members of `STORE` are the tenants, each with its oldest member's time and its bytes.
--- This function adds or changes a member. Without `bytes`, it removes the member.
+-- A bounded store of tenants bounds the bytes of all tenants together. `STORE:of:TENANT` is a
+-- bounded store of one tenant's members. The members of `STORE` are the tenants, each with its
+-- oldest member's time and its bytes. This function adds or changes a member. Without `bytes`, it
+-- removes the member.
 local function keepOf(store, tenant, member, at, bytes)
   local own = ownStore(store, tenant)
   if bytes then keep(own, member, at, bytes) else forget(own, member) end
   local oldest, oldestAt = oldestIn(own)
   if oldest then keep(store, tenant, oldestAt, bytesIn(own)) else forget(store, tenant) end
 end
--- Evicts as `evict` does, but above the bound it evicts the oldest member of the tenant with the most bytes. It stops
--- before a member of `new`: this call has added those. `onEvicted` gets each member, and whether it has expired.
+-- Evicts as `evict` does, but above the bound it evicts the oldest member of the tenant with the
+-- most bytes. It stops before a member of `new`: this call has added those. `onEvicted` gets each
+-- member, and whether it has expired.
 local function evictOfTenants(store, bound, expired, most, onEvicted, new)
   for evicted = 0, most do
     local tenant, at = oldestIn(store)

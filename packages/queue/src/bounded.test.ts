@@ -12,7 +12,8 @@ function setUp(t: TestContext) {
   const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   const store = `{${testQueueName()}}:store`
-  return (code: string) => redis.eval(`${BOUNDED}\nlocal store, evicted = KEYS[1], {}\n${code}`, 1, store)
+  return (code: string) =>
+    redis.eval(`${BOUNDED}\nlocal store, evicted = KEYS[1], {}\n${code}`, 1, store)
 }
 
 const NOTE = 'function(member) evicted[#evicted + 1] = member end'
@@ -30,7 +31,9 @@ it('evicts the oldest members beyond the bound, and asks for another call only i
 
 it('does the same for the tenant with the most bytes', async (t) => {
   const run = setUp(t)
-  await run("for at = 1, 4 do keepOf(store, 'loud', 'm' .. at, at, 10) end keepOf(store, 'quiet', 'q', 0, 10)")
+  await run(
+    "for at = 1, 4 do keepOf(store, 'loud', 'm' .. at, at, 10) end keepOf(store, 'quiet', 'q', 0, 10)",
+  )
   const evict = (bound: number, most: number) =>
     run(`local more = evictOfTenants(store, ${bound}, -1, ${most}, ${NOTE}) return {more, evicted}`)
   assert.deepEqual(await evict(20, 2), [1, ['m1', 'm2']])
@@ -39,8 +42,21 @@ it('does the same for the tenant with the most bytes', async (t) => {
 
 it('names the store of each tenant as TypeScript does, and no two alike', async (t) => {
   const run = setUp(t)
-  const tenants = ['zed', 'zed:age', 'zed%3Aage', 'zed%253Aage', 'of:zed', ':', '%', '%s %1 %%', 'é', '']
-  const named = await run(`return {${tenants.map((name) => `ownStore('s', ${JSON.stringify(name)})`)}}`)
+  const tenants = [
+    'zed',
+    'zed:age',
+    'zed%3Aage',
+    'zed%253Aage',
+    'of:zed',
+    ':',
+    '%',
+    '%s %1 %%',
+    'é',
+    '',
+  ]
+  const named = await run(
+    `return {${tenants.map((name) => `ownStore('s', ${JSON.stringify(name)})`)}}`,
+  )
   assert.deepEqual(
     named,
     tenants.map((name) => ownStore('s', name)),

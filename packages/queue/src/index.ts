@@ -3,9 +3,20 @@
 export { readJob } from './bullmq-layout/layout.ts'
 export { readRecent } from './consume/complete-jobs.ts'
 export { type Consumer, createConsumer } from './consume/consume.ts'
-export { asError, PartlyStoredError, type StoreUnavailable, UncompletedError, type Worked } from './consume/fail-job.ts'
+export {
+  asError,
+  PartlyStoredError,
+  type StoreUnavailable,
+  UncompletedError,
+  type Worked,
+} from './consume/fail-job.ts'
 export { createFetchJobs } from './consume/fetch-jobs.ts'
-export { createEnqueuer, type Enqueuer, openReplication, type Replication } from './enqueue/enqueue.ts'
+export {
+  createEnqueuer,
+  type Enqueuer,
+  openReplication,
+  type Replication,
+} from './enqueue/enqueue.ts'
 export { createMoveFailed, readAttempts } from './failed/failed-set.ts'
 export {
   createImports,

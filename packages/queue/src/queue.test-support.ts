@@ -32,7 +32,11 @@ export function createJobAdder(redis: Redis, keys: QueueKeys) {
 }
 
 /** The threads of a tenant that count as load. */
-export async function tenantThreads(redis: Redis, { base }: QueueKeys, tenant: string): Promise<number> {
+export async function tenantThreads(
+  redis: Redis,
+  { base }: QueueKeys,
+  tenant: string,
+): Promise<number> {
   const first = "return (cmsgpack.unpack(redis.call('HGET', KEYS[1], ARGV[1])))"
   return Number(await redis.eval(first, 1, `${base}load`, `of:${tenant}`))
 }
@@ -42,7 +46,14 @@ export function completed(
   id: string,
   { data, ...more }: Partial<Omit<CompletedJob, 'data'>> & { data?: Partial<IngestJob> } = {},
 ): CompletedJob {
-  const own: IngestJob = { tenant: 't', stamp: 0, requestId: 'r', retained: false, threads: [], ...data }
+  const own: IngestJob = {
+    tenant: 't',
+    stamp: 0,
+    requestId: 'r',
+    retained: false,
+    threads: [],
+    ...data,
+  }
   return {
     id,
     name: nameJob(own.threads),
@@ -58,11 +69,27 @@ export function completed(
 }
 
 /** Makes a function that fails a job for good, of which this process has the lock `token`. */
-export function createFail(redis: Redis, keys: QueueKeys, failedBytes = 1_000_000_000, onEvicted = (_: string) => {}) {
-  const record = createRecordAttempt(redis, keys, { name: 'here:1', failedBytes, onEvicted, onError: assert.fail })
-  return async (id: string, more?: Parameters<typeof completed>[1], reason = 'no'): Promise<void> => {
+export function createFail(
+  redis: Redis,
+  keys: QueueKeys,
+  failedBytes = 1_000_000_000,
+  onEvicted = (_: string) => {},
+) {
+  const record = createRecordAttempt(redis, keys, {
+    name: 'here:1',
+    failedBytes,
+    onEvicted,
+    onError: assert.fail,
+  })
+  return async (
+    id: string,
+    more?: Parameters<typeof completed>[1],
+    reason = 'no',
+  ): Promise<void> => {
     const job = completed(id, { token: 'token', ...more })
-    const { threads = [null] } = JSON.parse((await redis.hget(keys.jobs[job.lane] + id, 'data')) ?? '{}')
+    const { threads = [null] } = JSON.parse(
+      (await redis.hget(keys.jobs[job.lane] + id, 'data')) ?? '{}',
+    )
     const result = { receipts: Array.from(threads, () => null), failure: reason }
     const error = new Error(reason)
     await record(job, error, [], { result, progress: job.progress, stacks: [String(error.stack)] })
@@ -110,25 +137,37 @@ export function consume(
 }
 
 /**
- * Loads the installed BullMQ, or the version that the environment names (`BULLMQ=latest`), which npm installs into a
- * temporary folder.
+ * Loads the installed BullMQ, or the version that the environment names (`BULLMQ=latest`), which
+ * npm installs into a temporary folder.
  */
 export async function loadBullMQ(): Promise<typeof import('bullmq')> {
   const version = process.env.BULLMQ
   if (version === undefined) return import('bullmq')
   const folder = await mkdtemp(join(tmpdir(), 'bullmq-'))
   afterAll(() => rm(folder, { recursive: true, force: true }))
-  await promisify(execFile)('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', `bullmq@${version}`])
-  const manifest = JSON.parse(await readFile(join(folder, 'node_modules/bullmq/package.json'), 'utf8'))
+  await promisify(execFile)('npm', [
+    'install',
+    '--prefix',
+    folder,
+    '--no-audit',
+    '--no-fund',
+    `bullmq@${version}`,
+  ])
+  const manifest = JSON.parse(
+    await readFile(join(folder, 'node_modules/bullmq/package.json'), 'utf8'),
+  )
   console.log(`Compared with BullMQ ${manifest.version}`)
   return createRequire(join(folder, 'main.js'))('bullmq')
 }
 
 /** Makes a function that returns the load of the whole queue. */
 export function createReadLoad(redis: Redis, { base }: QueueKeys) {
-  const totals = "local all = redis.call('HGET', KEYS[1], 'all') return all and {cmsgpack.unpack(all)} or {}"
+  const totals =
+    "local all = redis.call('HGET', KEYS[1], 'all') return all and {cmsgpack.unpack(all)} or {}"
   return async () => {
-    const [threads = 0, bytes = 0, interactive = 0, , drained = 0] = asList(await redis.eval(totals, 1, `${base}load`))
+    const [threads = 0, bytes = 0, interactive = 0, , drained = 0] = asList(
+      await redis.eval(totals, 1, `${base}load`),
+    )
     return {
       threads: Number(threads),
       bytes: Number(bytes),

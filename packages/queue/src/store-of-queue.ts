@@ -1,6 +1,6 @@
 // A queue feeds one store: it remembers which one, and processes of another store stop
-// (docs/adr/0023-identity-and-marks.md). After a restore of the store, the queue forgets its answers about stored
-// threads.
+// (docs/adr/0023-identity-and-marks.md). After a restore of the store, the queue forgets its
+// answers about stored threads.
 import type { Status } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
@@ -19,7 +19,10 @@ export class OtherStoreError extends Error {
   override name = 'OtherStoreError'
 }
 
-/** Names a store for people. Ids distinguish a database that was created again, or copied, under the same name. */
+/**
+ * Names a store for people. Ids distinguish a database that was created again, or copied, under the
+ * same name.
+ */
 export function nameOf({ id, database, hosts }: Store): string {
   return `${database} at ${hosts} (${id === undefined ? 'without an id' : `id ${id.slice(0, 8)}`})`
 }
@@ -36,14 +39,23 @@ export async function feedStore(redis: Redis, { base }: QueueKeys, store: Store)
 }
 
 /**
- * Returns whether a queue feeds this store. `claims`: makes it so if the queue feeds none, as the first worker does.
+ * Returns whether a queue feeds this store. `claims`: makes it so if the queue feeds none, as the
+ * first worker does.
  *
  * @throws {OtherStoreError} if it feeds another one.
  */
-export async function checkFedStore(redis: Redis, keys: QueueKeys, own: Store, claims: boolean): Promise<boolean> {
+export async function checkFedStore(
+  redis: Redis,
+  keys: QueueKeys,
+  own: Store,
+  claims: boolean,
+): Promise<boolean> {
   let fed = await readFedStore(redis, keys)
   if (fed === undefined && claims && own.id !== undefined) {
-    await openScript(redis, new URL('./claim-store.lua', import.meta.url))(keys.base, JSON.stringify(own))
+    await openScript(redis, new URL('./claim-store.lua', import.meta.url))(
+      keys.base,
+      JSON.stringify(own),
+    )
     // Another worker may have been faster.
     fed = await readFedStore(redis, keys)
   }
@@ -56,15 +68,24 @@ export async function checkFedStore(redis: Redis, keys: QueueKeys, own: Store, c
 }
 
 /**
- * For this time, the verdict names a process that stopped because of its store: longer than the pause of a crash
- * loop.
+ * For this time, the verdict names a process that stopped because of its store: longer than the
+ * pause of a crash loop.
  */
 const NOTED_SECONDS = 360
 
-/** Notes for the verdict that a process stops because of its store. Without a process, removes the note. */
-export async function noteOtherStore(redis: Redis, { base }: QueueKeys, by?: Status['otherStore']): Promise<void> {
+/**
+ * Notes for the verdict that a process stops because of its store. Without a process, removes the
+ * note.
+ */
+export async function noteOtherStore(
+  redis: Redis,
+  { base }: QueueKeys,
+  by?: Status['otherStore'],
+): Promise<void> {
   const key = `${base}other-store`
-  await (by === undefined ? redis.del(key) : redis.set(key, JSON.stringify(by), 'EX', NOTED_SECONDS))
+  await (by === undefined
+    ? redis.del(key)
+    : redis.set(key, JSON.stringify(by), 'EX', NOTED_SECONDS))
 }
 
 const KEYS_AT_ONCE = 1_000
@@ -72,23 +93,38 @@ const KEYS_AT_ONCE = 1_000
 const JOB_ANSWERS = ['failure', 'resultBefore'] as const
 
 /**
- * Keys of claims, results and imports. The list of the jobs that completed last stays: it shows what to post again.
+ * Keys of claims, results and imports. The list of the jobs that completed last stays: it shows
+ * what to post again.
  */
 const ANSWERS = /^(claims?|results|newest-results|transient|retained|imports?)(:|$)/
 
 /**
- * Removes the answers about stored threads, for a MongoDB that was restored to an earlier moment, and returns the
- * number of keys removed. Jobs that failed stay, and those that wait: a retry then stores all of their threads. No
- * process may answer or complete jobs meanwhile. If interrupted, call it again.
+ * Removes the answers about stored threads, for a MongoDB that was restored to an earlier moment,
+ * and returns the number of keys removed. Jobs that failed stay, and those that wait: a retry then
+ * stores all of their threads. No process may answer or complete jobs meanwhile. If interrupted,
+ * call it again.
  */
-export async function forgetAnswers(redis: Redis, { prefix, base, jobs }: QueueKeys): Promise<number> {
+export async function forgetAnswers(
+  redis: Redis,
+  { prefix, base, jobs }: QueueKeys,
+): Promise<number> {
   let removed = 0
   for (let cursor: string | undefined; cursor !== '0'; ) {
-    const [next, keys] = await redis.scan(cursor ?? '0', 'MATCH', `${prefix}:*`, 'COUNT', KEYS_AT_ONCE)
-    const answers = keys.filter((key) => key.startsWith(base) && ANSWERS.test(key.slice(base.length)))
+    const [next, keys] = await redis.scan(
+      cursor ?? '0',
+      'MATCH',
+      `${prefix}:*`,
+      'COUNT',
+      KEYS_AT_ONCE,
+    )
+    const answers = keys.filter(
+      (key) => key.startsWith(base) && ANSWERS.test(key.slice(base.length)),
+    )
     if (answers.length > 0) removed += await redis.unlink(answers)
     const lanes = Object.values(jobs)
-    const jobKeys = keys.filter((key) => lanes.some((lane) => key.startsWith(lane) && isJobId(key.slice(lane.length))))
+    const jobKeys = keys.filter((key) =>
+      lanes.some((lane) => key.startsWith(lane) && isJobId(key.slice(lane.length))),
+    )
     await Promise.all(jobKeys.map((key) => redis.hdel(key, ...JOB_ANSWERS)))
     cursor = next
   }

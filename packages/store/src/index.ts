@@ -21,9 +21,20 @@ export {
   type UpdateStatement,
   type WriteReply,
 } from './mongodb/commands.ts'
-export { commitProbe, connectStore, explained, PROBE_MS, type StoreConnection } from './mongodb/connect-store.ts'
+export {
+  commitProbe,
+  connectStore,
+  explained,
+  PROBE_MS,
+  type StoreConnection,
+} from './mongodb/connect-store.ts'
 export { checkLayout, readStore, renewStore, StoreLayoutError } from './mongodb/layout.ts'
-export { indexesFor, mongoCommands, processRuntime, type Runtime } from './mongodb/mongo-commands.ts'
+export {
+  indexesFor,
+  mongoCommands,
+  processRuntime,
+  type Runtime,
+} from './mongodb/mongo-commands.ts'
 export { CommandFailedError, RefusedWriteError, refusalOf } from './mongodb/store-errors.ts'
 export { type ComparedSource, forgetDigests, repairSources } from './write/doctor.ts'
 export { PausedTooLongError } from './write/guarded-writes.ts'

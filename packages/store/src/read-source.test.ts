@@ -17,7 +17,16 @@ test('a page of a list asks for few more sources than it has, because some serve
     const _id = String(at).padStart(24, 's')
     const acceptedAt = new Date(now - at * MINUTE - (at < 200 ? 0 : 366 * 24 * 60 * MINUTE))
     const meta = { listKey: listKeyOf('acme', acceptedAt, _id) }
-    return { _id, tenant: 'acme', title: 'T', externalId: _id, acceptedAt, createdAt: acceptedAt, quoteCount: 0, meta }
+    return {
+      _id,
+      tenant: 'acme',
+      title: 'T',
+      externalId: _id,
+      acceptedAt,
+      createdAt: acceptedAt,
+      quoteCount: 0,
+      meta,
+    }
   })
   await sources.insertMany(all)
   const { listSources } = createSourceReads(db)

@@ -1,5 +1,13 @@
-// The entry point `@sluice/store/read`: reads stored sources as callers see them, a page at a time. Never writes.
-import type { ListedSource, PageQuery, QuoteCursor, SourceList, SourceListQuery, SourcePage } from '@sluice/contract'
+// The entry point `@sluice/store/read`: reads stored sources as callers see them, a page at a time.
+// Never writes.
+import type {
+  ListedSource,
+  PageQuery,
+  QuoteCursor,
+  SourceList,
+  SourceListQuery,
+  SourcePage,
+} from '@sluice/contract'
 import { LIST_CURSOR, quoteCursorText, SourcePageSchema, textLength } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import {
@@ -16,7 +24,10 @@ import { asCommandFailed, CommandFailedError } from './mongodb/store-errors.ts'
 export type { QuoteDocument, SourceDocument }
 export { CommandFailedError, chunksOf, IDS_PER_QUERY }
 
-/** Returns the oldest write of a source that should have ended, by its tokens: the writer is slow or dead. */
+/**
+ * Returns the oldest write of a source that should have ended, by its tokens: the writer is slow or
+ * dead.
+ */
 export async function findUnfinished(db: Db, tokens: readonly WriterToken[], signal: AbortSignal) {
   const old = tokens.filter(({ since }) => Date.now() - since.getTime() >= STALE_MS)
   if (old.length === 0) return undefined
@@ -33,17 +44,20 @@ type StoredSource = Pick<SourceDocument, '_id' | 'createdAt' | 'tenant'> &
   Omit<SourcePage['source'], 'id' | 'createdAt'>
 type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'>
 
-// Only the fields that callers see are read: other tools may keep large ones of their own in the same documents.
+// Only the fields that callers see are read: other tools may keep large ones of their own in the
+// same documents.
 const SOURCE_FIELDS = { ...fieldsOf(SourcePageSchema.properties.source), tenant: 1 }
 const QUOTE_FIELDS = fieldsOf(SourcePageSchema.properties.quotes.items)
 
 function fieldsOf({ properties }: { properties: object }): Record<string, 1> {
-  return Object.fromEntries(Object.keys(properties).flatMap((name) => (name === 'id' ? [] : [[name, 1] as const])))
+  return Object.fromEntries(
+    Object.keys(properties).flatMap((name) => (name === 'id' ? [] : [[name, 1] as const])),
+  )
 }
 
 /**
- * Makes the reads of sources. They read from the primary with majority, so they find each thread that was answered as
- * stored. @throws {CommandFailedError}
+ * Makes the reads of sources. They read from the primary with majority, so they find each thread
+ * that was answered as stored. @throws {CommandFailedError}
  */
 export function createSourceReads(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
@@ -51,24 +65,45 @@ export function createSourceReads(db: Db) {
   const quotes = db.collection<QuoteDocument>('quotes', options)
   return {
     /** Reads a page of a tenant's source. Undefined if the tenant has no source of this id. */
-    readSource: (tenant: string, id: string, query: PageQuery, gone: AbortSignal, most = PAGE_CHARACTERS) =>
+    readSource: (
+      tenant: string,
+      id: string,
+      query: PageQuery,
+      gone: AbortSignal,
+      most = PAGE_CHARACTERS,
+    ) =>
       withinTime<SourcePage | undefined>(gone, async (signal) => {
-        const source = await sources.findOne<StoredSource>({ _id: id }, { projection: SOURCE_FIELDS, signal })
+        const source = await sources.findOne<StoredSource>(
+          { _id: id },
+          { projection: SOURCE_FIELDS, signal },
+        )
         if (source?.tenant !== tenant) return undefined
-        return { source: shownSource(source), ...(await readQuotes(quotes, id, query, signal, most)) }
+        return {
+          source: shownSource(source),
+          ...(await readQuotes(quotes, id, query, signal, most)),
+        }
       }),
     /**
-     * Reads a tenant's sources by their ids, in the order of the ids. Omits ids of which the tenant has no source.
-     * Once the texts exceed `most` characters, returns the ids that were not looked up as `rest`.
+     * Reads a tenant's sources by their ids, in the order of the ids. Omits ids of which the tenant
+     * has no source. Once the texts exceed `most` characters, returns the ids that were not looked
+     * up as `rest`.
      */
-    readSources: (tenant: string, ids: readonly string[], gone: AbortSignal, most = PAGE_CHARACTERS) =>
+    readSources: (
+      tenant: string,
+      ids: readonly string[],
+      gone: AbortSignal,
+      most = PAGE_CHARACTERS,
+    ) =>
       withinTime(gone, async (signal) => {
         const found = new Map<string, StoredSource>()
         let [place, characters] = [0, 0]
         // One query at a time: a read occupies one connection.
         while (place < ids.length && characters <= most) {
           const some = ids.slice(place, place + Math.min(IDS_PER_QUERY, documentsAtOnce(most)))
-          const query = sources.find<StoredSource>({ _id: { $in: some } }, { projection: SOURCE_FIELDS, signal })
+          const query = sources.find<StoredSource>(
+            { _id: { $in: some } },
+            { projection: SOURCE_FIELDS, signal },
+          )
           for await (const source of query) {
             found.set(source._id, source)
             characters += textLength(source)
@@ -83,19 +118,26 @@ export function createSourceReads(db: Db) {
         return { sources: shown, rest: ids.slice(place).filter((id) => !found.has(id)) }
       }),
     /** Lists a tenant's sources, newest first. Undefined if `after` is no cursor of this list. */
-    listSources: (tenant: string, query: SourceListQuery, gone: AbortSignal, most = PAGE_CHARACTERS) =>
-      withinTime(gone, (signal) => readList(sources, tenant, query, signal, most)),
+    listSources: (
+      tenant: string,
+      query: SourceListQuery,
+      gone: AbortSignal,
+      most = PAGE_CHARACTERS,
+    ) => withinTime(gone, (signal) => readList(sources, tenant, query, signal, most)),
   }
 }
 
 /**
- * The time limit of a read. It is long because, for each page, the server sorts all quotes of a source, perhaps a
- * million.
+ * The time limit of a read. It is long because, for each page, the server sorts all quotes of a
+ * source, perhaps a million.
  */
 const READ_MS = 10_000
 
 /** Ends a read after `READ_MS`, or when its caller is gone. @throws {CommandFailedError} */
-export async function withinTime<Found>(gone: AbortSignal, read: (signal: AbortSignal) => Promise<Found>) {
+export async function withinTime<Found>(
+  gone: AbortSignal,
+  read: (signal: AbortSignal) => Promise<Found>,
+) {
   const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
   try {
     return await read(signal)
@@ -104,10 +146,16 @@ export async function withinTime<Found>(gone: AbortSignal, read: (signal: AbortS
   }
 }
 
-/** By default, a page ends once its texts exceed this number of characters, so that the page fits into memory. */
+/**
+ * By default, a page ends once its texts exceed this number of characters, so that the page fits
+ * into memory.
+ */
 const PAGE_CHARACTERS = 512 * 1024
 
-/** How many documents a server may send before the page's length is looked at. Few have as many characters. */
+/**
+ * How many documents a server may send before the page's length is looked at. Few have as many
+ * characters.
+ */
 const documentsAtOnce = (mostCharacters: number) => mostCharacters / 4_096
 
 /** Returns the documents of one page and, if more follow, the last of them. */
@@ -128,18 +176,23 @@ async function pageOf<Found extends object>(
 }
 
 /**
- * Asks for one document more than the page has, to see whether more follow. The batch of a short page is larger
- * still, so that the first reply is the last.
+ * Asks for one document more than the page has, to see whether more follow. The batch of a short
+ * page is larger still, so that the first reply is the last.
  */
 function optionsOf(limit: number, signal: AbortSignal, most: number) {
-  return { limit: limit + 1, batchSize: Math.min(limit + 2, documentsAtOnce(most)), maxTimeMS: READ_MS, signal }
+  return {
+    limit: limit + 1,
+    batchSize: Math.min(limit + 2, documentsAtOnce(most)),
+    maxTimeMS: READ_MS,
+    signal,
+  }
 }
 
 type QuotePage = Omit<SourcePage, 'source'>
 
 /**
- * Reads a page of quotes. The first page decides the order: by date if all quotes have a date, otherwise by position.
- * Later pages keep the order of `after`.
+ * Reads a page of quotes. The first page decides the order: by date if all quotes have a date,
+ * otherwise by position. Later pages keep the order of `after`.
  */
 async function readQuotes(
   quotes: Collection<QuoteDocument>,
@@ -149,17 +202,24 @@ async function readQuotes(
   most: number,
 ): Promise<QuotePage> {
   /**
-   * Reads a page in one order. While the server sorts, it keeps only the quotes of the page, and above
-   * 100 MB uses its disk.
+   * Reads a page in one order. While the server sorts, it keeps only the quotes of the page, and
+   * above 100 MB uses its disk.
    */
   async function read(byDate: boolean, filter: Filter<QuoteDocument> = {}): Promise<QuotePage> {
-    const how = { projection: QUOTE_FIELDS, sort: byDate ? BY_DATE : BY_POSITION, allowDiskUse: true }
+    const how = {
+      projection: QUOTE_FIELDS,
+      sort: byDate ? BY_DATE : BY_POSITION,
+      allowDiskUse: true,
+    }
     const found = quotes.find<StoredQuote>(
       { ...quotesOf(sourceId), ...filter },
       { ...how, ...optionsOf(limit, signal, most) },
     )
     const { page, last } = await pageOf(found, limit, most)
-    return { quotes: page.map(shownQuote), ...(last && { next: quoteCursorText(cursorOf(last, byDate)) }) }
+    return {
+      quotes: page.map(shownQuote),
+      ...(last && { next: quoteCursorText(cursorOf(last, byDate)) }),
+    }
   }
   if (after?.date !== undefined) return read(true, afterDate(after, new Date(after.date)))
   if (after !== undefined) return read(false, afterPosition(after))
@@ -175,7 +235,9 @@ const BY_POSITION = { position: 1, _id: 1 } as const
 
 function afterDate(cursor: QuoteCursor, createdAt: Date): Filter<QuoteDocument> {
   const { $or: others = [] } = afterPosition(cursor)
-  return { $or: [{ createdAt: { $gt: createdAt } }, ...others.map((other) => ({ createdAt, ...other }))] }
+  return {
+    $or: [{ createdAt: { $gt: createdAt } }, ...others.map((other) => ({ createdAt, ...other }))],
+  }
 }
 
 function afterPosition({ position, id }: QuoteCursor): Filter<QuoteDocument> {
@@ -183,15 +245,19 @@ function afterPosition({ position, id }: QuoteCursor): Filter<QuoteDocument> {
 }
 
 function cursorOf({ _id, createdAt, position }: StoredQuote, byDate: boolean): QuoteCursor {
-  return { ...(byDate && createdAt !== undefined && { date: createdAt.getTime() }), position, id: _id }
+  return {
+    ...(byDate && createdAt !== undefined && { date: createdAt.getTime() }),
+    position,
+    id: _id,
+  }
 }
 
 type StoredEntry = StoredSource & Pick<SourceDocument, 'acceptedAt' | 'quoteCount'>
 
 const ENTRY_FIELDS = { ...SOURCE_FIELDS, acceptedAt: 1, quoteCount: 1 }
 /**
- * The most sources that are read for a page of one service, so that many sources of other services do not make the
- * page slow.
+ * The most sources that are read for a page of one service, so that many sources of other services
+ * do not make the page slow.
  */
 const EXAMINED = 5_000
 /** The first and the longest span of time in which `newestIn` looks for sources. */
@@ -210,28 +276,40 @@ async function readList(
   signal: AbortSignal,
   most: number,
 ): Promise<SourceList | undefined> {
-  // A cursor has the place of the page's end in the list, and a tag that shows whether it belongs to this list.
+  // A cursor has the place of the page's end in the list, and a tag that shows whether it belongs
+  // to this list.
   const tag = hashTuple('list', tenant, service, since).slice(0, 8)
   const [, cursor, tagOfCursor] = LIST_CURSOR.exec(after ?? '') ?? []
   if (after !== undefined && tagOfCursor !== tag) return undefined
 
   const prefix = listPrefixOf(tenant)
-  const whole = { $gte: prefix + (since === undefined ? '' : listCursorOf(since)), $lt: prefix + (cursor ?? END) }
+  const whole = {
+    $gte: prefix + (since === undefined ? '' : listCursorOf(since)),
+    $lt: prefix + (cursor ?? END),
+  }
   const wanted = service === undefined ? limit + 1 : EXAMINED
   const before = cursor === undefined ? Date.now() : Number.parseInt(cursor, 10)
-  const startOf = (ms: number) => prefix + listCursorOf(new Date(Math.max(0, before - ms)), FIRST_ID)
+  const startOf = (ms: number) =>
+    prefix + listCursorOf(new Date(Math.max(0, before - ms)), FIRST_ID)
   const range = await newestIn(sources, whole, wanted, startOf, signal)
 
   // A page of one service ends at the `EXAMINED`-th source of all services.
   const sort = { 'meta.listKey': -1 } as const
-  const nth = { sort, projection: { 'meta.listKey': 1 }, skip: EXAMINED - 1, maxTimeMS: READ_MS, signal }
+  const nth = {
+    sort,
+    projection: { 'meta.listKey': 1 },
+    skip: EXAMINED - 1,
+    maxTimeMS: READ_MS,
+    signal,
+  }
   const end = service === undefined ? null : await sources.findOne({ 'meta.listKey': range }, nth)
   const examined = end === null ? range : { ...range, $gte: end.meta.listKey }
   const filter = { 'meta.listKey': examined, ...(service !== undefined && { service }) }
   const how = { projection: ENTRY_FIELDS, sort, ...optionsOf(limit, signal, most) }
   const { page, last } = await pageOf(sources.find<StoredEntry>(filter, how), limit, most)
 
-  // The next page begins after the last source or, if this page has all that was examined, where that ended.
+  // The next page begins after the last source or, if this page has all that was examined, where
+  // that ended.
   const isWhole = end === null && range === whole
   const rest = isWhole ? undefined : examined.$gte.slice(prefix.length)
   const next = last === undefined ? rest : listCursorOf(last.acceptedAt, last._id)
@@ -241,10 +319,10 @@ async function readList(
 type ListRange = Record<'$gte' | '$lt', string>
 
 /**
- * Returns the newest part of a range that has at least `wanted` sources, or the whole range. DocumentDB and the
- * emulator sort the whole range for each page, so a short range is faster. Begins with a second before the end of the
- * range, and makes the span eight times as long until enough sources are in it. `startOf(ms)` returns the key that is
- * `ms` before the end.
+ * Returns the newest part of a range that has at least `wanted` sources, or the whole range.
+ * DocumentDB and the emulator sort the whole range for each page, so a short range is faster.
+ * Begins with a second before the end of the range, and makes the span eight times as long until
+ * enough sources are in it. `startOf(ms)` returns the key that is `ms` before the end.
  */
 async function newestIn(
   sources: Collection<SourceDocument>,
@@ -265,10 +343,23 @@ function listed({ acceptedAt, quoteCount, ...source }: StoredEntry): ListedSourc
   return { ...shownSource(source), quoteCount, acceptedAt: acceptedAt.toISOString() }
 }
 
-function shownSource({ _id, tenant: _, createdAt, description, ...fields }: StoredSource): SourcePage['source'] {
-  return { id: _id, ...fields, description: description ?? null, createdAt: createdAt.toISOString() }
+function shownSource({
+  _id,
+  tenant: _,
+  createdAt,
+  description,
+  ...fields
+}: StoredSource): SourcePage['source'] {
+  return {
+    id: _id,
+    ...fields,
+    description: description ?? null,
+    createdAt: createdAt.toISOString(),
+  }
 }
 
 function shownQuote({ _id, createdAt, ...fields }: StoredQuote): SourcePage['quotes'][number] {
-  return createdAt === undefined ? { id: _id, ...fields } : { id: _id, ...fields, createdAt: createdAt.toISOString() }
+  return createdAt === undefined
+    ? { id: _id, ...fields }
+    : { id: _id, ...fields, createdAt: createdAt.toISOString() }
 }

@@ -35,9 +35,9 @@ export function apiOptions(command: Command, holder: KeyHolder): Command {
 }
 
 /**
- * Finds the API that the options name, else that of the Sluice that runs in the folder. The key comes from the key file
- * or SLUICE_API_KEY, else, without --url, from the folder: never from the command line, which other users of the machine
- * can read. Throws UserError.
+ * Finds the API that the options name, else that of the Sluice that runs in the folder. The key
+ * comes from the key file or SLUICE_API_KEY, else, without --url, from the folder: never from the
+ * command line, which other users of the machine can read. Throws UserError.
  */
 export async function findApi(
   { folder, env }: FindApiDeps,
@@ -54,31 +54,45 @@ export async function findApi(
   return { url: running.apiUrl, apiKey: usable(named || (await readKey(own, holder))) }
 }
 
-/** Returns the URL of an API, which may have a path, with a slash at its end: the paths of requests are relative. */
+/**
+ * Returns the URL of an API, which may have a path, with a slash at its end: the paths of requests
+ * are relative.
+ */
 function baseOf(url: string): string {
   const base = URL.canParse(url) ? new URL(url) : undefined
   if (base === undefined || !/^https?:$/.test(base.protocol))
     throw new UserError('--url must begin with http:// or https://.')
-  if (base.username !== '' || base.password !== '') throw new UserError('--url must not have a user or a password.')
+  if (base.username !== '' || base.password !== '')
+    throw new UserError('--url must not have a user or a password.')
   if (base.pathname.endsWith('/')) return url
   base.pathname += '/'
   return base.href
 }
 
-/** Refuses a key with other characters: the error that `fetch` throws for them would contain the key. */
+/**
+ * Refuses a key with other characters: the error that `fetch` throws for them would contain the
+ * key.
+ */
 function usable(key: string): string {
   if (/^[\x21-\x7e]+$/.test(key)) return key
   throw new UserError('The key has characters that no key of Sluice has.')
 }
 
-/** The dashboard of `DASHBOARD_URL`, else of the Sluice that runs in the folder, if its API is used. */
-export async function findDashboard({ folder, env }: FindApiDeps, { url }: ApiOptions): Promise<string | undefined> {
+/**
+ * The dashboard of `DASHBOARD_URL`, else of the Sluice that runs in the folder, if its API is used.
+ */
+export async function findDashboard(
+  { folder, env }: FindApiDeps,
+  { url }: ApiOptions,
+): Promise<string | undefined> {
   const running = url === undefined ? await readRunning(instancePaths(folder).running) : undefined
   return (env.DASHBOARD_URL || running?.dashboardUrl)?.replace(/\/$/, '')
 }
 
 function missingKey(holder: KeyHolder): never {
-  throw new UserError(`No key is known: put an ${holder}'s key into SLUICE_API_KEY, or name a file with --key-file.`)
+  throw new UserError(
+    `No key is known: put an ${holder}'s key into SLUICE_API_KEY, or name a file with --key-file.`,
+  )
 }
 
 async function readKey(file: string, holder: KeyHolder): Promise<string> {

@@ -1,4 +1,5 @@
-// Claims a folder for one instance, and finds the instance that runs in a folder, with the servers that it uses.
+// Claims a folder for one instance, and finds the instance that runs in a folder, with the servers
+// that it uses.
 import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { processFacts } from './process-facts.ts'
@@ -42,13 +43,21 @@ export async function readRunning(file: string): Promise<RunningInstance | undef
   return facts?.command === recorded.command ? recorded : undefined
 }
 
-/** The MongoDB that the environment names, else that of the `start` in this folder. Throws UserError. */
-export async function findMongodb(folder: string, env: { MONGODB_URL?: string | undefined }): Promise<string> {
+/**
+ * The MongoDB that the environment names, else that of the `start` in this folder. Throws
+ * UserError.
+ */
+export async function findMongodb(
+  folder: string,
+  env: { MONGODB_URL?: string | undefined },
+): Promise<string> {
   if (env.MONGODB_URL) return env.MONGODB_URL
   const running = await readRunning(instancePaths(folder).running)
   if (running?.mongodbUrl !== undefined) return running.mongodbUrl
   if (running !== undefined) {
-    throw new UserError(`Sluice is still starting in ${folder} (process ${running.pid}): try again in a moment.`)
+    throw new UserError(
+      `Sluice is still starting in ${folder} (process ${running.pid}): try again in a moment.`,
+    )
   }
   throw noSluiceIn(folder, 'its MongoDB with MONGODB_URL')
 }
@@ -74,7 +83,9 @@ export async function claimFolder({ root, running }: InstancePaths, apiUrl: stri
     await rm(draft, { force: true })
   }
   return {
-    async recordServers(servers: Required<Pick<RunningInstance, 'mongodbUrl' | 'redisUrl' | 'dashboardUrl'>>) {
+    async recordServers(
+      servers: Required<Pick<RunningInstance, 'mongodbUrl' | 'redisUrl' | 'dashboardUrl'>>,
+    ) {
       await writeRecord(draft, { ...self, ...servers })
       await rename(draft, running)
     },
@@ -82,7 +93,9 @@ export async function claimFolder({ root, running }: InstancePaths, apiUrl: stri
   }
 }
 
-/** `link` is atomic and fails where the file exists: of two processes that start together, one wins. */
+/**
+ * `link` is atomic and fails where the file exists: of two processes that start together, one wins.
+ */
 async function claim(draft: string, running: string): Promise<void> {
   for (let left = 2; ; left--) {
     try {
@@ -99,4 +112,5 @@ async function claim(draft: string, running: string): Promise<void> {
   }
 }
 
-const writeRecord = (file: string, record: RunningInstance) => writeFile(file, JSON.stringify(record), { mode: 0o600 })
+const writeRecord = (file: string, record: RunningInstance) =>
+  writeFile(file, JSON.stringify(record), { mode: 0o600 })

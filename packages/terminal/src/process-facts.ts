@@ -5,7 +5,10 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** The parent, the command line and the bytes in RAM of a live process; undefined if it is gone or a zombie. */
+/**
+ * The parent, the command line and the bytes in RAM of a live process; undefined if it is gone or a
+ * zombie.
+ */
 export function processFacts(pid: number, platform: NodeJS.Platform = process.platform) {
   return (platform === 'linux' ? fromProc(pid) : fromPs(pid)).catch(() => undefined)
 }
@@ -22,7 +25,8 @@ async function fromProc(pid: number) {
 async function fromPs(pid: number) {
   const columns = ['stat=', 'ppid=', 'rss=', 'command='].flatMap((column) => ['-o', column])
   const { stdout } = await run('ps', [...columns, '-p', String(pid)])
-  const [, state, parent, kibibytes, command] = /^\s*(\S+)\s+(\d+)\s+(\d+)\s+(.*)$/m.exec(stdout) ?? []
+  const [, state, parent, kibibytes, command] =
+    /^\s*(\S+)\s+(\d+)\s+(\d+)\s+(.*)$/m.exec(stdout) ?? []
   return facts(state, parent, kibibytes, command)
 }
 

@@ -1,4 +1,5 @@
-// Runs work that may keep the event loop busy in a child process, so that a signal ends it whatever it does.
+// Runs work that may keep the event loop busy in a child process, so that a signal ends it whatever
+// it does.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { constants } from 'node:os'
@@ -7,7 +8,9 @@ import { constants } from 'node:os'
 const CHILD = 'sluice-apart'
 /** After a signal, the child says this often that it stops… */
 const ALIVE_MS = 200
-/** …and is killed after this much silence: it parses, and would hear of the signal only afterwards. */
+/**
+ * …and is killed after this much silence: it parses, and would hear of the signal only afterwards.
+ */
 const SILENCE_MS = 1_500
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
@@ -57,7 +60,9 @@ async function runChild({ code, ended }: Killed): Promise<void> {
   try {
     await once(child, 'exit')
     const { exitCode, signalCode } = child
-    process.exitCode = isKilled ? code : (exitCode ?? 128 + constants.signals[signalCode ?? 'SIGKILL'])
+    process.exitCode = isKilled
+      ? code
+      : (exitCode ?? 128 + constants.signals[signalCode ?? 'SIGKILL'])
     if (isKilled) await ended(child.pid)
   } finally {
     clearInterval(watch)

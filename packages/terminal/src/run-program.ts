@@ -1,4 +1,5 @@
-// Runs the command of a program. An error that people can do something about ends it with a message and no stack.
+// Runs the command of a program. An error that people can do something about ends it with a message
+// and no stack.
 import { inspect } from 'node:util'
 import { type Command, CommanderError } from 'commander'
 import { createPrinter, printable } from './terminal.ts'
@@ -13,7 +14,10 @@ export class UserError extends Error {
 /** Redis can't be reached. */
 export class RedisUnavailableError extends UserError {}
 
-/** Errors that need no stack. By their names, because few commands load the modules that define them. */
+/**
+ * Errors that need no stack. By their names, because few commands load the modules that define
+ * them.
+ */
 const FOR_PEOPLE = new Set([
   'UserError',
   'DidNotStart',
@@ -35,28 +39,40 @@ const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of the path is no folder',
 }
 
-/** The names of errors of MongoDB, its driver and our store; and of Redis, its client, and commands that take too long. */
+/**
+ * The names of errors of MongoDB, its driver and our store; and of Redis, its client, and commands
+ * that take too long.
+ */
 export const OF_MONGODB = /^(?:CommandFailed|Mongo|BSON|Store)\w*Error$/
 const OF_REDIS =
   /^(?:Abort|ClusterAllFailed|Interrupt|MaxRetriesPerRequest|Parser|QueueUnavailable|Redis|Reply|Timeout)Error$/
 const OF_NETWORK = /^E(?:CONN|PIPE|TIMEDOUT|HOST|NET|NOTFOUND|AI_AGAIN)/
 
-/** The message of an error that needs no stack. Undefined if the error is a fault of this program. */
+/**
+ * The message of an error that needs no stack. Undefined if the error is a fault of this program.
+ */
 export function messageForPeople(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if (/^Mongo(ServerSelection|TopologyClosed)Error$/.test(error.name))
     return `MongoDB cannot be reached: ${error.message}`
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
-  if (code in SYSTEM_ERRORS) return `${'path' in error ? error.path : error.message}: ${SYSTEM_ERRORS[code]}`
+  if (code in SYSTEM_ERRORS)
+    return `${'path' in error ? error.path : error.message}: ${SYSTEM_ERRORS[code]}`
   if ([OF_MONGODB, OF_REDIS].some((names) => names.test(error.name)) || OF_NETWORK.test(code))
     return `MongoDB or Redis failed: ${error.message} (${error.name})`
   return FOR_PEOPLE.has(error.name) ? error.message : undefined
 }
 
-/** Node's codes for a certificate whose authority it does not know. Its messages for other faults of one suffice. */
+/**
+ * Node's codes for a certificate whose authority it does not know. Its messages for other faults of
+ * one suffice.
+ */
 const UNTRUSTED = /SELF_SIGNED_CERT|^UNABLE_TO_(?:GET_ISSUER|VERIFY)/
 
-/** Says that a server's certificate is not trusted, and what to do. Undefined if a request failed for another reason. */
+/**
+ * Says that a server's certificate is not trusted, and what to do. Undefined if a request failed
+ * for another reason.
+ */
 export function untrusted(error: unknown): string | undefined {
   const { code, message, cause } = Object(error)
   if (UNTRUSTED.test(String(code)))
@@ -71,10 +87,14 @@ export function fail(message: string): void {
 }
 
 /**
- * Runs the command that this process was started with. @param explain returns why an error was thrown, or itself.
+ * Runs the command that this process was started with. @param explain returns why an error was
+ * thrown, or itself.
  * @throws {Error} that is a fault of the program.
  */
-export async function runProgram(command: Command, explain = (error: unknown) => error): Promise<void> {
+export async function runProgram(
+  command: Command,
+  explain = (error: unknown) => error,
+): Promise<void> {
   // The reader of our output may end before us; that must not cut an orderly stop short.
   process.stdout.on('error', () => {})
   process.stderr.on('error', () => {})
@@ -92,7 +112,9 @@ export async function runProgram(command: Command, explain = (error: unknown) =>
   }
 }
 
-/** Makes the stack that Node prints of a fault safe for a terminal: its message may quote a server. */
+/**
+ * Makes the stack that Node prints of a fault safe for a terminal: its message may quote a server.
+ */
 function withPrintableStack(error: unknown): Error {
   return Object.assign(new Error(), { stack: inspect(error).split('\n').map(printable).join('\n') })
 }

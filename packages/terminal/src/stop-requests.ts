@@ -6,11 +6,12 @@ const parentPollMs = 1_000
 const sameCtrlCMs = 1_000
 
 /**
- * Listens for signals, and for the end of the parent or of a package manager above it: a SIGKILL of these sends no
- * signal to this process. The first request aborts `stopping`, whose reason says why; a request more than a second
- * later aborts `hurry`.
+ * Listens for signals, and for the end of the parent or of a package manager above it: a SIGKILL of
+ * these sends no signal to this process. The first request aborts `stopping`, whose reason says
+ * why; a request more than a second later aborts `hurry`.
  *
- * @param outlivesTerminal whether the process goes on after its terminal and its parent, as under `nohup`.
+ * @param outlivesTerminal whether the process goes on after its terminal and its parent, as under
+ * `nohup`.
  */
 export function stopRequests({ outlivesTerminal = false } = {}) {
   const stopping = new AbortController()
@@ -32,7 +33,11 @@ export function stopRequests({ outlivesTerminal = false } = {}) {
     request('its parent ended')
   }
 
-  const signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', ...(outlivesTerminal ? [] : (['SIGHUP'] as const))]
+  const signals: readonly NodeJS.Signals[] = [
+    'SIGINT',
+    'SIGTERM',
+    ...(outlivesTerminal ? [] : (['SIGHUP'] as const)),
+  ]
   for (const signal of signals) process.on(signal, request)
   const poll = outlivesTerminal ? undefined : setInterval(() => void checkParents(), parentPollMs)
   poll?.unref()
@@ -47,10 +52,16 @@ export function stopRequests({ outlivesTerminal = false } = {}) {
   }
 }
 
-/** The command line of a package manager, or of the shell that it starts: a `trap` keeps pnpm's shell alive. */
+/**
+ * The command line of a package manager, or of the shell that it starts: a `trap` keeps pnpm's
+ * shell alive.
+ */
 const RUNNER = /(?:^|[\s/])(?:p?np[mx]\b|sh -c )/
 
-/** Returns `pid` and its ancestors, nearest first, as far as they are package managers or their shells. */
+/**
+ * Returns `pid` and its ancestors, nearest first, as far as they are package managers or their
+ * shells.
+ */
 async function runnersFrom(pid: number): Promise<readonly number[]> {
   const facts = await processFacts(pid)
   if (facts === undefined || !RUNNER.test(facts.command)) return []
@@ -59,6 +70,8 @@ async function runnersFrom(pid: number): Promise<readonly number[]> {
 
 /** Returns whether each of these processes is still the child of the next one. */
 async function areLinked(pids: readonly number[]): Promise<boolean> {
-  const parents = await Promise.all(pids.slice(0, -1).map(async (pid) => (await processFacts(pid))?.parent))
+  const parents = await Promise.all(
+    pids.slice(0, -1).map(async (pid) => (await processFacts(pid))?.parent),
+  )
   return parents.every((parent, at) => parent === pids[at + 1])
 }

@@ -11,7 +11,10 @@ export interface Ran {
 }
 
 /** Makes a command, and runs it as `runProgram` does. */
-export async function runMade(make: (print: (line: string) => void) => Command, args: readonly string[]): Promise<Ran> {
+export async function runMade(
+  make: (print: (line: string) => void) => Command,
+  args: readonly string[],
+): Promise<Ran> {
   const ran = { stdout: '', stderr: '', code: 0 }
   const print = createPrinter((text) => {
     ran.stdout += text

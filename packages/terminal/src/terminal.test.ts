@@ -4,16 +4,33 @@ import { test } from 'vitest'
 import { describeSeconds, parseDuration, parseEnd } from './terminal.ts'
 
 test('a duration is a number and a unit', () => {
-  const durations = { '0s': 0, '15s': 15, '30m': 1_800, '24h': 86_400, '90d': 7_776_000, '2w': 1_209_600 }
-  for (const [text, seconds] of Object.entries(durations)) assert.equal(parseDuration(text), seconds)
+  const durations = {
+    '0s': 0,
+    '15s': 15,
+    '30m': 1_800,
+    '24h': 86_400,
+    '90d': 7_776_000,
+    '2w': 1_209_600,
+  }
+  for (const [text, seconds] of Object.entries(durations))
+    assert.equal(parseDuration(text), seconds)
   for (const text of ['', '5', 'h', '-1h', '1.5h', '1y', '24 h', '9999999d']) {
     assert.throws(() => parseDuration(text), InvalidArgumentError, text)
   }
 })
 
 test('a duration is shown with its unit', () => {
-  const durations = { '0s': 0, '15s': 15, '30m': 1_800, '90m': 5_400, '24h': 86_400, '3.5h': 12_600, '90d': 7_775_999 }
-  for (const [text, seconds] of Object.entries(durations)) assert.equal(describeSeconds(seconds), text)
+  const durations = {
+    '0s': 0,
+    '15s': 15,
+    '30m': 1_800,
+    '90m': 5_400,
+    '24h': 86_400,
+    '3.5h': 12_600,
+    '90d': 7_775_999,
+  }
+  for (const [text, seconds] of Object.entries(durations))
+    assert.equal(describeSeconds(seconds), text)
 })
 
 test('an end is a time from now or an ISO 8601 date, in UTC where it has no offset', () => {

@@ -4,11 +4,14 @@ import { InvalidArgumentError } from 'commander'
 
 /** A whole number of at least 1; throws commander's InvalidArgumentError for any other text. */
 export function parseCount(text: string): number {
-  if (!/^[1-9]\d{0,11}$/.test(text)) throw new InvalidArgumentError('Write a whole number of at least 1.')
+  if (!/^[1-9]\d{0,11}$/.test(text))
+    throw new InvalidArgumentError('Write a whole number of at least 1.')
   return Number(text)
 }
 
-/** Seconds in a duration such as `30m`; throws commander's InvalidArgumentError for any other text. */
+/**
+ * Seconds in a duration such as `30m`; throws commander's InvalidArgumentError for any other text.
+ */
 export function parseDuration(text: string): number {
   const seconds = durationSeconds(text)
   if (seconds === undefined) throw new InvalidArgumentError(DURATION_FORM)
@@ -17,7 +20,10 @@ export function parseDuration(text: string): number {
 
 const READ_UNITS = ['d', 'h', 'm', 's'] as const
 
-/** A duration for people, in the largest unit of which it has at least two: `90d`, `24h`, `3.5h`, `15s`. */
+/**
+ * A duration for people, in the largest unit of which it has at least two: `90d`, `24h`, `3.5h`,
+ * `15s`.
+ */
 export function describeSeconds(seconds: number): string {
   const lengthOf = (unit: string) => UNIT_SECONDS.get(unit) ?? 1
   const unit = READ_UNITS.find((one) => seconds / lengthOf(one) >= LEAST_SHOWN) ?? 's'
@@ -42,18 +48,24 @@ function parseMoment(text: string, direction: 1 | -1, relative: string): Date {
   if (seconds !== undefined) return new Date(Date.now() + direction * seconds * 1_000)
   const date = parseIsoDate(text)
   if (date !== undefined) return new Date(date)
-  throw new InvalidArgumentError(`Write ${relative} or an ISO 8601 date (2030-01-31, 2030-01-31T12:00Z).`)
+  throw new InvalidArgumentError(
+    `Write ${relative} or an ISO 8601 date (2030-01-31, 2030-01-31T12:00Z).`,
+  )
 }
 
 /** Picks the options of a command that are fields of a schema. */
 export function pickFields(options: object, { properties }: { properties: object }) {
-  return Object.fromEntries(Object.entries(options).filter(([name]) => Object.hasOwn(properties, name)))
+  return Object.fromEntries(
+    Object.entries(options).filter(([name]) => Object.hasOwn(properties, name)),
+  )
 }
 
 /** The lines of a table: each column is as wide as its longest cell. */
 export function tableLines(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
-  const lineOf = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
+  const widths =
+    rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
+  const lineOf = (row: readonly string[]) =>
+    row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
   return rows.map((row) => lineOf(row).trimEnd())
 }
 
@@ -73,14 +85,17 @@ export function formatMoment(at: Date | undefined): string {
 }
 
 /**
- * Replaces characters of a foreign text that could steer the operator's terminal or reverse the line. Joiners stay:
- * emoji and Persian need them.
+ * Replaces characters of a foreign text that could steer the operator's terminal or reverse the
+ * line. Joiners stay: emoji and Persian need them.
  */
 export function printable(text: string): string {
   return text.replace(/(?![\u200c\u200d])\p{C}/gu, '\ufffd')
 }
 
-/** Makes the function by which commands print lines: it cleans the texts of servers, files and databases. */
+/**
+ * Makes the function by which commands print lines: it cleans the texts of servers, files and
+ * databases.
+ */
 export function createPrinter(write: (text: string) => void): (line: string) => void {
   return (line) => write(`${printable(line)}\n`)
 }

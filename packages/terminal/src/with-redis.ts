@@ -6,7 +6,8 @@ import { OF_MONGODB, RedisUnavailableError, UserError } from './run-program.ts'
 export type { QueueAddress }
 
 /**
- * A connection must be ready within this time. A Redis that loads its data, or a proxy that hangs up, causes no error.
+ * A connection must be ready within this time. A Redis that loads its data, or a proxy that hangs
+ * up, causes no error.
  */
 const READY_MS = 5_000
 
@@ -19,13 +20,18 @@ export async function withRedis<Result>(
   const { connectFailFast, readRedisUrl } = await import('@sluice/process/redis')
   const redis = connectFailFast(address, () => {})
   try {
-    const late = new Error(`it was not ready within ${READY_MS / 1_000} s, as while it loads its data`)
+    const late = new Error(
+      `it was not ready within ${READY_MS / 1_000} s, as while it loads its data`,
+    )
     const timer = setTimeout(() => redis.emit('error', late), READY_MS)
     await once(redis, 'ready').finally(() => clearTimeout(timer))
     return await work(redis)
   } catch (error) {
-    if (error instanceof UserError || (error instanceof Error && OF_MONGODB.test(error.name))) throw error
-    const servers = readRedisUrl(address.redisUrl).endpoints.map(({ host, port }) => `${host}:${port}`)
+    if (error instanceof UserError || (error instanceof Error && OF_MONGODB.test(error.name)))
+      throw error
+    const servers = readRedisUrl(address.redisUrl).endpoints.map(
+      ({ host, port }) => `${host}:${port}`,
+    )
     const { name, message } = error instanceof Error ? error : new Error(String(error))
     // Redis's own error names the command that the user may not send.
     const why = name === 'ReplyError' ? 'refuses a command' : 'cannot be reached'

@@ -5,8 +5,8 @@ import { storedIn } from '../../e2e/support/read-reply.ts'
 import { someThread } from '../../e2e/support/some-thread.ts'
 
 /**
- * Posts one thread after the other while the work goes on. Returns the time of each answer, in ms. Every answer must be
- * a 200.
+ * Posts one thread after the other while the work goes on. Returns the time of each answer, in ms.
+ * Every answer must be a 200.
  */
 export async function postDuring(caller: Caller, work: Promise<unknown>): Promise<number[]> {
   const times: number[] = []

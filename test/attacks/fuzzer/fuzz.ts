@@ -1,4 +1,5 @@
-// Sends fuzzed requests to an API, several at a time, and reports every answer that the documents do not have.
+// Sends fuzzed requests to an API, several at a time, and reports every answer that the documents
+// do not have.
 import { Agent, type IncomingMessage, request } from 'node:http'
 import type { Reply } from '../../e2e/support/caller.ts'
 import { undocumentedIn } from '../../e2e/support/documented.ts'
@@ -25,7 +26,10 @@ const HANG_MS = 40_000
 const WRONG_KEY = `slc_${'0'.repeat(36)}`
 const KNOWN_IDS = 200
 
-/** Opens a fuzzer. `run` sends all requests of one list, `check` checks their answers; close it in the end. */
+/**
+ * Opens a fuzzer. `run` sends all requests of one list, `check` checks their answers; close it in
+ * the end.
+ */
 export function openFuzzer({ url, keys }: FuzzTarget) {
   const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE })
   const known: string[] = []
@@ -33,7 +37,8 @@ export function openFuzzer({ url, keys }: FuzzTarget) {
   const report: FuzzReport = { sent: 0, statuses: new Map(), findings: [] }
 
   /**
-   * Sends requests. Answers are checked by `check`, because that would delay the callers that are measured meanwhile.
+   * Sends requests. Answers are checked by `check`, because that would delay the callers that are
+   * measured meanwhile.
    */
   async function run(requests: readonly FuzzedRequest[]): Promise<void> {
     const left = requests.values()
@@ -53,8 +58,12 @@ export function openFuzzer({ url, keys }: FuzzTarget) {
     report.statuses.set(reply.status, (report.statuses.get(reply.status) ?? 0) + 1)
     const finding = findingIn(sent.method, target, reply)
     if (finding !== undefined)
-      report.findings.push(`${finding}\n${describe(sent)}\n→ ${reply.status} ${reply.text.slice(0, 600)}`)
-    const location = /^\/(?:jobs|batches|admin\/operations)\/(.+)$/.exec(reply.headers.get('location') ?? '')?.[1]
+      report.findings.push(
+        `${finding}\n${describe(sent)}\n→ ${reply.status} ${reply.text.slice(0, 600)}`,
+      )
+    const location = /^\/(?:jobs|batches|admin\/operations)\/(.+)$/.exec(
+      reply.headers.get('location') ?? '',
+    )?.[1]
     if (location !== undefined && known.length < KNOWN_IDS) known.push(location)
   }
 
@@ -69,7 +78,8 @@ export function openFuzzer({ url, keys }: FuzzTarget) {
     body,
   }: FuzzedRequest): Promise<[target: string, reply: Reply]> {
     const chosen = typeof id === 'string' ? id : (known[id % known.length] ?? '0')
-    const [right, role] = route.access === 'operator' ? [keys.operator, keys.importer] : [keys.importer, keys.operator]
+    const [right, role] =
+      route.access === 'operator' ? [keys.operator, keys.importer] : [keys.importer, keys.operator]
     const secret = { right, role, other: keys.other, wrong: WRONG_KEY, none: undefined }[key]
     const all = {
       ...body.headers,
@@ -103,8 +113,8 @@ async function readReply(response: IncomingMessage): Promise<Reply> {
 }
 
 /**
- * Returns the fault of an answer. A 5xx is a fault although it is documented. Only `operations_full` is the caller's
- * own doing.
+ * Returns the fault of an answer. A 5xx is a fault although it is documented. Only
+ * `operations_full` is the caller's own doing.
  */
 function findingIn(method: string, target: string, reply: Reply): string | undefined {
   if (reply.status === 0) return `no answer: ${reply.text}`

@@ -1,4 +1,5 @@
-// Derives bodies from the schema of a thread: JSON near the schema, then twisted as text, as bytes and in its coding.
+// Derives bodies from the schema of a thread: JSON near the schema, then twisted as text, as bytes
+// and in its coding.
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { DEFAULT_LIMITS, OperationRequestSchema, ThreadRequestSchema } from '@sluice/contract'
 import fc from 'fast-check'
@@ -22,7 +23,9 @@ const threadSchema = schemaOf(ThreadRequestSchema(DEFAULT_LIMITS))
 const externalId = fc.nat({ max: 300 }).map((number) => `fuzz-${number}`)
 const thread = fc
   .tuple(nearSchema(threadSchema), seldom(externalId, 2))
-  .map(([value, id]) => JSON.stringify(id === null || !isObject(value) ? value : { ...value, externalId: id }))
+  .map(([value, id]) =>
+    JSON.stringify(id === null || !isObject(value) ? value : { ...value, externalId: id }),
+  )
 
 const DEPTH = 2_000
 const insertions = [
@@ -39,12 +42,16 @@ const twist: fc.Arbitrary<(text: string) => string> = fc.oneof(
   { weight: 30, arbitrary: fc.constant((text: string) => text) },
   {
     weight: 6,
-    arbitrary: fc.constantFrom(...insertions).map((more) => (text: string) => text.replace('{', `{${more}`)),
+    arbitrary: fc
+      .constantFrom(...insertions)
+      .map((more) => (text: string) => text.replace('{', `{${more}`)),
   },
   { weight: 2, arbitrary: fc.nat({ max: 200 }).map((at) => (text: string) => text.slice(0, at)) },
   {
     weight: 1,
-    arbitrary: fc.constantFrom('\ufeff', '\ufeff\ufeff', ' \n', '{}').map((lead) => (text: string) => lead + text),
+    arbitrary: fc
+      .constantFrom('\ufeff', '\ufeff\ufeff', ' \n', '{}')
+      .map((lead) => (text: string) => lead + text),
   },
   { weight: 1, arbitrary: anyJson.map((other) => () => other) },
 )
@@ -53,7 +60,12 @@ const twistedThread = fc.tuple(thread, twist).map(([text, change]) => change(tex
 const bytesOf = (text: string) => Buffer.from(text)
 const plain: fc.Arbitrary<(text: string) => Uint8Array> = fc.oneof(
   { weight: 30, arbitrary: fc.constant(bytesOf) },
-  { weight: 1, arbitrary: fc.constant((text: string) => Buffer.concat([bytesOf(text), Buffer.from([0xff, 0xc0])])) },
+  {
+    weight: 1,
+    arbitrary: fc.constant((text: string) =>
+      Buffer.concat([bytesOf(text), Buffer.from([0xff, 0xc0])]),
+    ),
+  },
   { weight: 1, arbitrary: fc.constant((text: string) => Buffer.from(text, 'utf16le')) },
   { weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }).map((bytes) => () => bytes) },
 )
@@ -70,7 +82,16 @@ const trailing = fc.constantFrom<Compress>(
   (bytes) => Buffer.concat([bytes, Buffer.from('more')]),
   (bytes) => bytes.subarray(0, bytes.length >> 1),
 )
-const WRONG_CODINGS = ['gzip', 'br', 'zstd', 'compress', 'constructor', '__proto__', 'gzip, gzip', 'identity']
+const WRONG_CODINGS = [
+  'gzip',
+  'br',
+  'zstd',
+  'compress',
+  'constructor',
+  '__proto__',
+  'gzip, gzip',
+  'identity',
+]
 const coding: fc.Arbitrary<(bytes: Uint8Array) => FuzzedBody> = fc.oneof(
   { weight: 20, arbitrary: fc.constant((bytes: Uint8Array) => ({ bytes, headers: {} })) },
   {
@@ -109,7 +130,11 @@ export const importBody = fc.oneof(
 /** A body of `POST /admin/jobs:retry` and `:discard`: both members, or either. */
 export const operationBody = encoded(
   fc
-    .tuple(nearSchema(schemaOf(OperationRequestSchema)), fc.constantFrom('ids', 'filter', ''), twist)
+    .tuple(
+      nearSchema(schemaOf(OperationRequestSchema)),
+      fc.constantFrom('ids', 'filter', ''),
+      twist,
+    )
     .map(([value, without, change]) =>
       change(JSON.stringify(isObject(value) ? { ...value, [without]: undefined } : value)),
     ),

@@ -1,9 +1,17 @@
-// Derives requests from the API's routes: right ones, and ones with another method, path, key, header or body.
+// Derives requests from the API's routes: right ones, and ones with another method, path, key,
+// header or body.
 import { FailedJobQuerySchema } from '@sluice/contract'
 import fc from 'fast-check'
 import { headerText } from '../support/hostile-values.ts'
 import { type ApiRoute, apiRoutes } from './api-routes.ts'
-import { type FuzzedBody, importBody, operationBody, schemaOf, strayBody, threadBody } from './fuzzed-body.ts'
+import {
+  type FuzzedBody,
+  importBody,
+  operationBody,
+  schemaOf,
+  strayBody,
+  threadBody,
+} from './fuzzed-body.ts'
 import { nearSchema, seldom } from './near-schema.ts'
 
 /** One request as data, so that a seed and a number name it. */
@@ -22,7 +30,18 @@ export interface FuzzedRequest {
   body: FuzzedBody
 }
 
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY']
+const METHODS = [
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+  'TRACE',
+  'PROPFIND',
+  'QUERY',
+]
 const HOSTILE_IDS = [
   '1',
   '01900000-0000-7000-8000-000000000000',
@@ -72,10 +91,21 @@ const NAMES = [
   'host',
 ]
 
-const id = fc.oneof({ weight: 2, arbitrary: fc.nat() }, { weight: 1, arbitrary: fc.constantFrom(...HOSTILE_IDS) })
+const id = fc.oneof(
+  { weight: 2, arbitrary: fc.nat() },
+  { weight: 1, arbitrary: fc.constantFrom(...HOSTILE_IDS) },
+)
 const key = fc.oneof(
   { weight: 20, arbitrary: fc.constant('right' as const) },
-  { weight: 4, arbitrary: fc.constantFrom('other' as const, 'role' as const, 'wrong' as const, 'none' as const) },
+  {
+    weight: 4,
+    arbitrary: fc.constantFrom(
+      'other' as const,
+      'role' as const,
+      'wrong' as const,
+      'none' as const,
+    ),
+  },
 )
 const changePath: fc.Arbitrary<(path: string) => string> = fc.oneof(
   { weight: 20, arbitrary: fc.constant((path: string) => path) },
@@ -108,7 +138,10 @@ const headers = fc
   }))
 
 /** Where importers write gets most of the requests. */
-const byRoute = apiRoutes().map((route) => ({ weight: weightOf(route), arbitrary: fc.constant(route) }))
+const byRoute = apiRoutes().map((route) => ({
+  weight: weightOf(route),
+  arbitrary: fc.constant(route),
+}))
 
 function weightOf({ method, access }: ApiRoute): number {
   return method === 'POST' && access === 'importer' ? 12 : 3
@@ -132,14 +165,16 @@ const fuzzedRequest: fc.Arbitrary<FuzzedRequest> = fc.oneof(...byRoute).chain((r
 )
 
 /** A query near the schema of filters, most of its fields left out. */
-const filterQuery = fc.tuple(nearSchema(schemaOf(FailedJobQuerySchema)), fc.nat()).map(([query, chosen]) => {
-  const fields = Object.entries(Object(query)).map(([name, value]): [string, string] => [
-    name,
-    String(value).slice(0, 3_000).toWellFormed(),
-  ])
-  const kept = fields.filter((_, at) => (chosen >> at) % 4 === 0)
-  return `?${new URLSearchParams(kept)}`
-})
+const filterQuery = fc
+  .tuple(nearSchema(schemaOf(FailedJobQuerySchema)), fc.nat())
+  .map(([query, chosen]) => {
+    const fields = Object.entries(Object(query)).map(([name, value]): [string, string] => [
+      name,
+      String(value).slice(0, 3_000).toWellFormed(),
+    ])
+    const kept = fields.filter((_, at) => (chosen >> at) % 4 === 0)
+    return `?${new URLSearchParams(kept)}`
+  })
 
 function bodyOf({ method, path }: ApiRoute): fc.Arbitrary<FuzzedBody> {
   if (method === 'GET') return strayBody

@@ -1,5 +1,5 @@
-// Derives values from a JSON Schema: most of them valid, others at a bound or past it, of another type, absent or
-// hostile.
+// Derives values from a JSON Schema: most of them valid, others at a bound or past it, of another
+// type, absent or hostile.
 import fc from 'fast-check'
 import { hostileScalar } from '../support/hostile-values.ts'
 
@@ -57,9 +57,14 @@ function valid(schema: JsonSchema): fc.Arbitrary<unknown> {
 
 /** An object with most of its known fields, and now and then an unknown one. */
 function objectNear(properties: Record<string, JsonSchema>): fc.Arbitrary<unknown> {
-  const known = Object.fromEntries(Object.entries(properties).map(([name, field]) => [name, nearSchema(field)]))
+  const known = Object.fromEntries(
+    Object.entries(properties).map(([name, field]) => [name, nearSchema(field)]),
+  )
   const missing = seldom(fc.constantFrom(...Object.keys(properties)), 6)
-  const unknown = seldom(fc.tuple(fc.constantFrom('$gt', 'a.b', '__proto__', 'id', 'meta', ''), hostileScalar), 4)
+  const unknown = seldom(
+    fc.tuple(fc.constantFrom('$gt', 'a.b', '__proto__', 'id', 'meta', ''), hostileScalar),
+    4,
+  )
   return fc
     .tuple(fc.record(known), missing, unknown)
     .map(([object, without, more]) => [
@@ -72,7 +77,8 @@ function objectNear(properties: Record<string, JsonSchema>): fc.Arbitrary<unknow
 /** `__proto__` becomes a field as any other, as it does in parsed JSON. */
 function asOwnFields(fields: [string, unknown][]): object {
   const own = {}
-  for (const [name, value] of fields) Object.defineProperty(own, name, { value, enumerable: true, configurable: true })
+  for (const [name, value] of fields)
+    Object.defineProperty(own, name, { value, enumerable: true, configurable: true })
   return own
 }
 
@@ -87,6 +93,7 @@ function stringNear({ maxLength = 100 }: JsonSchema): fc.Arbitrary<string> {
 /** One more than the schema allows, as cheap as can be. */
 function pastBound({ maxLength, maxItems }: JsonSchema): fc.Arbitrary<unknown> {
   if (maxLength !== undefined) return fc.constant('x'.repeat(maxLength + 1))
-  if (maxItems !== undefined) return fc.constant(Array.from({ length: maxItems + 1 }, () => ({ text: 'a' })))
+  if (maxItems !== undefined)
+    return fc.constant(Array.from({ length: maxItems + 1 }, () => ({ text: 'a' })))
   return fc.constant({})
 }

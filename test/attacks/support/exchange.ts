@@ -17,14 +17,19 @@ interface ExchangeOptions {
 /** A connection that is still open then fails its test: no attack may hold one for ever. */
 const OPEN_MS = 20_000
 
-/** Sends all bytes at once. Resolves when the connection is closed, with what came before. Rejects if it stays open. */
+/**
+ * Sends all bytes at once. Resolves when the connection is closed, with what came before. Rejects
+ * if it stays open.
+ */
 export async function exchange(
   url: string,
   bytes: string | Uint8Array,
   { halfClose = false }: ExchangeOptions = {},
 ): Promise<RawAnswer[]> {
   const { hostname, port } = new URL(url)
-  const socket = connect(Number(port), hostname).setTimeout(OPEN_MS, () => socket.destroy(new Error('still open')))
+  const socket = connect(Number(port), hostname).setTimeout(OPEN_MS, () =>
+    socket.destroy(new Error('still open')),
+  )
   const chunks: Buffer[] = []
   let isLate = false
   socket.on('data', (chunk) => chunks.push(chunk))
@@ -48,7 +53,11 @@ function answersIn(text: string): RawAnswer[] {
     const headers = Object.fromEntries(lines.map(headerIn))
     const begin = end + 4
     const length = Number(headers['content-length'] ?? rest.length - begin)
-    answers.push({ status: Number(first.split(' ')[1]), headers, body: rest.slice(begin, begin + length) })
+    answers.push({
+      status: Number(first.split(' ')[1]),
+      headers,
+      body: rest.slice(begin, begin + length),
+    })
     rest = rest.slice(begin + length)
   }
   return answers

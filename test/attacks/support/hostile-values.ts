@@ -39,7 +39,19 @@ const STRINGS = [
   '-0',
   'null',
 ]
-const NUMBERS = [0, -0, 1e308, -1e308, Number.MAX_VALUE, Number.MIN_VALUE, 5e-324, 2 ** 53 + 2, -1, 0.1, 1e21]
+const NUMBERS = [
+  0,
+  -0,
+  1e308,
+  -1e308,
+  Number.MAX_VALUE,
+  Number.MIN_VALUE,
+  5e-324,
+  2 ** 53 + 2,
+  -1,
+  0.1,
+  1e21,
+]
 const FIELDS = [
   ...new Set([...sourceFields, ...quoteFields].map(({ name }) => name)),
   'quotes',
@@ -57,10 +69,16 @@ const FIELDS = [
 ]
 
 const text = fc.oneof(fc.constantFrom(...STRINGS), fc.string({ unit: 'binary', maxLength: 20 }))
-const number = fc.oneof(fc.constantFrom(...NUMBERS), fc.double({ noNaN: true, noDefaultInfinity: true }))
+const number = fc.oneof(
+  fc.constantFrom(...NUMBERS),
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+)
 /** A text, a number, a boolean or null that some code could stumble over. */
 export const hostileScalar = fc.oneof(text, number, fc.boolean(), fc.constant(null))
-const field = fc.oneof({ weight: 5, arbitrary: fc.constantFrom(...FIELDS) }, fc.string({ maxLength: 10 }))
+const field = fc.oneof(
+  { weight: 5, arbitrary: fc.constantFrom(...FIELDS) },
+  fc.string({ maxLength: 10 }),
+)
 const some = fc.oneof(
   hostileScalar,
   fc.array(hostileScalar, { maxLength: 3 }),
@@ -74,11 +92,16 @@ export const mutatedThread: fc.Arbitrary<Body> = fc
     quotes: fc.array(fc.array(fc.tuple(field, some), { maxLength: 2 }), { maxLength: 4 }),
   })
   .map(({ source, quotes }) =>
-    withOwn(someThread({ quotes: quotes.map((fields) => withOwn({ text: 'one two' }, fields)) }), source),
+    withOwn(
+      someThread({ quotes: quotes.map((fields) => withOwn({ text: 'one two' }, fields)) }),
+      source,
+    ),
   )
 
 /** Any JSON value. */
-export const anyJson = fc.jsonValue({ noUnicodeString: false, maxDepth: 4 }).map((value) => JSON.stringify(value))
+export const anyJson = fc
+  .jsonValue({ noUnicodeString: false, maxDepth: 4 })
+  .map((value) => JSON.stringify(value))
 
 /** Any value of a header that can be sent. */
 export const headerText = fc.string({
@@ -93,6 +116,11 @@ export const headerText = fc.string({
 function withOwn(body: Body, fields: [string, unknown][]): Body {
   const own = { ...body }
   for (const [name, value] of fields)
-    Object.defineProperty(own, name, { value, enumerable: true, configurable: true, writable: true })
+    Object.defineProperty(own, name, {
+      value,
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    })
   return own
 }

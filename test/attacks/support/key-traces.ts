@@ -1,4 +1,5 @@
-// Finds the places where a part of a key's random characters stands: Redis, MongoDB, or any text that a test collected.
+// Finds the places where a part of a key's random characters stands: Redis, MongoDB, or any text
+// that a test collected.
 import { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 
@@ -23,7 +24,9 @@ export function tracesOf(keys: readonly string[], evidence: readonly Evidence[])
 
 function partsOf(key: string): string[] {
   const random = key.slice(PREFIX.length, PREFIX.length + RANDOM_CHARACTERS)
-  return Array.from({ length: RANDOM_CHARACTERS - PART + 1 }, (_, at) => random.slice(at, at + PART))
+  return Array.from({ length: RANDOM_CHARACTERS - PART + 1 }, (_, at) =>
+    random.slice(at, at + PART),
+  )
 }
 
 function excerpt(text: string, part: string): string {

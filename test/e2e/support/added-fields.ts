@@ -1,12 +1,15 @@
-// Preloaded into a process under test: the contract has two fields more, as if somebody had added a line for each to its schema.
+// Preloaded into a process under test: the contract has two fields more, as if somebody had added a
+// line for each to its schema.
 import { registerHooks } from 'node:module'
 
 const SCHEMA = '/packages/contract/src/thread-request.ts'
 
 /** The lines of the schema after which the new ones stand. */
 const ADDED = {
-  "channelId: text(limits.string, 'Identifier of the channel or subreddit.'),": "mood: text(limits.string, 'Mood.'),",
-  "speaker: text(limits.string, 'Author of the quote.'),": "weight: optional(Type.Number({ description: 'Weight.' })),",
+  "channelId: text(limits.string, 'Identifier of the channel or subreddit.'),":
+    "mood: text(limits.string, 'Mood.'),",
+  "speaker: text(limits.string, 'Author of the quote.'),":
+    "weight: optional(Type.Number({ description: 'Weight.' })),",
 }
 
 registerHooks({

@@ -20,15 +20,20 @@ export interface Caller {
   send(path: string, sent: Sent): Promise<Reply>
 }
 
-/** Longer than any deadline that the tests set, so that a hang fails its row and not the whole run. */
+/**
+ * Longer than any deadline that the tests set, so that a hang fails its row and not the whole run.
+ */
 const HANG_MS = 100_000
 
 /**
- * Calls an API as its users do, and checks that `/openapi.json` has everything of each answer. Without a key none is
- * sent.
+ * Calls an API as its users do, and checks that `/openapi.json` has everything of each answer.
+ * Without a key none is sent.
  */
 export function createCaller({ url, key }: { url: string; key?: string }): Caller {
-  const send = async (path: string, { method = 'GET', headers = {}, body }: Sent): Promise<Reply> => {
+  const send = async (
+    path: string,
+    { method = 'GET', headers = {}, body }: Sent,
+  ): Promise<Reply> => {
     const given = Object.entries({ ...(key !== undefined && { 'x-api-key': key }), ...headers })
     const response = await fetch(url + path, {
       method,
@@ -37,7 +42,11 @@ export function createCaller({ url, key }: { url: string; key?: string }): Calle
       redirect: 'manual',
       signal: AbortSignal.timeout(HANG_MS),
     })
-    const reply = { status: response.status, headers: response.headers, text: await response.text() }
+    const reply = {
+      status: response.status,
+      headers: response.headers,
+      text: await response.text(),
+    }
     // `fetch` sends no dot segments.
     const { pathname } = new URL(url + path)
     const undocumented = undocumentedIn(method, pathname, reply)
@@ -52,9 +61,17 @@ export function createCaller({ url, key }: { url: string; key?: string }): Calle
     send,
     get: (path, headers = {}) => send(path, { headers }),
     post: (body, headers = {}) =>
-      send('/sources', { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body }),
+      send('/sources', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body,
+      }),
     postImport: (body, headers = {}) =>
-      send('/sources:batch', { method: 'POST', headers: { 'content-type': 'application/x-ndjson', ...headers }, body }),
+      send('/sources:batch', {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-ndjson', ...headers },
+        body,
+      }),
   }
 }
 

@@ -11,8 +11,8 @@ export interface MergeRow {
   /** The fields of the posts, one after the other. */
   posts: Body[]
   /**
-   * The last answer: outcomes of source and quotes, and fields that they must have, among others. `absent` names fields
-   * that the first quote, or else the source, must not have.
+   * The last answer: outcomes of source and quotes, and fields that they must have, among others.
+   * `absent` names fields that the first quote, or else the source, must not have.
    */
   outcomes: string[]
   source?: Body
@@ -24,15 +24,18 @@ export interface MergeRow {
 export const q = (fields: Body) => ({ quotes: [{ externalId: 'q', text: 'one two', ...fields }] })
 
 /**
- * Registers a test for each row: it posts the row's posts for a source of its own and checks the last answer. `caller`
- * is read when a test runs.
+ * Registers a test for each row: it posts the row's posts for a source of its own and checks the
+ * last answer. `caller` is read when a test runs.
  */
 export function checkMerges(caller: () => Caller, rows: MergeRow[]): void {
   for (const { it, posts, outcomes, source, quote, absent = [] } of rows) {
     test(it, async () => {
       const last = await postInTurn(caller(), posts)
       const [first] = last.quotes
-      assert.deepEqual([last.source.outcome, ...last.quotes.map(({ outcome }) => outcome)], outcomes)
+      assert.deepEqual(
+        [last.source.outcome, ...last.quotes.map(({ outcome }) => outcome)],
+        outcomes,
+      )
       if (source !== undefined) assert.partialDeepStrictEqual(last.source, source)
       if (quote !== undefined) assert.partialDeepStrictEqual(first, quote)
       for (const name of absent) assert.ok(!(name in (first ?? last.source)), `${name} is there`)

@@ -9,8 +9,8 @@ export interface StoredRow {
   it: string
   send: Body | string
   /**
-   * Fields that the answer's source or first quote must have, among others. `absent` names fields that it must not
-   * have.
+   * Fields that the answer's source or first quote must have, among others. `absent` names fields
+   * that it must not have.
    */
   source?: Body
   quote?: Body
@@ -18,8 +18,8 @@ export interface StoredRow {
 }
 
 /**
- * Registers a test for each row: it posts the row's request and checks the stored thread in the answer. `caller` is
- * read when a test runs.
+ * Registers a test for each row: it posts the row's request and checks the stored thread in the
+ * answer. `caller` is read when a test runs.
  */
 export function checkStored(caller: () => Caller, rows: StoredRow[]): void {
   for (const { it, send, source, quote, absent = [] } of rows) {

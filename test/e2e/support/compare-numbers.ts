@@ -1,4 +1,5 @@
-// Compares what the overview, the pages, `sluice status` and the metrics say with what callers, MongoDB and Redis know.
+// Compares what the overview, the pages, `sluice status` and the metrics say with what callers,
+// MongoDB and Redis know.
 import assert from 'node:assert/strict'
 import { countOf } from '@sluice/contract'
 import type { StartedProcess } from '@sluice/test-support'
@@ -23,7 +24,15 @@ interface Known {
 }
 
 /** Compares the numbers when no job is left. */
-export async function compareNumbers({ db, queue, onCall, ledger, failures, unsure, processes }: Known) {
+export async function compareNumbers({
+  db,
+  queue,
+  onCall,
+  ledger,
+  failures,
+  unsure,
+  processes,
+}: Known) {
   const number = (isSo: (posted: Posted) => boolean) => ledger.filter(isSo).length
   const failed = failures.all - failures.retried
   const accepted = number((posted) => fateOf(posted) === 'accepted')
@@ -45,7 +54,14 @@ export async function compareNumbers({ db, queue, onCall, ledger, failures, unsu
       const { stored, refusedByTenant, timedOut = 0, invalid = 0, ...point } = status.lastHour
       const refused = (refusedByTenant.acme ?? 0) + (refusedByTenant.other ?? 0)
       const kept = countOf(status.lastHour, 'stored') + failed
-      shown = { refused, timedOut, created: stored.created, accepted: point.accepted, kept, failed: point.failed }
+      shown = {
+        refused,
+        timedOut,
+        created: stored.created,
+        accepted: point.accepted,
+        kept,
+        failed: point.failed,
+      }
       const isSo =
         near(refused, known.refused) &&
         near(timedOut, known.timedOut) &&
@@ -58,7 +74,9 @@ export async function compareNumbers({ db, queue, onCall, ledger, failures, unsu
       return isSo ? status : undefined
     },
     5_000,
-  ).catch(() => assert.fail(`${JSON.stringify(shown)}, but ${JSON.stringify({ ...known, accepted, unknown })}`))
+  ).catch(() =>
+    assert.fail(`${JSON.stringify(shown)}, but ${JSON.stringify({ ...known, accepted, unknown })}`),
+  )
 
   await compareFailures(onCall, failed)
   const { lastMinutes, lastHour } = last
@@ -69,7 +87,9 @@ export async function compareNumbers({ db, queue, onCall, ledger, failures, unsu
   )
 
   if (processes === undefined) return
-  const sums = await Promise.all(processes.workers.map((worker) => readMetric(worker, 'sluice_threads_stored_total')))
+  const sums = await Promise.all(
+    processes.workers.map((worker) => readMetric(worker, 'sluice_threads_stored_total')),
+  )
   assert.equal(
     sums.reduce((sum, one) => sum + one, 0),
     countOf(lastHour, 'stored'),
@@ -79,19 +99,33 @@ export async function compareNumbers({ db, queue, onCall, ledger, failures, unsu
   assert.equal(await readMetric(processes.api, 'sluice_threads', { state: 'waiting' }), 0)
 }
 
-/** Asserts that the time to stored is at least what callers waited, so that it does not hide an outage. */
-export async function compareTimes({ onCall, ledger }: Pick<Known, 'onCall' | 'ledger'>): Promise<void> {
+/**
+ * Asserts that the time to stored is at least what callers waited, so that it does not hide an
+ * outage.
+ */
+export async function compareTimes({
+  onCall,
+  ledger,
+}: Pick<Known, 'onCall' | 'ledger'>): Promise<void> {
   // A lower bound: a 504 came before its thread was stored.
-  const waited = ledger.filter(({ status }) => status === 200 || status === 504).map(({ ms }) => ms / 1_000)
+  const waited = ledger
+    .filter(({ status }) => status === 200 || status === 504)
+    .map(({ ms }) => ms / 1_000)
   const p99 = waited.sort((one, other) => one - other)[Math.floor(waited.length * 0.99)] ?? 0
   const shown = async () => (await onCall.status()).lastHour.totalTime?.interactive?.p99 ?? 0
   await until(`a time to stored of ${p99} s`, async () => (await shown()) >= p99, 5_000)
 }
 
 /** Compares the failed threads, each of which is a job. */
-async function compareFailures({ page, url, status, runSluice }: Known['onCall'], failed: number): Promise<void> {
+async function compareFailures(
+  { page, url, status, runSluice }: Known['onCall'],
+  failed: number,
+): Promise<void> {
   const { queued } = await status()
-  const sum = queued.reduce((sum, { state, threads }) => sum + (state === 'failed' ? threads : 0), 0)
+  const sum = queued.reduce(
+    (sum, { state, threads }) => sum + (state === 'failed' ? threads : 0),
+    0,
+  )
   assert.equal(sum, failed)
   const { stdout } = await runSluice('status')
   const rows = [...stdout.matchAll(/^\w+ +failed +(\d+) +(\d+) /gm)]
@@ -106,10 +140,16 @@ async function compareFailures({ page, url, status, runSluice }: Known['onCall']
     threads.reduce((sum, text) => sum + Number(text), 0),
     failed,
   )
-  assert.equal(await page.locator('.badge').allTextContents().then(String), failed > 0 ? String(failed) : '')
+  assert.equal(
+    await page.locator('.badge').allTextContents().then(String),
+    failed > 0 ? String(failed) : '',
+  )
   await page.goto(`${url}/jobs?state=failed`)
   assert.equal(await page.locator('tbody tr').count(), failed)
   const states = page.getByRole('navigation', { name: 'States' })
-  assert.match(String(await states.locator('[aria-current]').textContent()), new RegExp(`failed ${failed}$`))
+  assert.match(
+    String(await states.locator('[aria-current]').textContent()),
+    new RegExp(`failed ${failed}$`),
+  )
   await page.goto(`${url}/overview`)
 }

@@ -16,10 +16,15 @@ export interface Visitor {
 type Options = Parameters<Browser['newContext']>[0]
 
 /** Opens a browser that records faults. @param urls where pages may load from */
-export async function openVisitor(browser: Browser, urls: readonly string[], options: Options = {}): Promise<Visitor> {
+export async function openVisitor(
+  browser: Browser,
+  urls: readonly string[],
+  options: Options = {},
+): Promise<Visitor> {
   const page = await (await browser.newContext(options)).newPage()
   const faults: string[] = []
-  // A test may type before Chromium has moved the focus: Chromium says so, and leaves it where it is.
+  // A test may type before Chromium has moved the focus: Chromium says so, and leaves it where it
+  // is.
   const isOurs = (text: string) => !text.startsWith('Autofocus processing was blocked')
   page.on('console', (message) => isOurs(message.text()) && faults.push(message.text()))
   page.on('pageerror', (error) => faults.push(String(error)))

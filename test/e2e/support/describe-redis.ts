@@ -1,4 +1,5 @@
-// Describes the form of what a queue keeps in Redis: one line for each kind of key, field or element, without its values.
+// Describes the form of what a queue keeps in Redis: one line for each kind of key, field or
+// element, without its values.
 import type { Redis } from '@sluice/process/redis'
 
 /** Their elements are packed by Lua's cmsgpack, apart from some that are texts. */
@@ -29,24 +30,34 @@ export async function describeRedis(redis: Redis, queue: string): Promise<string
     const [next, keys] = await redis.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', 1_000)
     cursor = next
     for (const key of keys.filter((name) => !LEFT_OUT.test(name)))
-      for (const line of await describeKey(redis, key, key.slice(prefix.length), masked)) lines.add(line)
+      for (const line of await describeKey(redis, key, key.slice(prefix.length), masked))
+        lines.add(line)
   } while (cursor !== '0')
   return [...lines].sort()
 }
 
 type Mask = (text: string) => string
 
-async function describeKey(redis: Redis, key: string, name: string, masked: Mask): Promise<string[]> {
+async function describeKey(
+  redis: Redis,
+  key: string,
+  name: string,
+  masked: Mask,
+): Promise<string[]> {
   const type = await redis.type(key)
   const about = `${masked(name)} ${type}`
   const own = name.replace(/^sluice:/, '')
   if (PACKED.test(own)) return describePacked(redis, key, about, masked)
   if (type === 'string') return [`${about} ${formOf((await redis.get(key)) ?? '')}`]
-  if (type === 'list') return (await redis.lrange(key, 0, -1)).map((text) => `${about} ${formOf(text)}`)
+  if (type === 'list')
+    return (await redis.lrange(key, 0, -1)).map((text) => `${about} ${formOf(text)}`)
   if (type === 'set') return (await redis.smembers(key)).map((text) => `${about} ${formOf(text)}`)
-  if (type === 'zset') return (await redis.zrange(key, '0', '-1')).map((text) => `${about} ${formOf(text)}`)
+  if (type === 'zset')
+    return (await redis.zrange(key, '0', '-1')).map((text) => `${about} ${formOf(text)}`)
   if (type === 'stream')
-    return (await redis.xrange(key, '-', '+')).flatMap(([, fields]) => [`${about} ${fields.map(formOf).join(' ')}`])
+    return (await redis.xrange(key, '-', '+')).flatMap(([, fields]) => [
+      `${about} ${fields.map(formOf).join(' ')}`,
+    ])
   const fields = Object.entries(await redis.hgetall(key))
   // The counts of a minute are named after metrics.
   if (own.startsWith('minute:')) return [`${about} <count> ${formOf(fields[0]?.[1] ?? '')}`]

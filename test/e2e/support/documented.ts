@@ -19,9 +19,18 @@ const validator = formats.default(new Ajv2020({ allErrors: true, strict: false }
 validator.addSchema(Object(closed(description)), 'api')
 
 /** OpenAPI does not list these headers: they belong to the connection, or are the media type. */
-const TRANSPORT = new Set(['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding'])
+const TRANSPORT = new Set([
+  'connection',
+  'content-length',
+  'content-type',
+  'date',
+  'keep-alive',
+  'transfer-encoding',
+])
 
-/** The problems of a path or method that no route has: those of any request, and those that say so. */
+/**
+ * The problems of a path or method that no route has: those of any request, and those that say so.
+ */
 const EARLY: readonly ProblemCode[] = [
   'api_key_invalid',
   'keys_unavailable',
@@ -34,7 +43,12 @@ const EARLY: readonly ProblemCode[] = [
   'headers_too_large',
   'route_unknown',
 ]
-const OTHER_METHOD: readonly ProblemCode[] = [...EARLY, 'method_not_allowed', 'importer_only', 'operator_only']
+const OTHER_METHOD: readonly ProblemCode[] = [
+  ...EARLY,
+  'method_not_allowed',
+  'importer_only',
+  'operator_only',
+]
 
 const templates = Object.keys(description.paths)
   // A path without a parameter comes first, as in the router.
@@ -66,7 +80,9 @@ function faultOfRefusal(codes: readonly ProblemCode[], reply: Reply): string | u
     ...(reply.status === 405 ? ['Allow'] : []),
     ...(reply.status === 503 ? ['Retry-After'] : []),
   ]
-  const fault = faultOfHeaders(names, reply) ?? (reply.text === '' ? undefined : faultOfProblem(isProblem, reply))
+  const fault =
+    faultOfHeaders(names, reply) ??
+    (reply.text === '' ? undefined : faultOfProblem(isProblem, reply))
   if (fault !== undefined || reply.text === '') return fault
   const { code } = JSON.parse(reply.text)
   return codes.includes(code) ? undefined : `the code ${code}`
@@ -76,7 +92,9 @@ function faultOfHeaders(names: readonly string[], { headers }: Reply): string | 
   const known = new Set(names.map((name) => name.toLowerCase()))
   const unknown = [...headers.keys()].filter((name) => !known.has(name) && !TRANSPORT.has(name))
   if (unknown.length > 0) return `headers ${unknown.join(', ')}`
-  return names.map((name) => faultOfHeader(name, headers.get(name))).find((fault) => fault !== undefined)
+  return names
+    .map((name) => faultOfHeader(name, headers.get(name)))
+    .find((fault) => fault !== undefined)
 }
 
 function faultOfHeader(name: string, value: string | null): string | undefined {
@@ -108,8 +126,12 @@ function linesOf(text: string): string[] {
 }
 
 /** Every problem repeats its status and request id, and every 400 lists its faults. */
-function faultOfProblem(isValid: ValidateFunction, { status, headers, text }: Reply): string | undefined {
-  if (headers.get('content-type') !== PROBLEM_MEDIA_TYPE) return `a problem as ${headers.get('content-type')}`
+function faultOfProblem(
+  isValid: ValidateFunction,
+  { status, headers, text }: Reply,
+): string | undefined {
+  if (headers.get('content-type') !== PROBLEM_MEDIA_TYPE)
+    return `a problem as ${headers.get('content-type')}`
   const body = JSON.parse(text)
   const fault = faultOf(isValid, body)
   if (fault !== undefined) return fault
@@ -117,7 +139,9 @@ function faultOfProblem(isValid: ValidateFunction, { status, headers, text }: Re
   if (body.type !== problemType(body.code)) return `the type ${body.type}`
   if (body.requestId !== headers.get('x-request-id')) return 'another requestId'
   const { errors = [], total = 0 } = body
-  return status === 400 && (errors.length === 0 || total < errors.length) ? 'a 400 without its faults' : undefined
+  return status === 400 && (errors.length === 0 || total < errors.length)
+    ? 'a 400 without its faults'
+    : undefined
 }
 
 function faultOf(isValid: ValidateFunction, value: unknown): string | undefined {
@@ -126,18 +150,28 @@ function faultOf(isValid: ValidateFunction, value: unknown): string | undefined 
 
 /** The validator of the schema at this place of the description. Undefined if nothing is there. */
 function compiled(at: readonly string[]): ValidateFunction | undefined {
-  const names = at.map((name) => encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1')))
+  const names = at.map((name) =>
+    encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1')),
+  )
   return validator.getSchema(`api#/${names.join('/')}`)
 }
 
-/** Closes every object with known fields: a field that the description lacks is a fault here, and only here. */
+/**
+ * Closes every object with known fields: a field that the description lacks is a fault here, and
+ * only here.
+ */
 function closed(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closed)
   if (typeof schema !== 'object' || schema === null) return schema
-  const copy = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closed(value)]))
-  return copy.type === 'object' && 'properties' in copy ? { additionalProperties: false, ...copy } : copy
+  const copy = Object.fromEntries(
+    Object.entries(schema).map(([name, value]) => [name, closed(value)]),
+  )
+  return copy.type === 'object' && 'properties' in copy
+    ? { additionalProperties: false, ...copy }
+    : copy
 }
 
 /** Checks a problem: all of its fields are documented. */
 export const isProblem =
-  compiled(['components', 'schemas', 'Problem']) ?? assert.fail('the description has no schema of a problem')
+  compiled(['components', 'schemas', 'Problem']) ??
+  assert.fail('the description has no schema of a problem')

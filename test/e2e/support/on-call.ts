@@ -1,4 +1,5 @@
-// An engineer on call: a browser on the overview, the API's overview and `sluice status`, each asked for the verdict.
+// An engineer on call: a browser on the overview, the API's overview and `sluice status`, each
+// asked for the verdict.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Status } from '@sluice/contract'
@@ -44,22 +45,34 @@ export async function openOnCall(t: TestScope, sluice: TestSluice) {
   const visitor = await openVisitor(browser, [url])
   await visitor.page.context().addCookies([{ name: 'sluice', value: session, url }])
   await visitor.page.goto(`${url}/overview`)
-  return { url, ...watching(visitor, sluice, key), inspectAll: (name: string) => inspectAll(visitor, url, name) }
+  return {
+    url,
+    ...watching(visitor, sluice, key),
+    inspectAll: (name: string) => inspectAll(visitor, url, name),
+  }
 }
 
 function watching({ page, faults }: Visitor, sluice: TestSluice, key: string) {
   const status = async (): Promise<Status> => {
     const signal = AbortSignal.timeout(WITHIN_MS)
-    const response = await fetch(`${sluice.url}/admin/overview`, { headers: { 'x-api-key': key }, signal })
+    const response = await fetch(`${sluice.url}/admin/overview`, {
+      headers: { 'x-api-key': key },
+      signal,
+    })
     return JSON.parse(await response.text())
   }
   const settings = { ...sluice.settings, SLUICE_API_KEY: key }
   const run = (...args: string[]) => runSluice({ settings }, ...args, '--url', sluice.url)
   /** Reads what each way says, until `isSo`; returns after how many seconds each did. */
-  async function untilAll(what: string, ways: readonly Way[], isSo: (text: string) => boolean): Promise<void> {
+  async function untilAll(
+    what: string,
+    ways: readonly Way[],
+    isSo: (text: string) => boolean,
+  ): Promise<void> {
     const begin = performance.now()
     const readers: Record<Way, () => Promise<string>> = {
-      page: async () => (await page.locator('#verdict, #redis-unavailable').allTextContents()).join('\n'),
+      page: async () =>
+        (await page.locator('#verdict, #redis-unavailable').allTextContents()).join('\n'),
       api: async () => textOf(await status()),
       cli: async () => {
         const { stdout, stderr } = await run('status')
@@ -72,7 +85,9 @@ function watching({ page, faults }: Visitor, sluice: TestSluice, key: string) {
         last = await readers[way]().catch(String)
         return isSo(last)
       }
-      await until(`${way}: ${what}`, ask, WITHIN_MS).catch(({ message }) => assert.fail(`${message}, but ${last}`))
+      await until(`${way}: ${what}`, ask, WITHIN_MS).catch(({ message }) =>
+        assert.fail(`${message}, but ${last}`),
+      )
       return `${way} ${((performance.now() - begin) / 1000).toFixed(1)} s`
     })
     console.log(`${what}: ${(await Promise.all(found)).join(', ')}`)
@@ -83,7 +98,8 @@ function watching({ page, faults }: Visitor, sluice: TestSluice, key: string) {
     status,
     runSluice: run,
     /** Resolves when each way names a finding. */
-    named: (text: RegExp, ways = ALL_WAYS) => untilAll(String(text), ways, (shown) => text.test(shown)),
+    named: (text: RegExp, ways = ALL_WAYS) =>
+      untilAll(String(text), ways, (shown) => text.test(shown)),
     well: () => untilAll('all is well', ALL_WAYS, (shown) => /^All is well/m.test(shown)),
   }
 }
@@ -95,7 +111,10 @@ function textOf({ verdict = [], detail = '' }: Partial<Status> & { detail?: stri
   return [...(isWell ? ['All is well'] : []), ...verdict.map(({ text }) => text)].join('\n')
 }
 
-/** Checks the pages that people look at in an incident, and takes their pictures if asked: small and large, light and dark. */
+/**
+ * Checks the pages that people look at in an incident, and takes their pictures if asked: small and
+ * large, light and dark.
+ */
 async function inspectAll({ page, faults }: Visitor, url: string, name: string): Promise<void> {
   for (const path of ['/jobs?state=waiting', '/failures', '/overview']) {
     await page.goto(url + path)
@@ -103,9 +122,14 @@ async function inspectAll({ page, faults }: Visitor, url: string, name: string):
       await page.emulateMedia({ colorScheme })
       for (const width of LOOKS.widths) {
         await page.setViewportSize({ width, height: 800 })
-        const tooWide = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'))
+        const tooWide = Number(
+          await page.evaluate('document.documentElement.scrollWidth - innerWidth'),
+        )
         assert(tooWide <= 0, `${name} ${path} at ${width}: ${tooWide}`)
-        await inspect({ page, faults }, `${name} ${path.replace(/\W+/g, '-')} ${colorScheme} ${width}`)
+        await inspect(
+          { page, faults },
+          `${name} ${path.replace(/\W+/g, '-')} ${colorScheme} ${width}`,
+        )
       }
     }
     await page.setViewportSize({ width: 1280, height: 800 })
@@ -117,7 +141,8 @@ export async function tabTo(page: Page, name: RegExp): Promise<void> {
   const seen: string[] = []
   for (let presses = 0; presses < 120; presses++) {
     await page.keyboard.press('Tab')
-    const focused = "(document.activeElement.textContent || document.activeElement.getAttribute('aria-label') || '')"
+    const focused =
+      "(document.activeElement.textContent || document.activeElement.getAttribute('aria-label') || '')"
     const text = String(await page.evaluate(focused)).trim()
     if (name.test(text)) return
     seen.push(text.slice(0, 40))

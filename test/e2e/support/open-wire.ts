@@ -10,7 +10,10 @@ export interface Wire {
   until(pattern: RegExp): Promise<string>
 }
 
-/** Connects to an API. It reads nothing before `until` is called, as a client does that sends everything first. */
+/**
+ * Connects to an API. It reads nothing before `until` is called, as a client does that sends
+ * everything first.
+ */
 export async function openWire(url: string): Promise<Wire> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname).setEncoding('utf8').pause()
@@ -20,14 +23,17 @@ export async function openWire(url: string): Promise<Wire> {
   return {
     socket,
     write: (data) =>
-      new Promise((resolve, reject) => socket.write(data, (error) => (error ? reject(error) : resolve()))),
+      new Promise((resolve, reject) =>
+        socket.write(data, (error) => (error ? reject(error) : resolve())),
+      ),
     until(pattern) {
       const { promise, resolve, reject } = Promise.withResolvers<string>()
       const look = (text: string) => {
         seen += text
         if (pattern.test(seen)) resolve(seen)
       }
-      const fail = (error?: Error) => reject(new Error(`ended without ${pattern}: ${seen}`, { cause: error }))
+      const fail = (error?: Error) =>
+        reject(new Error(`ended without ${pattern}: ${seen}`, { cause: error }))
       socket.on('data', look).once('close', fail).once('error', fail).resume()
       look('')
       return promise.finally(() => socket.off('data', look).off('close', fail).off('error', fail))
@@ -54,6 +60,8 @@ export function chunk(text: string): string {
 
 function headOf(path: string, headers: Headers): string {
   const given = { host: 'test', 'content-type': 'application/json', ...headers }
-  const lines = Object.entries(given).flatMap(([name, value]) => (value === '' ? [] : [`${name}: ${value}`]))
+  const lines = Object.entries(given).flatMap(([name, value]) =>
+    value === '' ? [] : [`${name}: ${value}`],
+  )
   return [`POST ${path} HTTP/1.1`, ...lines, '', ''].join('\r\n')
 }

@@ -67,7 +67,10 @@ export function failedJobIn(reply: Reply): FailedJob {
   return read(reply, 200, 'application/json', isFailedJob)
 }
 
-/** The operation of a `POST /admin/jobs:retry` or `:discard` (202), or of a `GET /admin/operations/{id}` (200). */
+/**
+ * The operation of a `POST /admin/jobs:retry` or `:discard` (202), or of a `GET
+ * /admin/operations/{id}` (200).
+ */
 export function operationIn(reply: Reply, status: 200 | 202): Operation {
   return read(reply, status, 'application/json', isOperation)
 }
@@ -92,7 +95,9 @@ export function problemIn(reply: Reply, status: number, code: ProblemCode): Prob
   assert.equal(problem.type, problemType(code))
   // Every 400 lists its faults.
   if (status === 400)
-    assert.ok((problem.errors?.length ?? 0) > 0 && (problem.total ?? 0) >= (problem.errors?.length ?? 0))
+    assert.ok(
+      (problem.errors?.length ?? 0) > 0 && (problem.total ?? 0) >= (problem.errors?.length ?? 0),
+    )
   assert.match(problem.title, /\w/)
   assert.match(problem.detail, /\w/)
   assert.equal(problem.requestId, reply.headers.get('x-request-id'))

@@ -1,4 +1,7 @@
-/** Whether a JSON Pointer (RFC 6901) points to something in a document, or to a field that an object in it lacks. */
+/**
+ * Whether a JSON Pointer (RFC 6901) points to something in a document, or to a field that an object
+ * in it lacks.
+ */
 export function resolvesIn(document: unknown, pointer: string): boolean {
   if (pointer === '') return true
   if (!pointer.startsWith('/')) return false

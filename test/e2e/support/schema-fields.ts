@@ -11,11 +11,20 @@ export interface SchemaField {
 
 const thread = ThreadRequestSchema(DEFAULT_LIMITS)
 
-/** The fields of a source without its quotes, as the schema has them: a new field is tested without a line of its own. */
+/**
+ * The fields of a source without its quotes, as the schema has them: a new field is tested without
+ * a line of its own.
+ */
 export const sourceFields = fieldsOf(thread).filter(({ name }) => name !== 'quotes')
 export const quoteFields = fieldsOf(thread.properties.quotes.items)
 
-function fieldsOf({ properties, required = [] }: { properties: object; required?: readonly string[] }): SchemaField[] {
+function fieldsOf({
+  properties,
+  required = [],
+}: {
+  properties: object
+  required?: readonly string[]
+}): SchemaField[] {
   return Object.entries(properties).map(([name, schema]) => {
     const { type, maxLength, format } = isRecord(schema) ? schema : {}
     const types = [type].flat()

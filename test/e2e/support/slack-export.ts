@@ -1,6 +1,9 @@
 import { makeZip } from '@sluice/test-support'
 
-/** A Slack export of threads whose replies lie in the file of the next day. `more` stands at the end of each reply. */
+/**
+ * A Slack export of threads whose replies lie in the file of the next day. `more` stands at the end
+ * of each reply.
+ */
 export function slackExport(threads: number, more = ''): Buffer {
   const days: Record<string, object[]> = { '2024-05-01': [], '2024-05-02': [] }
   for (let at = 0; at < threads; at++) {
@@ -14,7 +17,13 @@ export function slackExport(threads: number, more = ''): Buffer {
       text: `Question ${at}`,
       reply_count: 1,
     })
-    days['2024-05-02']?.push({ type: 'message', ts: reply, thread_ts: root, user: 'U2', text: `Answer ${at}${more}` })
+    days['2024-05-02']?.push({
+      type: 'message',
+      ts: reply,
+      thread_ts: root,
+      user: 'U2',
+      text: `Answer ${at}${more}`,
+    })
   }
   return makeZip({
     'channels.json': JSON.stringify([{ id: 'C1', name: 'general' }]),
@@ -22,6 +31,8 @@ export function slackExport(threads: number, more = ''): Buffer {
       { id: 'U1', name: 'ada' },
       { id: 'U2', name: 'grace' },
     ]),
-    ...Object.fromEntries(Object.entries(days).map(([day, list]) => [`general/${day}.json`, JSON.stringify(list)])),
+    ...Object.fromEntries(
+      Object.entries(days).map(([day, list]) => [`general/${day}.json`, JSON.stringify(list)]),
+    ),
   })
 }

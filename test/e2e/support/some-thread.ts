@@ -3,7 +3,10 @@ export type Body = Record<string, unknown>
 
 let made = 0
 
-/** A valid request for a source of its own, with these fields replaced. `undefined` leaves a field out. */
+/**
+ * A valid request for a source of its own, with these fields replaced. `undefined` leaves a field
+ * out.
+ */
 export function someThread(changes: Body = {}): Body {
   made += 1
   return {

@@ -13,7 +13,9 @@ export async function readMetric(
   metric: `sluice_${string}`,
   labels: Record<string, string> = {},
 ): Promise<number> {
-  const lines = (await metricsOf(process)).split('\n').filter((line) => line.startsWith(`${metric}{`))
+  const lines = (await metricsOf(process))
+    .split('\n')
+    .filter((line) => line.startsWith(`${metric}{`))
   const wanted = Object.entries(labels).map(([name, value]) => `${name}="${value}"`)
   const matching = lines.filter((line) => wanted.every((label) => line.includes(label)))
   if (matching.length === 0) return Number.NaN
@@ -21,6 +23,10 @@ export async function readMetric(
 }
 
 /** Resolves once a metric of this process has this value. */
-export async function untilMetric(process: StartedProcess, metric: `sluice_${string}`, value: number): Promise<void> {
+export async function untilMetric(
+  process: StartedProcess,
+  metric: `sluice_${string}`,
+  value: number,
+): Promise<void> {
   await until(`${metric} is ${value}`, async () => (await readMetric(process, metric)) === value)
 }

@@ -1,5 +1,5 @@
-// Preloaded into a process under test: its wall clock is wrong by CLOCK_SHIFT_MS. Its monotonic clock stays right, as
-// on a real machine.
+// Preloaded into a process under test: its wall clock is wrong by CLOCK_SHIFT_MS. Its monotonic
+// clock stays right, as on a real machine.
 
 const shift = Number(process.env.CLOCK_SHIFT_MS)
 const now = Date.now

@@ -14,8 +14,14 @@ export interface Options {
 /** A history of a hot thread has thousands of steps, and counts as this number of others. */
 const HOT_THREAD_COUNTS = 100
 
-/** @throws an error with the seed, the smallest failing history, and the commands of its run in the order in which they took effect. */
-export async function check(kind: HistoryKind, { runs, seed, shrinks = true }: Options): Promise<void> {
+/**
+ * @throws an error with the seed, the smallest failing history, and the commands of its run in the
+ * order in which they took effect.
+ */
+export async function check(
+  kind: HistoryKind,
+  { runs, seed, shrinks = true }: Options,
+): Promise<void> {
   const property = fc.asyncProperty(HISTORY_KINDS[kind], (one) => explore(one))
   const result = await fc.check(property, {
     numRuns: kind === 'a hot thread' ? Math.ceil(runs / HOT_THREAD_COUNTS) : runs,

@@ -83,7 +83,9 @@ class Run {
     this.requests = requests
     this.#hopeless = hopeless
     this.#isTimed = isTimed
-    const breaks = workers.some(({ faults }) => faults.some(({ kind }) => kind === 'death' || kind === 'error'))
+    const breaks = workers.some(({ faults }) =>
+      faults.some(({ kind }) => kind === 'death' || kind === 'error'),
+    )
     this.hasCrashed = breaks || loss !== undefined || removal !== undefined
   }
 
@@ -108,7 +110,8 @@ class Run {
       if (isFailing) await store.recountRequests(batch)
       else await this.#store(storeAll, store, process, batch)
     } catch (error) {
-      // The outcome of a command is not known, or the process was paused for too long: the queue delivers the requests again.
+      // The outcome of a command is not known, or the process was paused for too long: the queue
+      // delivers the requests again.
       if (!(error instanceof CommandFailedError || error instanceof PausedTooLongError)) throw error
       this.hasCrashed = true
     }
@@ -130,7 +133,8 @@ class Run {
     const began = this.simulation.now
     const answers = await storeRequests(store, runtime, batch)
     const waited = this.simulation.now - began
-    if (this.#isTimed) assert(waited <= LONGEST_WAIT_MS, `${batch.map(({ id }) => id)} waited for ${waited} ms`)
+    if (this.#isTimed)
+      assert(waited <= LONGEST_WAIT_MS, `${batch.map(({ id }) => id)} waited for ${waited} ms`)
     for (const request of batch) {
       const answer = answers.get(request.id)
       if (answer === undefined) throw new Error(`${request.id} was not answered`)
@@ -159,16 +163,27 @@ class Run {
     const rest = left
       .filter((request) => !failed.includes(request))
       .map((request) => ({ ...request, redelivered: true }))
-    if (rest.length > 0) await this.simulation.runUntil(this.#store(storeForSure, store, process, rest))
+    if (rest.length > 0)
+      await this.simulation.runUntil(this.#store(storeForSure, store, process, rest))
     if (failed.length > 0) await this.simulation.runUntil(store.recountRequests(failed))
   }
 
-  /** Law 2: the last request of each thread changes nothing when it is posted again. Law 3: it leaves exact totals, even if a dead writer's token was in the source. Returns the reposts. */
+  /**
+   * Law 2: the last request of each thread changes nothing when it is posted again. Law 3: it
+   * leaves exact totals, even if a dead writer's token was in the source. Returns the reposts.
+   */
   async repostLast(failed: readonly StoreRequest[]): Promise<StoreRequest[]> {
     if (this.hasCrashed) await this.simulation.pass(STALE_MS)
-    const last = new Map(this.requests.map((request) => [request.thread.source.externalId, request]))
+    const last = new Map(
+      this.requests.map((request) => [request.thread.source.externalId, request]),
+    )
     const reposts = [...last.values()].map((request) => {
-      return { ...request, id: `${request.id}-again`, stamp: request.stamp + 100_000_000, redelivered: false }
+      return {
+        ...request,
+        id: `${request.id}-again`,
+        stamp: request.stamp + 100_000_000,
+        redelivered: false,
+      }
     })
     const before = visibleThreads(this.simulation)
     const { commands, runtime } = this.simulation.startProcess(0)
@@ -181,7 +196,8 @@ class Run {
     assertAgreement(this.simulation)
     if (failed.length > 0) return reposts
     assert.deepEqual(withoutTotals(visibleThreads(this.simulation)), withoutTotals(before))
-    // A process that was paused amid its commands delivers the request again, and does not know what it changed before.
+    // A process that was paused amid its commands delivers the request again, and does not know
+    // what it changed before.
     if (wasPaused) return reposts
     for (const [id, { source, quotes }] of answers) {
       const outcomes = [source, ...quotes].map(({ outcome }) => outcome)
@@ -208,7 +224,10 @@ async function repair({ commands, runtime }: Process): Promise<void> {
   await repairSources(commands, { repair: true }, runtime)
 }
 
-/** Stores requests as a worker does: a request whose thread another process is summing is submitted again. */
+/**
+ * Stores requests as a worker does: a request whose thread another process is summing is submitted
+ * again.
+ */
 async function storeAll(
   store: BatchStore,
   runtime: Runtime,

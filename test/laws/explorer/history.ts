@@ -5,7 +5,8 @@ import { requestOf, history as requestsOf, thread, tinyThread } from '../support
 import type { Break, Conflict, Disturbance, Fault } from './process.ts'
 import type { Mishaps } from './simulation.ts'
 
-// Random histories: requests in the order of acceptance, the processes that store them, and what goes wrong.
+// Random histories: requests in the order of acceptance, the processes that store them, and what
+// goes wrong.
 
 /** One delivery of some requests to a process, which stores them in one batch. */
 export interface Delivery {
@@ -90,12 +91,18 @@ const worker: fc.Arbitrary<WorkerPlan> = fc.record({
   skew,
   faults: fc
     .tuple(
-      fc.oneof({ weight: 2, arbitrary: fc.constant<Break[]>([]) }, fc.array(broken, { minLength: 1, maxLength: 2 })),
+      fc.oneof(
+        { weight: 2, arbitrary: fc.constant<Break[]>([]) },
+        fc.array(broken, { minLength: 1, maxLength: 2 }),
+      ),
       disturbances,
       fc.array(conflict, { maxLength: 1 }),
     )
     .map((both): Fault[] => both.flat()),
-  lanes: fc.array(fc.array(delivery, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 2 }),
+  lanes: fc.array(fc.array(delivery, { minLength: 1, maxLength: 3 }), {
+    minLength: 1,
+    maxLength: 2,
+  }),
 })
 
 const repair: fc.Arbitrary<RepairPlan> = fc.record({
@@ -119,7 +126,9 @@ function meetings(requests: fc.Arbitrary<StoreRequest[]>, minWorkers = 1): fc.Ar
       { weight: 3, arbitrary: fc.constant<number[]>([]) },
       fc.uniqueArray(fc.nat(5), { maxLength: 2 }),
     ),
-    loss: seldom(fc.record({ at: fc.integer({ min: 4, max: 100 }), steps: fc.integer({ min: 1, max: 60 }) })),
+    loss: seldom(
+      fc.record({ at: fc.integer({ min: 4, max: 100 }), steps: fc.integer({ min: 1, max: 60 }) }),
+    ),
     removal: seldom(fc.integer({ min: 4, max: 120 })),
     choices: fc.array(fc.nat(29), { maxLength: 250, size: 'max' }),
     writesPerCommand: fc.constantFrom(100, 100, 1, 2),
@@ -128,7 +137,10 @@ function meetings(requests: fc.Arbitrary<StoreRequest[]>, minWorkers = 1): fc.Ar
   })
 }
 
-/** Histories in which one process stores one request after the other, in any order, and settles each. Nothing goes wrong. */
+/**
+ * Histories in which one process stores one request after the other, in any order, and settles
+ * each. Nothing goes wrong.
+ */
 function turns(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History> {
   const places = fc.array(fc.nat(5), { minLength: 4, maxLength: 8 })
   return fc.tuple(requests, places).map(([some, order]) => {
@@ -142,8 +154,9 @@ const LARGE = 20
 const LANES = 4
 
 /**
- * Histories in which two processes store small and large posts to one thread, each in two lanes, while commands take time. A third process dies
- * amid a post, which a fourth one stores 300 ms later.
+ * Histories in which two processes store small and large posts to one thread, each in two lanes,
+ * while commands take time. A third process dies amid a post, which a fourth one stores 300 ms
+ * later.
  */
 function hotThreads(): fc.Arbitrary<History> {
   const requests = Array.from({ length: POSTS }, (_, place) => {
@@ -151,18 +164,32 @@ function hotThreads(): fc.Arbitrary<History> {
       externalId: `q${place}-${at}`,
       text: 'two',
     }))
-    return requestOf({ source: { service: 'slack', externalId: 't1', title: 'title' }, quotes }, place + 1)
+    return requestOf(
+      { source: { service: 'slack', externalId: 't1', title: 'title' }, quotes },
+      place + 1,
+    )
   })
-  const deliver = (place: number, after = 0): Delivery => ({ places: [place], after, forgets: false })
+  const deliver = (place: number, after = 0): Delivery => ({
+    places: [place],
+    after,
+    forgets: false,
+  })
   const lanes = Array.from({ length: LANES }, (_, lane) =>
     requests.flatMap((_, place) => (place > 0 && place % LANES === lane ? [deliver(place)] : [])),
   )
-  return fc.record({ atWrite: fc.integer({ min: 2, max: 4 }), seed: fc.nat() }).map(({ atWrite, seed }) => {
-    const death: Break = { atWrite, kind: 'death', share: 0, rest: 'lost' }
-    const dying = { ...workerOf([[deliver(0, 200)]]), faults: [death] }
-    const workers = [workerOf(lanes.slice(0, 2)), workerOf(lanes.slice(2)), dying, workerOf([[deliver(0, 500)]])]
-    return { ...historyOf(requests, workers), choices: [seed], isTimed: true }
-  })
+  return fc
+    .record({ atWrite: fc.integer({ min: 2, max: 4 }), seed: fc.nat() })
+    .map(({ atWrite, seed }) => {
+      const death: Break = { atWrite, kind: 'death', share: 0, rest: 'lost' }
+      const dying = { ...workerOf([[deliver(0, 200)]]), faults: [death] }
+      const workers = [
+        workerOf(lanes.slice(0, 2)),
+        workerOf(lanes.slice(2)),
+        dying,
+        workerOf([[deliver(0, 500)]]),
+      ]
+      return { ...historyOf(requests, workers), choices: [seed], isTimed: true }
+    })
 }
 
 /** A process with a right clock, to which nothing happens. */
@@ -184,14 +211,24 @@ export function historyOf(requests: StoreRequest[], workers: WorkerPlan[]): Hist
   }
 }
 
-/** Each request becomes two, of two threads, which share stamps and deliveries: one update can then restamp both. */
+/**
+ * Each request becomes two, of two threads, which share stamps and deliveries: one update can then
+ * restamp both.
+ */
 function twins(history: History): History {
   const { requests, workers } = history
   const twinOf = ({ id, thread, ...request }: StoreRequest): StoreRequest => {
-    return { ...request, id: `${id}-twin`, thread: { ...thread, source: { ...thread.source, externalId: 'twin' } } }
+    return {
+      ...request,
+      id: `${id}-twin`,
+      thread: { ...thread, source: { ...thread.source, externalId: 'twin' } },
+    }
   }
   const both = (lane: Delivery[]) =>
-    lane.map((one) => ({ ...one, places: one.places.flatMap((place) => [place, place + requests.length]) }))
+    lane.map((one) => ({
+      ...one,
+      places: one.places.flatMap((place) => [place, place + requests.length]),
+    }))
   return {
     ...history,
     requests: [...requests, ...requests.map(twinOf)],
@@ -201,8 +238,14 @@ function twins(history: History): History {
 
 /** A thread of appends: no quote is given twice but by a repost. */
 function appends(): fc.Arbitrary<Thread> {
-  const quote = fc.integer({ min: 1, max: 40 }).map((n) => ({ externalId: `q${n}`, text: 'two words' }))
-  const quotes = fc.uniqueArray(quote, { minLength: 1, maxLength: 4, selector: ({ externalId }) => externalId })
+  const quote = fc
+    .integer({ min: 1, max: 40 })
+    .map((n) => ({ externalId: `q${n}`, text: 'two words' }))
+  const quotes = fc.uniqueArray(quote, {
+    minLength: 1,
+    maxLength: 4,
+    selector: ({ externalId }) => externalId,
+  })
   const source = fc.record({
     service: fc.constant('slack' as const),
     externalId: fc.constantFrom('t1', 't1', 't2'),
@@ -211,7 +254,10 @@ function appends(): fc.Arbitrary<Thread> {
   return fc.record({ source, quotes })
 }
 
-/** Six appends to one thread that all edit one quote, too. Processes that meet there refuse each other's updates of it. */
+/**
+ * Six appends to one thread that all edit one quote, too. Processes that meet there refuse each
+ * other's updates of it.
+ */
 function editingAppends(): fc.Arbitrary<StoreRequest[]> {
   const edited = fc.constantFrom('one', 'two words').map((text) => ({ externalId: 'edited', text }))
   const append = fc.tuple(appends(), edited).map(([{ source, quotes }, quote]) => {

@@ -1,13 +1,24 @@
-import type { CollectionName, Documents, ReadConcern, StoreCommands, UpdateStatement, WriteReply } from '@sluice/store'
+import type {
+  CollectionName,
+  Documents,
+  ReadConcern,
+  StoreCommands,
+  UpdateStatement,
+  WriteReply,
+} from '@sluice/store'
 import { type Document, ObjectId } from 'mongodb'
 
-// The store's commands in memory. `commands.test.ts` requires the same behaviour of them and of a real server.
+// The store's commands in memory. `commands.test.ts` requires the same behaviour of them and of a
+// real server.
 
 type Collections = { [Name in CollectionName]: Map<string, Documents[Name]> }
 
 export type MemoryDatabase = ReturnType<typeof createMemoryDatabase>
 
-/** A run of a command, which stops after each document. So another command may take effect between two documents of one command, as on a server. */
+/**
+ * A run of a command, which stops after each document. So another command may take effect between
+ * two documents of one command, as on a server.
+ */
 export type Run<Reply> = Generator<void, Reply>
 
 export function createMemoryDatabase(writesPerCommand = 250) {
@@ -23,7 +34,10 @@ export function createMemoryDatabase(writesPerCommand = 250) {
   }
 
   /** The documents of a collection, as they are stored. */
-  function all<Name extends CollectionName>(name: Name, concern: ReadConcern = 'local'): Documents[Name][] {
+  function all<Name extends CollectionName>(
+    name: Name,
+    concern: ReadConcern = 'local',
+  ): Documents[Name][] {
     return [...seenBy[concern][name].values()]
   }
 
@@ -34,7 +48,8 @@ export function createMemoryDatabase(writesPerCommand = 250) {
   }
 
   function updateOne(name: CollectionName, { q, u, upsert }: UpdateStatement): number {
-    const before: Document | undefined = seenBy.local[name].get(String(q._id)) ?? (upsert && { _id: q._id })
+    const before: Document | undefined =
+      seenBy.local[name].get(String(q._id)) ?? (upsert && { _id: q._id })
     if (before === undefined) return 0
     for (const path in q) if (!isEqual(valueAt(before, path), q[path])) return 0
     store(name, updated(before, u))
@@ -42,7 +57,11 @@ export function createMemoryDatabase(writesPerCommand = 250) {
   }
 
   const runs = {
-    *find<Name extends CollectionName>(name: Name, ids: readonly string[], concern: ReadConcern = 'local') {
+    *find<Name extends CollectionName>(
+      name: Name,
+      ids: readonly string[],
+      concern: ReadConcern = 'local',
+    ) {
       const found = yield* each([...new Set(ids)], (id) => seenBy[concern][name].get(id))
       return found.filter((document) => document !== undefined)
     },
@@ -51,13 +70,18 @@ export function createMemoryDatabase(writesPerCommand = 250) {
       return found.map(({ text: _, ...others }) => others)
     },
     *findVersions(name: 'sources' | 'quotes', ids: readonly string[], withEpoch?: 'withEpoch') {
-      const found = (yield* runs.find(name, ids)).filter(({ meta }) => withEpoch === undefined || 'epoch' in meta)
+      const found = (yield* runs.find(name, ids)).filter(
+        ({ meta }) => withEpoch === undefined || 'epoch' in meta,
+      )
       return found.map(({ _id, meta }) => {
         const epoch = 'epoch' in meta ? meta.epoch : undefined
         return { _id, meta: { version: meta.version, ...(epoch && { epoch }) } }
       })
     },
-    /** Walks the index: a quote that is inserted meanwhile is summed, but the walk does not return to a quote that was updated. */
+    /**
+     * Walks the index: a quote that is inserted meanwhile is summed, but the walk does not return
+     * to a quote that was updated.
+     */
     *sumQuotes(_id: string) {
       const sum = { _id, wordCount: 0, quoteCount: 0 }
       for (const quote of seenBy.majority.quotes.values()) {
@@ -74,7 +98,9 @@ export function createMemoryDatabase(writesPerCommand = 250) {
       return { n: documents.length - refused.length, refused }
     },
     *update(name: CollectionName, statements: readonly UpdateStatement[]): Run<WriteReply> {
-      const counts = yield* each(statements.flatMap(singleUpdates), (statement) => updateOne(name, statement))
+      const counts = yield* each(statements.flatMap(singleUpdates), (statement) =>
+        updateOne(name, statement),
+      )
       return { n: counts.reduce((sum, count) => sum + count, 0), refused: [] }
     },
   }
@@ -95,7 +121,12 @@ export function createMemoryDatabase(writesPerCommand = 250) {
     findVersions: async (name, ids, withEpoch) => atOnce(runs.findVersions(name, ids, withEpoch)),
     sumQuotes: async (sourceIds) => sourceIds.flatMap((id) => atOnce(runs.sumQuotes(id))),
     async *scanSources() {
-      yield all('sources').map(({ _id, wordCount, quoteCount, meta }) => ({ _id, wordCount, quoteCount, meta }))
+      yield all('sources').map(({ _id, wordCount, quoteCount, meta }) => ({
+        _id,
+        wordCount,
+        quoteCount,
+        meta,
+      }))
     },
     insert: async (name, documents) => confirmed(atOnce(runs.insert(name, documents))),
     update: async (name, statements) => confirmed(atOnce(runs.update(name, statements))),
@@ -111,7 +142,11 @@ export function createMemoryDatabase(writesPerCommand = 250) {
     /** Another primary takes over, with the documents that a majority has. */
     losePrimary() {
       const { sources, quotes, writers } = seenBy.majority
-      seenBy.local = { sources: new Map(sources), quotes: new Map(quotes), writers: new Map(writers) }
+      seenBy.local = {
+        sources: new Map(sources),
+        quotes: new Map(quotes),
+        writers: new Map(writers),
+      }
       unconfirmed = []
     },
     removeWriters() {
@@ -154,19 +189,25 @@ function atOnce<Reply>(run: Run<Reply>): Reply {
 
 function updated(before: Document, update: Document): Document {
   const { $set, $max, $unset } = update
-  if ($set === undefined && $max === undefined && $unset === undefined) return { _id: before._id, ...update }
+  if ($set === undefined && $max === undefined && $unset === undefined)
+    return { _id: before._id, ...update }
   let document = before
-  for (const [path, value] of Object.entries($set ?? {})) document = withValue(document, path.split('.'), value ?? null)
+  for (const [path, value] of Object.entries($set ?? {}))
+    document = withValue(document, path.split('.'), value ?? null)
   for (const [path, value] of Object.entries($max ?? {})) {
     const stored = valueAt(document, path)
-    if (stored === undefined || Number(value) > Number(stored)) document = withValue(document, path.split('.'), value)
+    if (stored === undefined || Number(value) > Number(stored))
+      document = withValue(document, path.split('.'), value)
   }
   for (const path of Object.keys($unset ?? {})) document = without(document, path.split('.'))
   return document
 }
 
 function withValue(document: Document, [name = '', ...rest]: string[], value: unknown): Document {
-  return { ...document, [name]: rest.length === 0 ? value : withValue(document[name] ?? {}, rest, value) }
+  return {
+    ...document,
+    [name]: rest.length === 0 ? value : withValue(document[name] ?? {}, rest, value),
+  }
 }
 
 function without(document: Document, [name = '', ...rest]: string[]): Document {
@@ -181,7 +222,9 @@ function valueAt(document: Document, path: string): unknown {
 
 /** A guard of null or undefined matches an absent field, too. */
 function isEqual(one: unknown, other: unknown): boolean {
-  return one instanceof ObjectId && other instanceof ObjectId ? one.equals(other) : (one ?? null) === (other ?? null)
+  return one instanceof ObjectId && other instanceof ObjectId
+    ? one.equals(other)
+    : (one ?? null) === (other ?? null)
 }
 
 /** Frozen: code that changes what it read fails, as its change would never reach a server. */
@@ -189,6 +232,14 @@ function frozenCopy<Value>(value: Value): Value
 function frozenCopy(value: unknown): unknown {
   if (Array.isArray(value)) return Object.freeze(value.map(frozenCopy))
   if (value === undefined) return null
-  if (typeof value !== 'object' || value === null || value instanceof Date || value instanceof ObjectId) return value
-  return Object.freeze(Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, frozenCopy(inner)])))
+  if (
+    typeof value !== 'object' ||
+    value === null ||
+    value instanceof Date ||
+    value instanceof ObjectId
+  )
+    return value
+  return Object.freeze(
+    Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, frozenCopy(inner)])),
+  )
 }

@@ -4,12 +4,17 @@ import { known, type Mutant, one, rare } from './mutant.ts'
 export const mergeMutants: Mutant[] = [
   rare(
     30_000,
-    one('a cover while others write', 'merge/repeats.ts', 'if (source.meta.tokens !== undefined) return undefined', ''),
+    one(
+      'a cover while others write',
+      'merge/repeats.ts',
+      'if (source.meta.tokens !== undefined) return undefined',
+      '',
+    ),
   ),
   one(
     'a cover over quotes that were not read',
     'merge/repeats.ts',
-    'if (drafts.filter((draft) => draft.stored !== undefined).length !== source.quoteCount) return undefined',
+    'if (drafts.filter((draft) => draft.stored !== undefined).length !== source.quoteCount)\n    return undefined',
     '',
   ),
   one(
@@ -24,7 +29,12 @@ export const mergeMutants: Mutant[] = [
     '.map((draft) => withOwnCover(cover, draft))',
     '',
   ),
-  one('a new quote does not account for the cover', 'merge/drafts.ts', '...(cover > 0 && { cover })', ''),
+  one(
+    'a new quote does not account for the cover',
+    'merge/drafts.ts',
+    '...(cover > 0 && { cover })',
+    '',
+  ),
   one(
     'a merged quote does not account for the cover',
     'merge/merge.ts',
@@ -43,7 +53,12 @@ export const mergeMutants: Mutant[] = [
     'return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own',
     'return Math.max(own, cover)',
   ),
-  one('a repeat while others write', 'merge/repeats.ts', '|| tokens !== undefined) return false', ') return false'),
+  one(
+    'a repeat while others write',
+    'merge/repeats.ts',
+    '|| tokens !== undefined) return false',
+    ') return false',
+  ),
   one(
     'a repeat of an older request',
     'merge/repeats.ts',
@@ -99,7 +114,12 @@ export const mergeMutants: Mutant[] = [
     'return mayHaveChangedBefore ? ',
     'return request.stamp < 0 ? ',
   ),
-  one('an older value wins', 'merge/merge.ts', 'if (stamp <= (stamps[name] ?? Number.NEGATIVE_INFINITY)) continue', ''),
+  one(
+    'an older value wins',
+    'merge/merge.ts',
+    'if (stamp <= (stamps[name] ?? Number.NEGATIVE_INFINITY)) continue',
+    '',
+  ),
   one(
     'the position of a later request wins',
     'merge/merge.ts',
@@ -121,10 +141,15 @@ export const mergeMutants: Mutant[] = [
   one(
     'a lower position is lost under a new cover',
     'merge/merge.ts',
-    'changed: draft.changed || changed || isMoved, advanced',
-    'changed: draft.changed || changed, advanced',
+    'changed: draft.changed || changed || isMoved,',
+    'changed: draft.changed || changed,',
   ),
-  one('a merge loses the position', 'merge/merge.ts', 'position: isMoved ? position : before.position,', ''),
+  one(
+    'a merge loses the position',
+    'merge/merge.ts',
+    'position: isMoved ? position : before.position,',
+    '',
+  ),
   one(
     'quotes of one request share a position',
     'merge/drafts.ts',
@@ -137,7 +162,12 @@ export const mergeMutants: Mutant[] = [
     '=== true && textDigest === textDigestOf(text)',
     '!== undefined',
   ),
-  one('a stored text that is newer counts as replaced', 'write/read-stored.ts', 'one.stamp > stamp', 'one.stamp > 0'),
+  one(
+    'a stored text that is newer counts as replaced',
+    'write/read-stored.ts',
+    'one.stamp > stamp',
+    'one.stamp > 0',
+  ),
   one(
     'a cover does not count for a text that is not read',
     'write/read-stored.ts',

@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from 'node:util'
 import type { QuoteDocument, SourceDocument, StoredAnswer, StoreRequest } from '@sluice/store'
 import type { MemoryDatabase } from './memory-database.ts'
 
-// The law of outcomes: `created` exactly once for each document, and `unchanged` only if nothing of the request took effect.
+// The law of outcomes: `created` exactly once for each document, and `unchanged` only if nothing of
+// the request took effect.
 
 type Stored = SourceDocument | QuoteDocument
 
@@ -48,10 +49,16 @@ export class OutcomeLaw {
    *
    * @param knows whether this delivery knew of all others of the request.
    */
-  assertAnswer({ id: request }: StoreRequest, { source, quotes }: StoredAnswer, knows: boolean): void {
+  assertAnswer(
+    { id: request }: StoreRequest,
+    { source, quotes }: StoredAnswer,
+    knows: boolean,
+  ): void {
     for (const { id, outcome } of [source, ...quotes]) {
-      if (outcome === 'created') this.#creators.set(id, (this.#creators.get(id) ?? new Set()).add(request))
-      const isHidden = knows && outcome === 'unchanged' && this.#effects.get(request)?.has(id) === true
+      if (outcome === 'created')
+        this.#creators.set(id, (this.#creators.get(id) ?? new Set()).add(request))
+      const isHidden =
+        knows && outcome === 'unchanged' && this.#effects.get(request)?.has(id) === true
       assert(!isHidden, `${request} was answered unchanged for ${id}, which it changed`)
     }
   }

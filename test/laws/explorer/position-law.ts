@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import type { Simulation } from './simulation.ts'
 
-// The law of positions: in the end each quote's position is the smallest of all accepted requests (`stored-law.ts`). On the way it only gets smaller.
+// The law of positions: in the end each quote's position is the smallest of all accepted requests
+// (`stored-law.ts`). On the way it only gets smaller.
 
 /** Holds after every write. Remembers the positions in `seen`. */
 export function assertPositions({ database }: Simulation, seen: Map<string, string>): void {

@@ -27,13 +27,19 @@ export interface Break extends AtWrite {
   rest: 'late' | 'lost'
 }
 
-/** The command or its reply waits for `steps` steps of others, or the command takes effect a second time at any later time. Nothing fails. */
+/**
+ * The command or its reply waits for `steps` steps of others, or the command takes effect a second
+ * time at any later time. Nothing fails.
+ */
 export interface Disturbance extends AtWrite {
   kind: 'slow command' | 'slow reply' | 'twice'
   steps: number
 }
 
-/** The command meets another one at a document and fails as a whole, although some of its documents were written. */
+/**
+ * The command meets another one at a document and fails as a whole, although some of its documents
+ * were written.
+ */
 export interface Conflict extends AtWrite {
   kind: 'conflict'
   /** The documents that are written: bit n stands for the n-th. */
@@ -69,10 +75,19 @@ type Send = <Reply>(command: Command<Reply>) => Promise<Reply>
 /** Creates the commands of a process. `send` resolves with the reply to a command. */
 export function commandsOf({ commands, runs }: MemoryDatabase, send: Send): StoreCommands {
   const read = <Reply>(run: () => Run<Reply>, ...words: unknown[]) =>
-    send({ kind: 'read', run, writes: () => [], conflict: unreachable, describe: () => textOf(words) })
+    send({
+      kind: 'read',
+      run,
+      writes: () => [],
+      conflict: unreachable,
+      describe: () => textOf(words),
+    })
   // Documents without ids need no command.
-  const readByIds = <Found>(ids: readonly string[], run: () => Run<Found[]>, ...words: unknown[]) =>
-    ids.length === 0 ? Promise.resolve([]) : read(run, ...words, ids)
+  const readByIds = <Found>(
+    ids: readonly string[],
+    run: () => Run<Found[]>,
+    ...words: unknown[]
+  ) => (ids.length === 0 ? Promise.resolve([]) : read(run, ...words, ids))
   const write = <Item>(
     name: CollectionName,
     act: 'insert' | 'update',
@@ -83,20 +98,26 @@ export function commandsOf({ commands, runs }: MemoryDatabase, send: Send): Stor
     send({
       kind: name === 'writers' ? 'unguarded write' : 'guarded write',
       run: (share) => run(shareOf(items, share)),
-      writes: (share) => shareOf(items, share).flatMap((item) => idsOf(item).map((id) => `${name} ${id}`)),
+      writes: (share) =>
+        shareOf(items, share).flatMap((item) => idsOf(item).map((id) => `${name} ${id}`)),
       conflict: () => allRefused(items),
       describe: () => textOf([act, name, items]),
     })
   return {
     ...commands,
-    find: <Name extends CollectionName>(name: Name, ids: readonly string[], concern?: ReadConcern) =>
-      readByIds(ids, () => runs.find(name, ids, concern), 'find', name),
+    find: <Name extends CollectionName>(
+      name: Name,
+      ids: readonly string[],
+      concern?: ReadConcern,
+    ) => readByIds(ids, () => runs.find(name, ids, concern), 'find', name),
     findWithoutTexts: (ids, concern) =>
       readByIds(ids, () => runs.findWithoutTexts(ids, concern), 'find quotes without texts'),
     findVersions: (name, ids, withEpoch) =>
       readByIds(ids, () => runs.findVersions(name, ids, withEpoch), 'versions', name),
     async sumQuotes(ids) {
-      return (await Promise.all(ids.map((id) => read(() => runs.sumQuotes(id), 'sum', [id])))).flat()
+      return (
+        await Promise.all(ids.map((id) => read(() => runs.sumQuotes(id), 'sum', [id])))
+      ).flat()
     },
     insert: (name, documents) =>
       write(

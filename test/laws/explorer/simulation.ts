@@ -5,7 +5,8 @@ import { createMemoryDatabase, type MemoryDatabase } from './memory-database.ts'
 import { type Break, type Command, commandsOf, type Fault, type Process } from './process.ts'
 import { replyTo, type Step, stepOf } from './step.ts'
 
-// Simulates processes that use the store: a list of numbers decides whose command goes on next, and how time passes.
+// Simulates processes that use the store: a list of numbers decides whose command goes on next, and
+// how time passes.
 
 /** What happens to the database. Each number counts steps from the beginning. */
 export interface Mishaps {
@@ -19,7 +20,10 @@ export interface SimulationOptions extends Mishaps {
   choices: readonly number[]
   /** The most documents that one command writes. */
   writesPerCommand: number
-  /** Each command takes some milliseconds, and the earliest one is next. Else a choice says which is next, and only pauses take time. */
+  /**
+   * Each command takes some milliseconds, and the earliest one is next. Else a choice says which is
+   * next, and only pauses take time.
+   */
   isTimed: boolean
   /** The engine locks each document that a command writes until the command ends. */
   locks: boolean
@@ -41,7 +45,10 @@ const STRETCH = 20
 /** The clock at the beginning, in ms since 1970. */
 const START = 1_700_000_000_000
 
-/** A command takes effect at most this time after it was sent, in ms: the bound that the store relies on. */
+/**
+ * A command takes effect at most this time after it was sent, in ms: the bound that the store
+ * relies on.
+ */
 const LATEST_MS = 30_000
 
 /** A primary without a majority steps down before this time. */
@@ -99,11 +106,22 @@ export class Simulation {
     const send = <Reply>(command: Command<Reply>) => {
       const isWrite = command.kind !== 'read'
       if (isWrite) writes += 1
-      return this.#send(owner, command, isWrite ? faults.find(({ atWrite }) => atWrite === writes) : undefined)
+      return this.#send(
+        owner,
+        command,
+        isWrite ? faults.find(({ atWrite }) => atWrite === writes) : undefined,
+      )
     }
     const { promise: death, resolve: die } = Promise.withResolvers<void>()
     const commands = commandsOf(this.database, send)
-    const owner: Process = { name: `p${++this.#processes}`, commands, runtime, isDead: false, death, die }
+    const owner: Process = {
+      name: `p${++this.#processes}`,
+      commands,
+      runtime,
+      isDead: false,
+      death,
+      die,
+    }
     return owner
   }
 
@@ -114,7 +132,8 @@ export class Simulation {
     for (;;) {
       await settled()
       if (isDone) return done
-      if (!(await this.#advance())) throw new Error('every process waits, and nothing is left to happen')
+      if (!(await this.#advance()))
+        throw new Error('every process waits, and nothing is left to happen')
     }
   }
 
@@ -163,7 +182,8 @@ export class Simulation {
   async #advance(): Promise<boolean> {
     for (this.#hasWoken = false; !this.#hasWoken; ) {
       this.#taken += 1
-      if (this.#taken > MAX_STEPS) throw new Error(`the processes are not done after ${MAX_STEPS} steps`)
+      if (this.#taken > MAX_STEPS)
+        throw new Error(`the processes are not done after ${MAX_STEPS} steps`)
       this.#happen()
       if (this.#hasWoken) break
       const option = this.#options.isTimed ? this.#earliest() : this.#choose(this.#ready())
@@ -200,14 +220,23 @@ export class Simulation {
   #blockerOf(step: Step): Step | undefined {
     const next = step.nextWrite()
     if (!this.#options.locks || next === undefined) return undefined
-    return [...this.#steps, ...this.#late].find((other) => other !== step && other.written().includes(next))
+    return [...this.#steps, ...this.#late].find(
+      (other) => other !== step && other.written().includes(next),
+    )
   }
 
   /** The store's commands lock documents in one order, so that none ever waits for itself. */
   #assertNoDeadlock(step: Step): void {
     const waiting = [step]
-    for (let blocker = this.#blockerOf(step); blocker !== undefined; blocker = this.#blockerOf(blocker)) {
-      assert(!waiting.includes(blocker), `deadlock: ${waiting.map((one) => one.describe()).join('; ')}`)
+    for (
+      let blocker = this.#blockerOf(step);
+      blocker !== undefined;
+      blocker = this.#blockerOf(blocker)
+    ) {
+      assert(
+        !waiting.includes(blocker),
+        `deadlock: ${waiting.map((one) => one.describe()).join('; ')}`,
+      )
       waiting.push(blocker)
     }
   }
@@ -234,7 +263,9 @@ export class Simulation {
     const due = this.#clock + (this.#options.isTimed ? this.#random() * COMMAND_MS : 0)
     const notBefore = fault?.kind === 'slow command' ? this.#taken + fault.steps : 0
     return new Promise((resolve, fail) => {
-      this.#steps.push(stepOf(owner, command, { sentAt: this.#clock, due, notBefore, fault, resolve, fail }))
+      this.#steps.push(
+        stepOf(owner, command, { sentAt: this.#clock, due, notBefore, fault, resolve, fail }),
+      )
     })
   }
 
@@ -284,7 +315,11 @@ export class Simulation {
   /** Runs all steps of a command, after those of the commands that block it. */
   #land(step: Step): void {
     do {
-      for (let blocker = this.#blockerOf(step); blocker !== undefined; blocker = this.#blockerOf(step))
+      for (
+        let blocker = this.#blockerOf(step);
+        blocker !== undefined;
+        blocker = this.#blockerOf(step)
+      )
         this.#land(blocker)
     } while (!this.#runNext(step))
   }
@@ -302,7 +337,8 @@ export class Simulation {
     if (step.fault?.kind === 'twice' && step.kind === 'guarded write') this.#late.push(step.again())
     if (!isAwaited) return true
     if (step.kind !== 'read' && !this.#hasMajority) this.#unconfirmed.push(step)
-    else if (step.fault?.kind === 'slow reply') this.#steps.push(replyTo(step, this.#taken + step.fault.steps, reply))
+    else if (step.fault?.kind === 'slow reply')
+      this.#steps.push(replyTo(step, this.#taken + step.fault.steps, reply))
     else {
       reply()
       this.#hasWoken = true

@@ -9,11 +9,17 @@ export interface Step {
   sentAt: number
   /** When the command takes effect in a timed simulation. */
   due: number
-  /** The command waits until this number of steps was taken, unless nothing else is left to happen or its time is up. */
+  /**
+   * The command waits until this number of steps was taken, unless nothing else is left to happen
+   * or its time is up.
+   */
   notBefore: number
   fault: Fault | undefined
   hasBegun: boolean
-  /** The documents that it has written so far. An engine that locks documents keeps them locked until the command ends. */
+  /**
+   * The documents that it has written so far. An engine that locks documents keeps them locked
+   * until the command ends.
+   */
   written(): readonly string[]
   /** The document that it writes next, if it writes. */
   nextWrite(): string | undefined
@@ -23,7 +29,10 @@ export interface Step {
   fail(): void
   /** Tells the process that the command met another one. */
   conflict(): void
-  /** Creates a command that writes some of the documents, or all of them again. Nobody waits for its reply. */
+  /**
+   * Creates a command that writes some of the documents, or all of them again. Nobody waits for its
+   * reply.
+   */
   again(share?: number): Step
   describe(): string
 }
@@ -34,7 +43,11 @@ interface Sending<Reply> extends Pick<Step, 'sentAt' | 'due' | 'notBefore' | 'fa
   fail(error: Error): void
 }
 
-export function stepOf<Reply>(owner: Process, command: Command<Reply>, sending: Sending<Reply>): Step {
+export function stepOf<Reply>(
+  owner: Process,
+  command: Command<Reply>,
+  sending: Sending<Reply>,
+): Step {
   const { share, resolve, fail, ...rest } = sending
   const run = command.run(share)
   const writes = command.writes(share)
@@ -54,7 +67,14 @@ export function stepOf<Reply>(owner: Process, command: Command<Reply>, sending: 
     },
     conflict: () => resolve(command.conflict()),
     fail: () => fail(new MongoNetworkError('the connection broke')),
-    again: (some) => stepOf(owner, command, { ...sending, fault: undefined, share: some, resolve() {}, fail() {} }),
+    again: (some) =>
+      stepOf(owner, command, {
+        ...sending,
+        fault: undefined,
+        share: some,
+        resolve() {},
+        fail() {},
+      }),
     describe() {
       return `${this.hasBegun ? 'next of ' : ''}${command.describe()}${share === undefined ? '' : `, share ${(share & 255).toString(2)}`}`
     },

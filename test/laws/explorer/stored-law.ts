@@ -8,16 +8,30 @@ import type { Simulation } from './simulation.ts'
 // Laws 1 and 4: what was answered is stored, and as the requests make it.
 
 /** Law 4, at the moment of the answer. */
-export function assertAnswerIsStored({ database }: Simulation, { source, quotes }: StoredAnswer): void {
+export function assertAnswerIsStored(
+  { database }: Simulation,
+  { source, quotes }: StoredAnswer,
+): void {
   const ids = new Set(
-    [...database.all('sources', 'majority'), ...database.all('quotes', 'majority')].map(({ _id }) => _id),
+    [...database.all('sources', 'majority'), ...database.all('quotes', 'majority')].map(
+      ({ _id }) => _id,
+    ),
   )
-  for (const { id } of [source, ...quotes]) assert(ids.has(id), `${id} was answered, and no majority has it`)
-  for (const { id, text } of quotes) assert.notEqual(text, '', `${id} was answered without its text`)
+  for (const { id } of [source, ...quotes])
+    assert(ids.has(id), `${id} was answered, and no majority has it`)
+  for (const { id, text } of quotes)
+    assert.notEqual(text, '', `${id} was answered without its text`)
 }
 
-/** Laws 1 and 4: each document is as the requests make it in the order of acceptance; one that failed may have been stored or not. */
-export function assertStored(simulation: Simulation, requests: readonly StoreRequest[], failed: typeof requests): void {
+/**
+ * Laws 1 and 4: each document is as the requests make it in the order of acceptance; one that
+ * failed may have been stored or not.
+ */
+export function assertStored(
+  simulation: Simulation,
+  requests: readonly StoreRequest[],
+  failed: typeof requests,
+): void {
   const stored = visibleThreads(simulation)
   const possible = subsetsOf(failed).map((left) =>
     expectedThreads(requests.filter((request) => !left.includes(request))),
@@ -35,15 +49,23 @@ export function assertStored(simulation: Simulation, requests: readonly StoreReq
   }
   for (const request of requests.filter((one) => !failed.includes(one))) {
     const quotes = stored.get(sourceIdOf(request.tenant, request.thread.source))?.quotes ?? {}
-    for (const id of quoteIdsOf(sourceIdOf(request.tenant, request.thread.source), request.thread.quotes))
+    for (const id of quoteIdsOf(
+      sourceIdOf(request.tenant, request.thread.source),
+      request.thread.quotes,
+    ))
       assert(id in quotes)
   }
 }
 
 export function visibleThreads({ database }: Simulation): Map<string, ReturnType<typeof visible>> {
   const quotes = new Map<string, QuoteDocument[]>()
-  for (const quote of database.all('quotes')) quotes.set(quote.sourceId, [...(quotes.get(quote.sourceId) ?? []), quote])
-  return new Map(database.all('sources').map((source) => [source._id, visible(source, quotes.get(source._id) ?? [])]))
+  for (const quote of database.all('quotes'))
+    quotes.set(quote.sourceId, [...(quotes.get(quote.sourceId) ?? []), quote])
+  return new Map(
+    database
+      .all('sources')
+      .map((source) => [source._id, visible(source, quotes.get(source._id) ?? [])]),
+  )
 }
 
 /** While a dead writer's token is in the source, the totals may differ from the quotes. */

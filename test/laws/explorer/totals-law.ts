@@ -10,7 +10,10 @@ export function assertTotals(simulation: Simulation): void {
     if (tokensOf(simulation, source).length === 0) assertAgrees(simulation, source)
 }
 
-/** Holds after every write: no watermark goes back, unless the document was removed. Remembers the watermarks in `seen`. */
+/**
+ * Holds after every write: no watermark goes back, unless the document was removed. Remembers the
+ * watermarks in `seen`.
+ */
 export function assertWatermarks({ database }: Simulation, seen: Map<string, number>): void {
   for (const { _id, watermark } of database.all('writers')) {
     assert(watermark >= (seen.get(_id) ?? 0), `the watermark of ${_id} goes back to ${watermark}`)
@@ -31,7 +34,11 @@ function assertAgrees({ database }: Simulation, source: SourceDocument): void {
     quoteCount += 1
   }
   const totals = { wordCount: source.wordCount, quoteCount: source.quoteCount }
-  assert.deepEqual(totals, { wordCount, quoteCount }, `${source.externalId} disagrees with its quotes`)
+  assert.deepEqual(
+    totals,
+    { wordCount, quoteCount },
+    `${source.externalId} disagrees with its quotes`,
+  )
 }
 
 function tokensOf({ database }: Simulation, { meta: { tokens = [] } }: SourceDocument) {

@@ -2,7 +2,12 @@
 import { known, type Mutant, one, rare, unguardedBy } from './mutant.ts'
 
 export const writeMutants: Mutant[] = [
-  unguardedBy('opening', 'write/guarded-writes.ts', 'planUpdate(before, after)', 'planUpdate({}, after)'),
+  unguardedBy(
+    'opening',
+    'write/guarded-writes.ts',
+    'planUpdate(before, after)',
+    'planUpdate({}, after)',
+  ),
   unguardedBy(
     'reserving',
     'write/guarded-writes.ts',
@@ -71,7 +76,12 @@ export const writeMutants: Mutant[] = [
     'writes.toSorted((one, other) => compareIds(one.document, other.document))',
     'writes',
   ),
-  one('renewals lock sources in any order', 'write/sum-sources.ts', 'reserved().toSorted(compareIds)', 'reserved()'),
+  one(
+    'renewals lock sources in any order',
+    'write/sum-sources.ts',
+    'reserved().toSorted(compareIds)',
+    'reserved()',
+  ),
   one(
     'a refused update counts as done',
     'write/guarded-writes.ts',
@@ -95,8 +105,8 @@ export const writeMutants: Mutant[] = [
   one(
     'refused quotes count as written',
     'write/guarded-writes.ts',
-    'return threads.filter(({ plan }) => plan',
-    'return threads.filter(({ plan }) => refused.size >= 0 || plan',
+    'plan.quoteWrites.every(({ document }) => !refused.has(document._id))',
+    'true',
   ),
   one(
     'a refused commit counts as done',
@@ -149,8 +159,8 @@ export const writeMutants: Mutant[] = [
   one(
     'no check of epochs',
     'write/writer.ts',
-    'new Set(opened.filter(({ id, epoch })',
-    'new Set(opened.slice(0, 0).filter(({ id, epoch })',
+    'opened.filter(({ id, epoch }) => epochs',
+    'opened.slice(0, 0).filter(({ id, epoch }) => epochs',
   ),
   one(
     'a sum without a new epoch',
@@ -193,7 +203,14 @@ export const writeMutants: Mutant[] = [
     'writer.begin(planned.map(({ work }) => work))',
     'writer.begin([])',
   ),
-  known(one('a refused opening counts as not written', 'write/read-stored.ts', 'tokens.get(id)?.some(isOwn)', 'false')),
+  known(
+    one(
+      'a refused opening counts as not written',
+      'write/read-stored.ts',
+      'tokens.get(id)?.some(isOwn)',
+      'false',
+    ),
+  ),
   rare(
     60_000,
     one(

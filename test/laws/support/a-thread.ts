@@ -5,7 +5,10 @@ import { requestOf } from './histories.ts'
 
 let threads = 0
 
-/** A thread that no other test has, and the requests that say something of it, by their place in the order. */
+/**
+ * A thread that no other test has, and the requests that say something of it, by their place in the
+ * order.
+ */
 export function aThread() {
   const source = { service: 'slack' as const, externalId: `thread-${threads++}`, title: 'title' }
   function says(place: number, ...quotes: QuoteFields[]): StoreRequest {

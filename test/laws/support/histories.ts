@@ -25,7 +25,9 @@ const quote: fc.Arbitrary<QuoteFields> = fc.record(
 /** As the parser leaves them: no two quotes of one externalId. */
 const quotes = fc.array(quote, { maxLength: 4 }).map((some) => {
   const seen = new Set<string>()
-  return some.filter(({ externalId }) => externalId === undefined || (!seen.has(externalId) && seen.add(externalId)))
+  return some.filter(
+    ({ externalId }) => externalId === undefined || (!seen.has(externalId) && seen.add(externalId)),
+  )
 })
 
 /** A thread of a small world, in which requests often meet. */
@@ -45,11 +47,19 @@ export function thread(externalIds: readonly string[] = ['t1']): fc.Arbitrary<Th
   return fc.record({ source, quotes })
 }
 
-/** Threads so alike that most requests repeat what is stored, which is what the source's cover is for. */
+/**
+ * Threads so alike that most requests repeat what is stored, which is what the source's cover is
+ * for.
+ */
 export function tinyThread(): fc.Arbitrary<Thread> {
-  const values = { text: fc.constantFrom('one', 'two'), speaker: fc.constantFrom('ann', 'ann', 'ann', 'bob') }
+  const values = {
+    text: fc.constantFrom('one', 'two'),
+    speaker: fc.constantFrom('ann', 'ann', 'ann', 'bob'),
+  }
   const known = (externalId: string) =>
-    fc.record(values, { requiredKeys: ['text'] }).map((fields): QuoteFields => ({ ...fields, externalId }))
+    fc
+      .record(values, { requiredKeys: ['text'] })
+      .map((fields): QuoteFields => ({ ...fields, externalId }))
   const source = fc.record(
     {
       service: fc.constant('slack' as const),
@@ -69,8 +79,14 @@ export function tinyThread(): fc.Arbitrary<Thread> {
   return fc.record({ source, quotes: some.map((list) => [...list]) })
 }
 
-/** Requests in the order in which they were accepted; some repeat an earlier one under a stamp of their own. */
-export function history(threads: fc.Arbitrary<Thread> = thread(), maxLength = 8): fc.Arbitrary<StoreRequest[]> {
+/**
+ * Requests in the order in which they were accepted; some repeat an earlier one under a stamp of
+ * their own.
+ */
+export function history(
+  threads: fc.Arbitrary<Thread> = thread(),
+  maxLength = 8,
+): fc.Arbitrary<StoreRequest[]> {
   const step = fc.oneof({ weight: 3, arbitrary: threads }, { weight: 2, arbitrary: fc.nat(20) })
   return fc.tuple(threads, fc.array(step, { maxLength: maxLength - 1 })).map(([first, steps]) => {
     const said: Thread[] = [first]
@@ -85,5 +101,12 @@ export function history(threads: fc.Arbitrary<Thread> = thread(), maxLength = 8)
 /** Stamps a second apart, so that each moment of acceptance differs. */
 export function requestOf(one: Thread, place: number): StoreRequest {
   const digest = JSON.stringify(one)
-  return { id: `r${place}`, tenant: 'acme', stamp: place * 1_000_000, redelivered: false, thread: one, digest }
+  return {
+    id: `r${place}`,
+    tenant: 'acme',
+    stamp: place * 1_000_000,
+    redelivered: false,
+    thread: one,
+    digest,
+  }
 }

@@ -13,15 +13,24 @@ export interface Fate {
   share: number
 }
 
-/** Spreads commands over a few milliseconds, so that the commands of several processes interleave in ever new ways. */
+/**
+ * Spreads commands over a few milliseconds, so that the commands of several processes interleave in
+ * ever new ways.
+ */
 const dawdle = () => delay(Math.random() * 6)
 
-/** The commands of a process that dies at a given write: only a share of that command reaches the server, and no later command does. */
+/**
+ * The commands of a process that dies at a given write: only a share of that command reaches the
+ * server, and no later command does.
+ */
 export function mortal(commands: StoreCommands, fate: Fate | undefined): StoreCommands {
   let writes = 0
   const isDead = () => fate !== undefined && writes >= fate.atWrite
 
-  async function write<Item, Result>(items: readonly Item[], send: (some: readonly Item[]) => Promise<Result>) {
+  async function write<Item, Result>(
+    items: readonly Item[],
+    send: (some: readonly Item[]) => Promise<Result>,
+  ) {
     await dawdle()
     writes += 1
     if (fate === undefined || !isDead()) return send(items)

@@ -1,12 +1,24 @@
-import { mongoCommands, processRuntime, type QuoteDocument, type Runtime, type SourceDocument } from '@sluice/store'
+import {
+  mongoCommands,
+  processRuntime,
+  type QuoteDocument,
+  type Runtime,
+  type SourceDocument,
+} from '@sluice/store'
 import { requiredUrl } from '@sluice/test-support'
 import { MongoClient, type MongoClientOptions } from 'mongodb'
 import { afterAll, beforeAll } from 'vitest'
 
-/** The laws are about outcomes. A command whose server or machine hangs for 10 s, as a worker gives it, is no breach. */
+/**
+ * The laws are about outcomes. A command whose server or machine hangs for 10 s, as a worker gives
+ * it, is no breach.
+ */
 const LIMIT_MS = 60_000
 
-/** The real store's commands in a database of the suite's own, dropped at its end. Call it within `describe`. */
+/**
+ * The real store's commands in a database of the suite's own, dropped at its end. Call it within
+ * `describe`.
+ */
 export function openStore(name: string, options: MongoClientOptions = {}) {
   const client = new MongoClient(requiredUrl('MONGODB_URL'), options)
   const db = client.db(`${name}_${process.pid}`)
@@ -34,7 +46,10 @@ export function clockAhead(ms: number, runtime = processRuntime): Runtime {
 const HURRY = 20
 const began = Date.now()
 
-/** Processes for which time passes 20 times as fast, so that dead ones delay a test less. They share one clock. */
+/**
+ * Processes for which time passes 20 times as fast, so that dead ones delay a test less. They share
+ * one clock.
+ */
 export const hurried: Runtime = {
   ...processRuntime,
   now: () => began + (Date.now() - began) * HURRY,

@@ -6,11 +6,20 @@ import { openTokens } from './open-tokens.ts'
 
 // Threads whose quotes have two words each, and the write commands by which a process stores one.
 
-/** The writes of a process whose batch has one thread: it opens the source, writes the quotes, and raises its watermark. */
+/**
+ * The writes of a process whose batch has one thread: it opens the source, writes the quotes, and
+ * raises its watermark.
+ */
 export const [OPENING, QUOTES, WATERMARK] = [1, 2, 3]
-/** If the process must sum, it reserves the source instead of opening it, sets a new epoch, writes the quotes, and commits the source before the answer. */
+/**
+ * If the process must sum, it reserves the source instead of opening it, sets a new epoch, writes
+ * the quotes, and commits the source before the answer.
+ */
 export const [EPOCH, COMMIT] = [2, 4]
-/** If another process summed the source meanwhile, the process recounts before it raises its watermark: it reserves the source, sets a new epoch, and writes the totals. */
+/**
+ * If another process summed the source meanwhile, the process recounts before it raises its
+ * watermark: it reserves the source, sets a new epoch, and writes the totals.
+ */
 export const RECOUNT = { reservation: 3, epoch: 4, totals: 5 }
 
 /** A repair counts the writer of a token this old as dead. */
@@ -32,7 +41,11 @@ export function openThreads(name: string) {
     async function found() {
       const stored = await sources.findOne({ _id })
       assert(stored !== null)
-      return { quotes: stored.quoteCount, words: stored.wordCount, open: await openTokens(db, stored) }
+      return {
+        quotes: stored.quoteCount,
+        words: stored.wordCount,
+        open: await openTokens(db, stored),
+      }
     }
     return { says, found }
   }

@@ -10,5 +10,7 @@ export async function openTokens(db: Db, ...sources: SourceDocument[]): Promise<
     .find({ _id: { $in: names } })
     .toArray()
   const watermarks = new Map(writers.map(({ _id, watermark }) => [_id, watermark]))
-  return tokens.filter(({ writer, batch }) => batch > (watermarks.get(writer) ?? 0)).map(({ request }) => request)
+  return tokens
+    .filter(({ writer, batch }) => batch > (watermarks.get(writer) ?? 0))
+    .map(({ request }) => request)
 }

@@ -13,9 +13,15 @@ const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
 /** A quote with the place that the first request gave it. */
 type PlacedQuote = QuoteFields & { position: string }
 
-/** Processes each request once, in the order of acceptance, in the plainest way: what the store must end as, by thread. */
+/**
+ * Processes each request once, in the order of acceptance, in the plainest way: what the store must
+ * end as, by thread.
+ */
 export function expectedThreads(requests: readonly StoreRequest[]): Map<string, Visible> {
-  const threads = new Map<string, { source: SourceFields; acceptedAt: Date; quotes: Map<string, PlacedQuote> }>()
+  const threads = new Map<
+    string,
+    { source: SourceFields; acceptedAt: Date; quotes: Map<string, PlacedQuote> }
+  >()
   for (const { tenant, stamp, thread } of requests) {
     const id = sourceIdOf(tenant, thread.source)
     const known = threads.get(id)
@@ -25,22 +31,33 @@ export function expectedThreads(requests: readonly StoreRequest[]): Map<string, 
     const ids = quoteIdsOf(id, thread.quotes)
     thread.quotes.forEach((quote, at) => {
       const before = quotes.get(ids[at] ?? '')
-      const position = before?.position ?? `${`${stamp}`.padStart(16, '0')}.${`${at}`.padStart(6, '0')}`
+      const position =
+        before?.position ?? `${`${stamp}`.padStart(16, '0')}.${`${at}`.padStart(6, '0')}`
       quotes.set(ids[at] ?? '', { ...before, ...quote, position })
     })
   }
-  return new Map([...threads].map(([id, { source, acceptedAt, quotes }]) => [id, seen(source, acceptedAt, quotes)]))
+  return new Map(
+    [...threads].map(([id, { source, acceptedAt, quotes }]) => [
+      id,
+      seen(source, acceptedAt, quotes),
+    ]),
+  )
 }
 
 function seen(source: SourceFields, acceptedAt: Date, quotes: Map<string, PlacedQuote>): Visible {
   const shown = Object.fromEntries([...quotes].map(([id, quote]) => [id, withScore(dated(quote))]))
   const wordCount = [...quotes.values()].reduce((sum, quote) => sum + words(quote.text), 0)
-  const own = withScore({ ...dated(source), createdAt: source.createdAt ? new Date(source.createdAt) : acceptedAt })
+  const own = withScore({
+    ...dated(source),
+    createdAt: source.createdAt ? new Date(source.createdAt) : acceptedAt,
+  })
   return { source: { ...own, wordCount, quoteCount: quotes.size }, quotes: shown }
 }
 
 function dated(fields: SourceFields | QuoteFields): Record<string, unknown> {
-  return fields.createdAt === undefined ? { ...fields } : { ...fields, createdAt: new Date(fields.createdAt) }
+  return fields.createdAt === undefined
+    ? { ...fields }
+    : { ...fields, createdAt: new Date(fields.createdAt) }
 }
 
 function withScore(fields: Record<string, unknown>): Record<string, unknown> {

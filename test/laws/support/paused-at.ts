@@ -8,11 +8,15 @@ export class PausedWriteFailed extends Error {}
 /** Writes that only renew reservations are not counted: they happen after a time. */
 export function isRenewing(name: CollectionName, statements: readonly UpdateStatement[]): boolean {
   return (
-    name === 'sources' && statements.every(({ u }) => 'meta.tokens' in (u.$set ?? {}) && !('meta.version' in u.$set))
+    name === 'sources' &&
+    statements.every(({ u }) => 'meta.tokens' in (u.$set ?? {}) && !('meta.version' in u.$set))
   )
 }
 
-/** Pauses a process before its n-th write command, until the test releases it or lets the write fail. All other commands pass. */
+/**
+ * Pauses a process before its n-th write command, until the test releases it or lets the write
+ * fail. All other commands pass.
+ */
 export function pausedAt(commands: StoreCommands, atWrite: number) {
   const reached = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()

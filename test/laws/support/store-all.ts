@@ -8,7 +8,8 @@ import {
   type StoreRequest,
 } from '@sluice/store'
 
-// Stores requests as a worker does: those whose thread another process is summing are submitted again.
+// Stores requests as a worker does: those whose thread another process is summing are submitted
+// again.
 
 /** The pause before such requests are submitted again, in ms. */
 const PAUSE_MS = 5

@@ -7,6 +7,12 @@ export function visible(source: SourceDocument, quotes: Iterable<QuoteDocument>)
   return { source: shown, quotes: Object.fromEntries([...quotes].map(visibleQuote)) }
 }
 
-function visibleQuote({ _id, sourceId, wordCount, meta, ...shown }: QuoteDocument): [string, Record<string, unknown>] {
+function visibleQuote({
+  _id,
+  sourceId,
+  wordCount,
+  meta,
+  ...shown
+}: QuoteDocument): [string, Record<string, unknown>] {
   return [_id, shown]
 }

@@ -18,8 +18,9 @@ const CLIENT = {
 }
 
 /**
- * Starts an identity provider that asks nobody for a password: everybody is the person of the moment. It requires PKCE, and
- * has the claims at its userinfo endpoint only, as OpenID Connect Core recommends.
+ * Starts an identity provider that asks nobody for a password: everybody is the person of the
+ * moment. It requires PKCE, and has the claims at its userinfo endpoint only, as OpenID Connect
+ * Core recommends.
  */
 export async function startIdentityProvider(
   t: TestScope,
@@ -59,10 +60,19 @@ export async function startIdentityProvider(
       },
     ],
     clientAuthMethods: [authMethod],
-    jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), kid: 'key', alg: 'RS256', use: 'sig' }] },
+    jwks: {
+      keys: [{ ...privateKey.export({ format: 'jwk' }), kid: 'key', alg: 'RS256', use: 'sig' }],
+    },
     cookies: { keys: ['a key'] },
     // Seconds. Without them, it prints notices.
-    ttl: { Interaction: 600, Grant: 600, Session: 600, AccessToken: 600, IdToken: 600, AuthorizationCode: 60 },
+    ttl: {
+      Interaction: 600,
+      Grant: 600,
+      Session: 600,
+      AccessToken: 600,
+      IdToken: 600,
+      AuthorizationCode: 60,
+    },
     pkce: { required: () => true },
     claims: { openid: ['sub'], email: ['email', 'email_verified'], groups: ['groups'] },
     features: { devInteractions: { enabled: false } },
@@ -71,7 +81,10 @@ export async function startIdentityProvider(
     async loadExistingGrant({ oidc }) {
       const { client, session } = oidc
       if (client === undefined || session?.accountId === undefined) return undefined
-      const grant = new oidc.provider.Grant({ clientId: client.clientId, accountId: session.accountId })
+      const grant = new oidc.provider.Grant({
+        clientId: client.clientId,
+        accountId: session.accountId,
+      })
       grant.addOIDCScope(CLIENT.OIDC_SCOPE)
       await grant.save()
       return grant
@@ -102,13 +115,22 @@ export function createBrowser() {
   return {
     cookies,
     /** Opens an address, and stops at a redirect to an address that begins with `until`. */
-    async open(address: string, until?: string): Promise<{ url: string; status: number; text: string }> {
+    async open(
+      address: string,
+      until?: string,
+    ): Promise<{ url: string; status: number; text: string }> {
       let url = new URL(address)
       for (;;) {
-        if (until !== undefined && url.href.startsWith(until)) return { url: url.href, status: 0, text: '' }
+        if (until !== undefined && url.href.startsWith(until))
+          return { url: url.href, status: 0, text: '' }
         const own = [...cookies].filter(([key]) => key.startsWith(`${url.hostname} `))
-        const cookie = own.map(([key, value]) => `${key.slice(url.hostname.length + 1)}=${value}`).join('; ')
-        const answer = await fetch(url, { redirect: 'manual', headers: { cookie, 'sec-fetch-mode': 'navigate' } })
+        const cookie = own
+          .map(([key, value]) => `${key.slice(url.hostname.length + 1)}=${value}`)
+          .join('; ')
+        const answer = await fetch(url, {
+          redirect: 'manual',
+          headers: { cookie, 'sec-fetch-mode': 'navigate' },
+        })
         for (const set of answer.headers.getSetCookie()) {
           const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(set) ?? []
           if (value === '') cookies.delete(`${url.hostname} ${name}`)

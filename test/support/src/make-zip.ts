@@ -8,7 +8,10 @@ const UTF8_NAMES = 0x800
 const METHODS = { stored: 0, deflated: 8 }
 
 /** A zip archive of these files, by their paths. */
-export function makeZip(files: Readonly<Record<string, string>>, how: keyof typeof METHODS = 'deflated'): Buffer {
+export function makeZip(
+  files: Readonly<Record<string, string>>,
+  how: keyof typeof METHODS = 'deflated',
+): Buffer {
   const locals: Buffer[] = []
   const central: Buffer[] = []
   let offset = 0
@@ -18,16 +21,36 @@ export function makeZip(files: Readonly<Record<string, string>>, how: keyof type
     const content = how === 'deflated' ? deflateRawSync(bytes) : bytes
     const fields = u16(VERSION, UTF8_NAMES, METHODS[how], 0, 0)
     const sizes = u32(crc32(bytes), content.length, bytes.length)
-    const local = Buffer.concat([u32(LOCAL_HEADER), fields, sizes, u16(name.length, 0), name, content])
+    const local = Buffer.concat([
+      u32(LOCAL_HEADER),
+      fields,
+      sizes,
+      u16(name.length, 0),
+      name,
+      content,
+    ])
     const attributes = Buffer.concat([u16(0, 0, 0), u32(0, offset)])
     central.push(
-      Buffer.concat([u32(CENTRAL_HEADER), u16(VERSION), fields, sizes, u16(name.length, 0), attributes, name]),
+      Buffer.concat([
+        u32(CENTRAL_HEADER),
+        u16(VERSION),
+        fields,
+        sizes,
+        u16(name.length, 0),
+        attributes,
+        name,
+      ]),
     )
     locals.push(local)
     offset += local.length
   }
   const list = Buffer.concat(central)
-  const end = Buffer.concat([u32(END), u16(0, 0, central.length, central.length), u32(list.length, offset), u16(0)])
+  const end = Buffer.concat([
+    u32(END),
+    u16(0, 0, central.length, central.length),
+    u32(list.length, offset),
+    u16(0),
+  ])
   return Buffer.concat([...locals, list, end])
 }
 

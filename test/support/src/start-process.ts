@@ -23,8 +23,8 @@ export interface StartedProcess {
 const ROOT = new URL('../../../', import.meta.url)
 
 /**
- * The variables that a process under test inherits. Without the compile cache, each start of a process would compile
- * everything anew.
+ * The variables that a process under test inherits. Without the compile cache, each start of a
+ * process would compile everything anew.
  */
 export function runtimeEnv(): NodeJS.ProcessEnv {
   const { PATH, NODE_COMPILE_CACHE } = process.env
@@ -32,8 +32,8 @@ export function runtimeEnv(): NodeJS.ProcessEnv {
 }
 
 /**
- * Starts a `main.ts` (by its path from the repository's root) with these settings and nothing else from the
- * environment. Where the test ends first, it is killed.
+ * Starts a `main.ts` (by its path from the repository's root) with these settings and nothing else
+ * from the environment. Where the test ends first, it is killed.
  *
  * @param openFiles its limit of open files (`ulimit -n`).
  */
@@ -43,7 +43,8 @@ export function startProcess(
   settings: Record<string, string>,
   { openFiles }: { openFiles?: number } = {},
 ): StartedProcess {
-  const limited = openFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${openFiles}; exec "$@"`, 'sh']
+  const limited =
+    openFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${openFiles}; exec "$@"`, 'sh']
   const [program = '', ...args] = [...limited, process.execPath, fileURLToPath(new URL(main, ROOT))]
   const child = spawn(program, args, {
     env: { ...runtimeEnv(), ...settings },

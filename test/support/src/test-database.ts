@@ -4,7 +4,8 @@ import { requiredUrl } from './required-url.ts'
 import type { TestScope } from './test-scope.ts'
 
 /**
- * A database of one test or suite, named after it. It is dropped if the test passed, and kept as evidence if it failed.
+ * A database of one test or suite, named after it. It is dropped if the test passed, and kept as
+ * evidence if it failed.
  */
 export async function testDatabase(t: TestScope, url = requiredUrl('MONGODB_URL')): Promise<Db> {
   const client = await new MongoClient(url).connect()

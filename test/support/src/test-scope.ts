@@ -1,17 +1,20 @@
 import { afterAll, beforeAll, type RunnerTestSuite, type TestContext } from 'vitest'
 
-// One type for a test and for a suite, so that a function can open something for either and have it closed at the end.
+// One type for a test and for a suite, so that a function can open something for either and have it
+// closed at the end.
 
 /** A test, or a suite whose tests share something. */
 export interface TestScope {
-  readonly task: Pick<TestContext['task'], 'name'> & { readonly result?: { readonly state: string } | undefined }
+  readonly task: Pick<TestContext['task'], 'name'> & {
+    readonly result?: { readonly state: string } | undefined
+  }
   /** Has something done at its end; what was registered last is done first. */
   onTestFinished(cleanUp: () => unknown): void
 }
 
 /**
- * Sets up what all tests of the enclosing suite or file share, and cleans it up after the last one. Like `beforeAll`, with
- * a scope to register clean-ups with.
+ * Sets up what all tests of the enclosing suite or file share, and cleans it up after the last one.
+ * Like `beforeAll`, with a scope to register clean-ups with.
  */
 export function beforeSuite(setUp: (suite: TestScope) => Promise<void>): void {
   const cleanUps: (() => unknown)[] = []
@@ -32,5 +35,7 @@ export function beforeSuite(setUp: (suite: TestScope) => Promise<void>): void {
 }
 
 function hasFailed(suite: Readonly<RunnerTestSuite>): boolean {
-  return suite.tasks.some((task) => task.result?.state === 'fail' || ('tasks' in task && hasFailed(task)))
+  return suite.tasks.some(
+    (task) => task.result?.state === 'fail' || ('tasks' in task && hasFailed(task)),
+  )
 }

@@ -1,4 +1,5 @@
-// Handlers of the routes under `/admin`, which cover all tenants. The caller's role decides what its view shows and allows.
+// Handlers of the routes under `/admin`, which cover all tenants. The caller's role decides what
+// its view shows and allows.
 import * as contract from '@sluice/contract'
 import { failedJobOf, requireActs, type View } from '@sluice/operations'
 import type { ApiDeps } from '../api-deps.ts'
@@ -10,17 +11,23 @@ import { jsonAnswer } from '../request/shares.ts'
 
 type AdminDeps = Pick<ApiDeps, 'viewFor'>
 
-const viewOf = ({ viewFor }: AdminDeps, { key }: RequestContext) => viewFor({ role: key?.role, by: key?.keyId ?? '' })
+const viewOf = ({ viewFor }: AdminDeps, { key }: RequestContext) =>
+  viewFor({ role: key?.role, by: key?.keyId ?? '' })
 
 /** Makes a handler that answers what `look` returns. */
-export function show(look: (view: View, context: RequestContext, params: PathParams) => Promise<unknown>) {
+export function show(
+  look: (view: View, context: RequestContext, params: PathParams) => Promise<unknown>,
+) {
   return (deps: AdminDeps): Handler =>
-    async (context, params) => ({ status: 200, body: await look(viewOf(deps, context), context, params) })
+    async (context, params) => ({
+      status: 200,
+      body: await look(viewOf(deps, context), context, params),
+    })
 }
 
 /**
- * GET /admin/jobs/{id}: a failed job. Only operators get its stacks and its payload. A large one blocks the event loop,
- * so operators take turns.
+ * GET /admin/jobs/{id}: a failed job. Only operators get its stacks and its payload. A large one
+ * blocks the event loop, so operators take turns.
  */
 export function getFailedJob(deps: AdminDeps & Pick<ApiDeps, 'readTurns' | 'bodyBudget'>): Handler {
   return (context, params) =>
@@ -50,7 +57,11 @@ export function openOperation(kind: contract.OperationKind) {
       if (!parsed.ok) throw requestInvalid(parsed)
       const operation = await requireActs(viewOf(deps, context)).operate(kind, parsed.value)
       context.log.operationId = operation.id
-      return { status: 202, body: operation, headers: { location: `/admin/operations/${operation.id}` } }
+      return {
+        status: 202,
+        body: operation,
+        headers: { location: `/admin/operations/${operation.id}` },
+      }
     }
 }
 

@@ -1,5 +1,5 @@
-// Reads the headers that describe a body, and yields its chunks as they arrive, inflated. A body may have several gzip
-// members or zstd frames; other bytes after them are refused.
+// Reads the headers that describe a body, and yields its chunks as they arrive, inflated. A body
+// may have several gzip members or zstd frames; other bytes after them are refused.
 import type { IncomingMessage } from 'node:http'
 import { finished, type Readable } from 'node:stream'
 import * as zlib from 'node:zlib'
@@ -13,9 +13,9 @@ import {
 } from '../request/problem-error.ts'
 
 /**
- * The content codings of a body (RFC 9110, section 8.4), each with the memory of its inflater: `fixed` bytes, and
- * `share` bytes more for each byte of inflated text that is kept, because the windows of brotli (16 MiB) and zstd
- * (8 MiB) fill only with what was inflated.
+ * The content codings of a body (RFC 9110, section 8.4), each with the memory of its inflater:
+ * `fixed` bytes, and `share` bytes more for each byte of inflated text that is kept, because the
+ * windows of brotli (16 MiB) and zstd (8 MiB) fill only with what was inflated.
  */
 export const INFLATER_MEMORY = {
   identity: { fixed: 0, share: 0 },
@@ -27,7 +27,10 @@ export const INFLATER_MEMORY = {
 
 export type Coding = keyof typeof INFLATER_MEMORY
 
-/** Checks a body's media type, charset and coding. @param accepted in lower case. @throws {ProblemError} 415. */
+/**
+ * Checks a body's media type, charset and coding. @param accepted in lower case. @throws
+ * {ProblemError} 415.
+ */
 export function checkContentType(
   { headers }: IncomingMessage,
   accepted: readonly string[],
@@ -36,14 +39,20 @@ export function checkContentType(
     .split(';')
     .map((part) => part.trim().toLowerCase())
   if (!accepted.includes(mediaType)) {
-    const reason = mediaType === '' ? 'The header Content-Type is missing.' : 'This Content-Type is not supported.'
-    throw new ProblemError('media_type_unsupported', { detail: `${reason} Send ${accepted.join(' or ')}.` })
+    const reason =
+      mediaType === ''
+        ? 'The header Content-Type is missing.'
+        : 'This Content-Type is not supported.'
+    throw new ProblemError('media_type_unsupported', {
+      detail: `${reason} Send ${accepted.join(' or ')}.`,
+    })
   }
   const charset = parameters
     .find((parameter) => parameter.startsWith('charset='))
     ?.slice('charset='.length)
     .replaceAll('"', '')
-  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') throw new ProblemError('charset_unsupported')
+  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')
+    throw new ProblemError('charset_unsupported')
   return { mediaType, coding: codingOf(headers['content-encoding'] ?? '') }
 }
 
@@ -61,14 +70,19 @@ type CompressedCoding = Exclude<Coding, 'identity'>
 /** A frame of zstd may ask for a window of any size. RFC 9659 allows 8 MiB in HTTP. */
 const ZSTD_WINDOW_LOG = 23
 
-/** The low four bits of a zlib stream's first byte are 8 (RFC 1950). Some clients send a raw stream instead. */
+/**
+ * The low four bits of a zlib stream's first byte are 8 (RFC 1950). Some clients send a raw stream
+ * instead.
+ */
 const isZlib = (first: number) => (first & 0x0f) === 8
 
 function createInflater(coding: CompressedCoding, first: Buffer): Inflater {
   if (coding === 'gzip') return zlib.createGunzip()
   if (coding === 'br') return zlib.createBrotliDecompress()
   if (coding === 'zstd')
-    return zlib.createZstdDecompress({ params: { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } })
+    return zlib.createZstdDecompress({
+      params: { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG },
+    })
   return isZlib(first[0] ?? 0) ? zlib.createInflate() : zlib.createInflateRaw()
 }
 
@@ -81,11 +95,17 @@ export interface ChunkBounds {
 }
 
 /**
- * Yields a body's chunks, inflated. Leaves the body open and without listeners, so that the caller can drain the rest.
+ * Yields a body's chunks, inflated. Leaves the body open and without listeners, so that the caller
+ * can drain the rest.
  *
- * @throws {ProblemError} 413 beyond the bound; 400 if the body does not inflate; the reason of `stop`.
+ * @throws {ProblemError} 413 beyond the bound; 400 if the body does not inflate; the reason of
+ * `stop`.
  */
-export async function* bodyChunks(body: Readable, coding: Coding, bounds: ChunkBounds): AsyncGenerator<Buffer> {
+export async function* bodyChunks(
+  body: Readable,
+  coding: Coding,
+  bounds: ChunkBounds,
+): AsyncGenerator<Buffer> {
   const ended = new AbortController()
   const stop = AbortSignal.any([bounds.stop, ended.signal])
   const sent = bounded(sentChunks(body, stop), bounds)
@@ -108,13 +128,22 @@ async function* bounded(
   }
 }
 
-/** Each zstd frame costs a stream of its own, about 1 ms. The bound admits an import of 100 MiB in frames of 105 KB. */
+/**
+ * Each zstd frame costs a stream of its own, about 1 ms. The bound admits an import of 100 MiB in
+ * frames of 105 KB.
+ */
 const MAX_MEMBERS = 1_000
 
-async function* inflate(chunks: AsyncGenerator<Buffer>, coding: CompressedCoding): AsyncGenerator<Buffer> {
+async function* inflate(
+  chunks: AsyncGenerator<Buffer>,
+  coding: CompressedCoding,
+): AsyncGenerator<Buffer> {
   const open = (beginning: Buffer, members: number) => {
     if (members === MAX_MEMBERS)
-      throw bodyUnreadable('not_decodable', `The body has more than ${MAX_MEMBERS} members or frames of ${coding}.`)
+      throw bodyUnreadable(
+        'not_decodable',
+        `The body has more than ${MAX_MEMBERS} members or frames of ${coding}.`,
+      )
     if (members > 0 && (coding === 'br' || coding === 'deflate')) throw notDecodable(coding)
     return createInflater(coding, beginning)
   }
@@ -126,10 +155,16 @@ async function* inflate(chunks: AsyncGenerator<Buffer>, coding: CompressedCoding
 }
 
 function notDecodable(coding: CompressedCoding): ProblemError {
-  return bodyUnreadable('not_decodable', `The body is not valid ${coding}, or bytes follow its end.`)
+  return bodyUnreadable(
+    'not_decodable',
+    `The body is not valid ${coding}, or bytes follow its end.`,
+  )
 }
 
-/** Yields the chunks as sent. A `for await` over the body would destroy the connection if its consumer throws. */
+/**
+ * Yields the chunks as sent. A `for await` over the body would destroy the connection if its
+ * consumer throws.
+ */
 async function* sentChunks(body: Readable, stop: AbortSignal): AsyncGenerator<Buffer> {
   let onChange = () => {}
   let end: { error?: unknown } | undefined
@@ -146,7 +181,8 @@ async function* sentChunks(body: Readable, stop: AbortSignal): AsyncGenerator<Bu
       const chunk: Buffer | null = body.destroyed ? null : body.read()
       if (chunk !== null) yield chunk
       else if (end === undefined) await new Promise<void>((resolve) => (onChange = resolve))
-      else if (end.error !== undefined) throw new CallerGoneError('the caller hung up', { cause: end.error })
+      else if (end.error !== undefined)
+        throw new CallerGoneError('the caller hung up', { cause: end.error })
       else return
     }
   } finally {

@@ -1,5 +1,5 @@
-// Parses texts, and builds the answers of jobs that completed from the request and the receipt that Redis keeps: large
-// ones in a thread of their own. This file is its program too.
+// Parses texts, and builds the answers of jobs that completed from the request and the receipt that
+// Redis keeps: large ones in a thread of their own. This file is its program too.
 import { once } from 'node:events'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import {
@@ -15,14 +15,17 @@ import {
 import { type IngestJob, type JobResult, type Receipt, readReceipt } from '@sluice/queue/job'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 
-/** Smaller texts are parsed within some 3 ms, which is less than moving them to another thread and back. */
+/**
+ * Smaller texts are parsed within some 3 ms, which is less than moving them to another thread and
+ * back.
+ */
 const LARGE_BYTES = 256 * 1024
 
 export type BodyParser = ReturnType<typeof createBodyParser>
 
 /**
- * Parses large texts, and builds large answers of jobs, in a thread of its own: 10 MiB of hostile JSON would block the
- * event loop for seconds.
+ * Parses large texts, and builds large answers of jobs, in a thread of its own: 10 MiB of hostile
+ * JSON would block the event loop for seconds.
  */
 export function createBodyParser(limits: Limits) {
   const here = createTextParser(limits)
@@ -30,9 +33,12 @@ export function createBodyParser(limits: Limits) {
   const parserOf = (text: Buffer) => (text.length > LARGE_BYTES ? there : here)
   return {
     thread: (text: Buffer, options: { strict: boolean }) => parserOf(text).thread(text, options),
-    array: (text: Buffer, options: { strict: boolean; maxItems: number }) => parserOf(text).array(text, options),
+    array: (text: Buffer, options: { strict: boolean; maxItems: number }) =>
+      parserOf(text).array(text, options),
     jobAnswer: async (job: CompletedState, texts: { data: Buffer; result: Buffer }) =>
-      texts.data.length + texts.result.length > LARGE_BYTES ? there.jobAnswer(job, texts) : completedAnswer(job, texts),
+      texts.data.length + texts.result.length > LARGE_BYTES
+        ? there.jobAnswer(job, texts)
+        : completedAnswer(job, texts),
     close: there.close,
   }
 }
@@ -46,13 +52,17 @@ type Call =
   | { job: CompletedState; data: Uint8Array; result: Uint8Array }
 
 /**
- * The parsing thread's memory: at least LEAST_THREAD_MIB, and THREAD_BYTES_PER_BYTE for each byte of the largest text.
- * V8 ends the whole process if `JSON.parse` exceeds it. Texts of empty objects in arrays need most: 29 bytes per byte.
+ * The parsing thread's memory: at least LEAST_THREAD_MIB, and THREAD_BYTES_PER_BYTE for each byte
+ * of the largest text. V8 ends the whole process if `JSON.parse` exceeds it. Texts of empty objects
+ * in arrays need most: 29 bytes per byte.
  */
 const LEAST_THREAD_MIB = 512
 const THREAD_BYTES_PER_BYTE = 64
 
-/** Creates the thread, which runs one call at a time. The memory of all bodies bounds the number of waiting calls. */
+/**
+ * Creates the thread, which runs one call at a time. The memory of all bodies bounds the number of
+ * waiting calls.
+ */
 function createParsingThread(limits: Limits) {
   const threadMib = Math.max(LEAST_THREAD_MIB, (THREAD_BYTES_PER_BYTE * limits.bodyBytes) / 2 ** 20)
   let last: Promise<unknown> = Promise.resolve()
@@ -90,12 +100,18 @@ function createParsingThread(limits: Limits) {
   }
 }
 
-/** Lists the memory to move without a copy: none if the text fills less than half, as other texts may share it. */
+/**
+ * Lists the memory to move without a copy: none if the text fills less than half, as other texts
+ * may share it.
+ */
 function transferable({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
   return buffer instanceof ArrayBuffer && buffer.byteLength <= 2 * byteLength ? [buffer] : []
 }
 
-/** This key is in the `workerData` of the parsing thread only. Other threads may load this file, too. */
+/**
+ * This key is in the `workerData` of the parsing thread only. Other threads may load this file,
+ * too.
+ */
 const OF_THREAD = 'limitsOfParsingThread'
 
 const limitsOfThread: Limits | undefined = workerData?.[OF_THREAD]
@@ -105,12 +121,17 @@ function answerCalls(limits: Limits): void {
   const parser = createTextParser(limits)
   parentPort?.on('message', (call: Call) => {
     if ('job' in call) {
-      const answer = completedAnswer(call.job, { data: bufferOf(call.data), result: bufferOf(call.result) })
+      const answer = completedAnswer(call.job, {
+        data: bufferOf(call.data),
+        result: bufferOf(call.result),
+      })
       return parentPort?.postMessage(answer, transferable(answer))
     }
     const { text, options } = call
     const bytes = bufferOf(text)
-    parentPort?.postMessage('maxItems' in options ? parser.array(bytes, options) : parser.thread(bytes, options))
+    parentPort?.postMessage(
+      'maxItems' in options ? parser.array(bytes, options) : parser.thread(bytes, options),
+    )
   })
 }
 
@@ -122,14 +143,22 @@ function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
 /** A job that completed, without its answer. */
 type CompletedState = Pick<JobAnswer, 'id' | 'state' | 'changedAt' | 'attempts'>
 
-/** Builds the answer of GET /jobs/{id} in JSON from a job's payload and its result, which are JSON too. */
-function completedAnswer(job: CompletedState, texts: Readonly<Record<'data' | 'result', Buffer>>): Buffer {
+/**
+ * Builds the answer of GET /jobs/{id} in JSON from a job's payload and its result, which are JSON
+ * too.
+ */
+function completedAnswer(
+  job: CompletedState,
+  texts: Readonly<Record<'data' | 'result', Buffer>>,
+): Buffer {
   const { tenant, threads }: IngestJob = JSON.parse(texts.data.toString())
   const { receipts }: JobResult = JSON.parse(texts.result.toString())
   const [[thread], [receipt]] = [threads, receipts]
   // An operator needs a job of several threads, and no caller.
   if (!thread || !receipt || threads.length > 1) return Buffer.alloc(0)
-  return Buffer.from(JSON.stringify({ ...job, result: threadAnswer(tenant, thread, receipt) } satisfies JobAnswer))
+  return Buffer.from(
+    JSON.stringify({ ...job, result: threadAnswer(tenant, thread, receipt) } satisfies JobAnswer),
+  )
 }
 
 /** Builds the answer of a stored thread from its request and the receipt of its job. */

@@ -1,10 +1,16 @@
-// Asks for the body of a caller that waits for permission to send it, or drains a body that nobody reads.
+// Asks for the body of a caller that waits for permission to send it, or drains a body that nobody
+// reads.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { finished } from 'node:stream/promises'
 import type { RequestContext } from '../request/request-context.ts'
 
-/** Asks for the body of a caller that waits for permission to send it (RFC 9110, section 10.1.1). */
-export function allowBody({ request, response }: Pick<RequestContext, 'request' | 'response'>): void {
+/**
+ * Asks for the body of a caller that waits for permission to send it (RFC 9110, section 10.1.1).
+ */
+export function allowBody({
+  request,
+  response,
+}: Pick<RequestContext, 'request' | 'response'>): void {
   if (request.headers.expect?.toLowerCase() !== '100-continue') return
   response.writeContinue()
   delete request.headers.expect
@@ -13,7 +19,9 @@ export function allowBody({ request, response }: Pick<RequestContext, 'request' 
 const DRAIN_BYTES = 64 * 1024 * 1024
 const DRAIN_MS = 5_000
 
-/** Discards the rest of a body. Resolves with false beyond a bound of bytes or `ms`. Never rejects. */
+/**
+ * Discards the rest of a body. Resolves with false beyond a bound of bytes or `ms`. Never rejects.
+ */
 export async function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promise<boolean> {
   const over = Promise.withResolvers<boolean>()
   const timer = setTimeout(over.resolve, ms, false)
@@ -30,8 +38,14 @@ export async function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promis
   return isComplete
 }
 
-/** Ends an answer once the body is drained: closing a connection while its caller sends would lose the answer. */
-export async function endAfter(draining: Promise<boolean>, response: ServerResponse): Promise<void> {
+/**
+ * Ends an answer once the body is drained: closing a connection while its caller sends would lose
+ * the answer.
+ */
+export async function endAfter(
+  draining: Promise<boolean>,
+  response: ServerResponse,
+): Promise<void> {
   const isComplete = await draining
   response.end()
   if (!isComplete) response.req.socket.destroySoon()

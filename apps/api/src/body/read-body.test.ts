@@ -39,7 +39,11 @@ test('a body of an import that stops coming is cut', async (t) => {
   const read = async (request: IncomingMessage) => {
     for await (const _ of bodyChunks(request, 'identity', bounds));
   }
-  const { socket } = await open(t, (request) => void read(request).catch(() => {}), `${POST}1\r\na\r\n`)
+  const { socket } = await open(
+    t,
+    (request) => void read(request).catch(() => {}),
+    `${POST}1\r\na\r\n`,
+  )
   await once(socket.resume(), 'close')
 })
 
@@ -59,7 +63,11 @@ test('a body is read to its end, whether it came with its head or later', async 
         // As long as it takes to check a key.
         await setImmediate()
         asked.resolve()
-        const body = await readBody({ request, response, tenant: 'acme', signal, chargedBytes: 0 }, deps, 'identity')
+        const body = await readBody(
+          { request, response, tenant: 'acme', signal, chargedBytes: 0 },
+          deps,
+          'identity',
+        )
         response.end(`${body} ${request.readableEnded} ${bodyBudget.taken()}.`)
       },
       `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n${first}`,
@@ -83,7 +91,9 @@ test('a body that trickles in is refused after its time', async (t) => {
       const context = { request, response, tenant: 'acme', signal, chargedBytes: 0 }
       const deps = { bodyBudget, settings: { bodyBytes: 100 } }
       const read = readBody(context, deps, 'identity', IDLE_MS)
-      read.catch((error) => response.end(error instanceof ProblemError ? `${error.code}: ${error.members.detail}` : ''))
+      read.catch((error) =>
+        response.end(error instanceof ProblemError ? `${error.code}: ${error.members.detail}` : ''),
+      )
     },
     POST,
     60_000,
@@ -101,7 +111,12 @@ test('a body that arrived while the process was not scheduled is read, though it
     t,
     (request, response) => {
       const context = { request, response, tenant: 'acme', signal, chargedBytes: 0 }
-      const read = readBody(context, { bodyBudget, settings: { bodyBytes: 100 } }, 'identity', IDLE_MS)
+      const read = readBody(
+        context,
+        { bodyBudget, settings: { bodyBytes: 100 } },
+        'identity',
+        IDLE_MS,
+      )
       read.then(
         (body) => response.end(`${body}.`),
         (error) => response.end(`${error.code}.`),

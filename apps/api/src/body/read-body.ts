@@ -1,16 +1,31 @@
 // Reads a request's body as a whole, within bounds of size, time and memory.
 import type { IncomingMessage } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { bodyTooLarge, CallerGoneError, ProblemError, type SizeLimit } from '../request/problem-error.ts'
+import {
+  bodyTooLarge,
+  CallerGoneError,
+  ProblemError,
+  type SizeLimit,
+} from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import type { Budget } from '../request/shares.ts'
 import { bodyChunks, type Coding, checkContentType, INFLATER_MEMORY } from './body-chunks.ts'
 import { allowBody } from './drain-body.ts'
 
-export type BodyContext = Pick<RequestContext, 'request' | 'response' | 'tenant' | 'signal' | 'chargedBytes'>
+export type BodyContext = Pick<
+  RequestContext,
+  'request' | 'response' | 'tenant' | 'signal' | 'chargedBytes'
+>
 
-/** Returns the length that a body announces, infinity if it announces none. @throws {ProblemError} 413. */
-export function checkContentLength({ headers }: IncomingMessage, bytes: number, limit: SizeLimit): number {
+/**
+ * Returns the length that a body announces, infinity if it announces none. @throws {ProblemError}
+ * 413.
+ */
+export function checkContentLength(
+  { headers }: IncomingMessage,
+  bytes: number,
+  limit: SizeLimit,
+): number {
   const length = Number(headers['content-length'] ?? Number.POSITIVE_INFINITY)
   if (Number.isFinite(length) && length > bytes) throw bodyTooLarge(bytes, limit)
   return length
@@ -25,10 +40,12 @@ export interface BodyDeps {
 const ONE_READ_BYTES = 64 * 1024
 
 /**
- * Reads a whole body, inflated. Its memory stays reserved until the response closes: the parsed body lives until then.
+ * Reads a whole body, inflated. Its memory stays reserved until the response closes: the parsed
+ * body lives until then.
  *
  * @param coding by default, read from the headers, which must announce JSON.
- * @throws {ProblemError} 415; 503 without memory or grace time; 413; 400 if it does not inflate; 408 if it is too slow.
+ * @throws {ProblemError} 415; 503 without memory or grace time; 413; 400 if it does not inflate;
+ * 408 if it is too slow.
  */
 export async function readBody(
   context: BodyContext,
@@ -38,8 +55,10 @@ export async function readBody(
 ): Promise<Buffer> {
   const { request } = context
   const announced = checkContentLength(request, bodyBytes, 'bodyBytes')
-  const mayBeThere = coding === 'identity' && announced <= ONE_READ_BYTES && request.headers.expect === undefined
-  // Node emits the request before it parses the rest of the same read, so a small body may be there one turn later.
+  const mayBeThere =
+    coding === 'identity' && announced <= ONE_READ_BYTES && request.headers.expect === undefined
+  // Node emits the request before it parses the rest of the same read, so a small body may be there
+  // one turn later.
   if (mayBeThere && !request.complete) await nextTurn()
   if (!mayBeThere || !request.complete || request.destroyed || context.signal.aborted)
     return readArriving(context, { coding, announced, bytes: bodyBytes }, bodyBudget, withinMs)
@@ -51,12 +70,14 @@ const JSON_TYPE = 'application/json'
 
 function codingOfJson(request: IncomingMessage): Coding {
   const { 'content-type': type, 'content-encoding': coding } = request.headers
-  return type === JSON_TYPE && coding === undefined ? 'identity' : checkContentType(request, [JSON_TYPE]).coding
+  return type === JSON_TYPE && coding === undefined
+    ? 'identity'
+    : checkContentType(request, [JSON_TYPE]).coding
 }
 
 /**
- * Reads a body that came with its head. Resolves at 'close', because until then `isUnread` may be true, and the answer
- * would close the connection.
+ * Reads a body that came with its head. Resolves at 'close', because until then `isUnread` may be
+ * true, and the answer would close the connection.
  */
 function takeWhole(request: IncomingMessage): Promise<Buffer> {
   const body: Buffer = request.read() ?? Buffer.alloc(0)
@@ -74,7 +95,8 @@ const EXPECTED_BYTES = 64 * 1024
 /**
  * Reads a whole body as it arrives, inflated. Throws what `readBody` throws.
  *
- * @param announced the announced length, or infinity. `bytes`: the most bytes of the body, as sent and as inflated.
+ * @param announced the announced length, or infinity. `bytes`: the most bytes of the body, as sent
+ * and as inflated.
  */
 async function readArriving(
   context: BodyContext,
@@ -91,7 +113,12 @@ async function readArriving(
   allowBody(context)
   const { signal: stop, unwatch } = watchPace(context, withinMs)
   try {
-    for await (const chunk of bodyChunks(context.request, coding, { bytes, limit: 'bodyBytes', stop })) body.add(chunk)
+    for await (const chunk of bodyChunks(context.request, coding, {
+      bytes,
+      limit: 'bodyBytes',
+      stop,
+    }))
+      body.add(chunk)
   } catch (error) {
     if (error instanceof ProblemError) context.chargedBytes += body.length
     throw error
@@ -101,7 +128,10 @@ async function readArriving(
   return body.take()
 }
 
-/** A body that is kept in memory must arrive within this time: a trickle would occupy the memory for ever. */
+/**
+ * A body that is kept in memory must arrive within this time: a trickle would occupy the memory for
+ * ever.
+ */
 const READ_WITHIN_MS = 60_000
 
 /** Until a body is complete, at least `SPAN_BYTES` of it must arrive in each span of `SPAN_MS`. */
@@ -123,22 +153,30 @@ function watchPace({ request, signal }: BodyContext, withinMs = READ_WITHIN_MS) 
     spans -= 1
     if (spans === 0) giveUp(`The body did not arrive completely within ${withinMs / 1000} seconds.`)
     else if (received - before < SPAN_BYTES)
-      giveUp(`The body arrived too slowly: less than ${SPAN_BYTES} bytes in ${spanMs / 1000} seconds.`)
+      giveUp(
+        `The body arrived too slowly: less than ${SPAN_BYTES} bytes in ${spanMs / 1000} seconds.`,
+      )
   }
-  // If the event loop was blocked, it must read what has arrived meanwhile before the pace is judged.
+  // If the event loop was blocked, it must read what has arrived meanwhile before the pace is
+  // judged.
   const timer = setInterval(() => setImmediate(check), spanMs)
   return { signal: AbortSignal.any([signal, slow.signal]), unwatch: () => clearInterval(timer) }
 }
 
 const EMPTY: Buffer = Buffer.alloc(0)
 
-/** The least capacity of a buffer with two or more chunks. A single chunk is kept as it is, without a copy. */
+/**
+ * The least capacity of a buffer with two or more chunks. A single chunk is kept as it is, without
+ * a copy.
+ */
 const LEAST_BYTES = 16 * 1024
 
 /**
- * Creates a buffer that joins the chunks of a body: each separate chunk costs some 400 bytes more than its length.
+ * Creates a buffer that joins the chunks of a body: each separate chunk costs some 400 bytes more
+ * than its length.
  *
- * @param expected the probable number of bytes, or 0. `most`: the largest number that is ever added.
+ * @param expected the probable number of bytes, or 0. `most`: the largest number that is ever
+ * added.
  * @param ensure receives each new capacity before it is allocated, and may throw to refuse it.
  */
 export function createGrowingBuffer(
@@ -150,7 +188,10 @@ export function createGrowingBuffer(
 
   function makeRoom(needed: number): void {
     if (needed <= buffer.length) return
-    const capacity = Math.max(needed, Math.min(most, Math.max(expected, 2 * buffer.length, LEAST_BYTES)))
+    const capacity = Math.max(
+      needed,
+      Math.min(most, Math.max(expected, 2 * buffer.length, LEAST_BYTES)),
+    )
     ensure(capacity)
     // Not from Node's pool, so that the memory can be moved to another thread.
     const larger = Buffer.allocUnsafeSlow(capacity)

@@ -1,4 +1,5 @@
-// The pages GET /docs, which shows the API with Swagger UI, and GET /docs/problems, which explains every problem.
+// The pages GET /docs, which shows the API with Swagger UI, and GET /docs/problems, which explains
+// every problem.
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -10,10 +11,13 @@ import type { Answer, Handler } from '../request/request-context.ts'
 type PageDeps = Pick<ApiDeps, 'publicBudget'>
 
 /**
- * A page, or a file of a page. Only `load` resolves its URL: describing the routes must not need the packages that
- * contain the files.
+ * A page, or a file of a page. Only `load` resolves its URL: describing the routes must not need
+ * the packages that contain the files.
  */
-const file = (mediaType: string, find: () => string) => ({ mediaType, load: () => readFile(new URL(find())) })
+const file = (mediaType: string, find: () => string) => ({
+  mediaType,
+  load: () => readFile(new URL(find())),
+})
 
 const HTML = 'text/html; charset=utf-8'
 const JS = 'text/javascript; charset=utf-8'
@@ -21,7 +25,10 @@ const CSS = 'text/css; charset=utf-8'
 
 /** The files under `/docs/assets`, a closed list. */
 export const ASSETS: ReadonlyMap<string, ReturnType<typeof file>> = new Map([
-  ['swagger-ui-bundle.js', file(JS, () => import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'))],
+  [
+    'swagger-ui-bundle.js',
+    file(JS, () => import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js')),
+  ],
   ['swagger-ui.css', file(CSS, () => import.meta.resolve('swagger-ui-dist/swagger-ui.css'))],
   ['start-viewer.js', file(JS, () => import.meta.resolve('./page/start-viewer.js'))],
   ['page.css', file(CSS, () => import.meta.resolve('./page/page.css'))],
@@ -39,18 +46,26 @@ const HEADERS = {
 const serveFile = (deps: PageDeps, { mediaType, load }: ReturnType<typeof file>) =>
   serve(deps, load, { ...HEADERS, 'content-type': mediaType })
 
-/** GET /docs. The paths in the page are relative, so that it works behind a proxy that adds a prefix. */
+/**
+ * GET /docs. The paths in the page are relative, so that it works behind a proxy that adds a
+ * prefix.
+ */
 export const getDocs = (deps: PageDeps): Handler =>
   serveFile(
     deps,
     file(HTML, () => import.meta.resolve('./page/viewer.html')),
   )
 
-/** GET /docs/problems: a section for each code, with the code as its id. The `type` of a problem leads to a section. */
+/**
+ * GET /docs/problems: a section for each code, with the code as its id. The `type` of a problem
+ * leads to a section.
+ */
 export function getProblemsPage(deps: PageDeps): Handler {
   const { mediaType, load } = file(HTML, () => import.meta.resolve('./page/problems.html'))
   const kinds: [code: string, kind: ProblemKind][] = Object.entries(PROBLEMS)
-  const links = kinds.map(([code, { status }]) => `<li><a href="#${code}"><code>${code}</code></a> ${status}</li>`)
+  const links = kinds.map(
+    ([code, { status }]) => `<li><a href="#${code}"><code>${code}</code></a> ${status}</li>`,
+  )
   const sections = kinds.map(([code, kind]) => problemSection(code, kind))
   const fill = (page: Buffer) =>
     String(page)
@@ -87,20 +102,32 @@ export function getAsset(deps: PageDeps): Handler {
 /** GET /openapi.json. */
 export function getDescription(describe: (limits: ApiDeps['settings']) => unknown) {
   return ({ settings, ...deps }: PageDeps & Pick<ApiDeps, 'settings'>): Handler =>
-    serve(deps, async () => Buffer.from(JSON.stringify(describe(settings))), { 'content-type': 'application/json' })
+    serve(deps, async () => Buffer.from(JSON.stringify(describe(settings))), {
+      'content-type': 'application/json',
+    })
 }
 
-/** Redirects to a page: people try `/` and `/docs/` first. @param target relative, as paths in the pages are. */
+/**
+ * Redirects to a page: people try `/` and `/docs/` first. @param target relative, as paths in the
+ * pages are.
+ */
 export function leadTo(target: string): Handler {
   const headers = { 'content-type': 'text/plain; charset=utf-8', location: target }
   return async () => ({ status: 302, content: `See ${target}\n`, headers })
 }
 
-/** A larger answer to a caller without a key closes its connection, and counts in `publicBudget` until then. */
+/**
+ * A larger answer to a caller without a key closes its connection, and counts in `publicBudget`
+ * until then.
+ */
 const LARGE_BYTES = 64 * 1024
 
 /** Serves bytes that are loaded and compressed for their first reader. */
-function serve({ publicBudget }: PageDeps, load: () => Promise<Buffer>, headers: Answer['headers']): Handler {
+function serve(
+  { publicBudget }: PageDeps,
+  load: () => Promise<Buffer>,
+  headers: Answer['headers'],
+): Handler {
   let loaded: Promise<{ bytes: Buffer; gzipped: Buffer }> | undefined
   const compress = async (bytes: Buffer) => ({ bytes, gzipped: await promisify(gzip)(bytes) })
   return async ({ request }) => {
@@ -111,9 +138,14 @@ function serve({ publicBudget }: PageDeps, load: () => Promise<Buffer>, headers:
     const isGzipped = /\bgzip\b/.test(String(request.headers['accept-encoding']))
     const content = isGzipped ? gzipped : bytes
     const isLarge = content.length > LARGE_BYTES
-    // Reserved until the socket closes: after the response has ended, unread bytes may stay in the system's buffers.
+    // Reserved until the socket closes: after the response has ended, unread bytes may stay in the
+    // system's buffers.
     if (isLarge) publicBudget.reserve({ tenant: '', response: request.socket }, content.length)
     const coding = { vary: 'accept-encoding', ...(isGzipped && { 'content-encoding': 'gzip' }) }
-    return { status: 200, content, headers: { ...headers, ...coding, ...(isLarge && { connection: 'close' }) } }
+    return {
+      status: 200,
+      content,
+      headers: { ...headers, ...coding, ...(isLarge && { connection: 'close' }) },
+    }
   }
 }

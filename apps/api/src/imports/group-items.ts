@@ -1,9 +1,15 @@
-// Reads the items of an import, and groups them in the order of the input: the threads of a group become one job.
+// Reads the items of an import, and groups them in the order of the input: the threads of a group
+// become one job.
 import { setImmediate } from 'node:timers/promises'
 import { EMPTY_IMPORT, type ParsedText, type Thread, type Warning } from '@sluice/contract'
 import type { BodyParser } from '../body/body-parser.ts'
 import { createGrowingBuffer } from '../body/read-body.ts'
-import { lineTooLong, type ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
+import {
+  lineTooLong,
+  type ProblemError,
+  problemBody,
+  requestInvalid,
+} from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 
 interface ItemNumber {
@@ -37,12 +43,16 @@ export interface ImportGroup {
 export type ImportGroups = AsyncIterable<ImportGroup> | Iterable<ImportGroup>
 
 interface LineReader {
-  /** Its `chargedBytes` counts the bytes of refused lines or, if they are more, of their results. */
+  /**
+   * Its `chargedBytes` counts the bytes of refused lines or, if they are more, of their results.
+   */
   context: Pick<RequestContext, 'requestId' | 'prefer' | 'chargedBytes'>
   parser: Pick<BodyParser, 'thread'>
   /** The bound of one line, in bytes. A longer line becomes a refused item. */
   lineBytes: number
-  /** Receives the size of a long line's memory before it is allocated, and may throw to refuse it. */
+  /**
+   * Receives the size of a long line's memory before it is allocated, and may throw to refuse it.
+   */
   ensure(bytes: number): void
   /** Whether no group is in progress, so that items need not wait for a full group. */
   isIdle(): boolean
@@ -53,8 +63,9 @@ const NEWLINE = 0x0a
 const isBlank = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 
 /**
- * Groups the lines of an import as they arrive. Keeps at most a chunk and one line in memory, because it skips white
- * space before a line, however long. If `chunks` throws, yields the items before the error first.
+ * Groups the lines of an import as they arrive. Keeps at most a chunk and one line in memory,
+ * because it skips white space before a line, however long. If `chunks` throws, yields the items
+ * before the error first.
  */
 export async function* groupLines(
   chunks: AsyncIterable<Buffer>,
@@ -86,7 +97,8 @@ export async function* groupLines(
       refusedBytes += item.result.length
     }
     addItem(group, item, bytes)
-    // A line of 2 bytes becomes a result of 350, and 64 KiB of such lines would keep other callers waiting.
+    // A line of 2 bytes becomes a result of 350, and 64 KiB of such lines would keep other callers
+    // waiting.
     if (refusedBytes >= REFUSED_BYTES_PER_TURN) {
       refusedBytes = 0
       await setImmediate()
@@ -127,7 +139,10 @@ export async function* groupLines(
 }
 
 /** Groups the elements of an array, which are parsed already. */
-export function* groupElements(elements: readonly ParsedText[], requestId: string): Generator<ImportGroup> {
+export function* groupElements(
+  elements: readonly ParsedText[],
+  requestId: string,
+): Generator<ImportGroup> {
   for (let first = 0; first < elements.length; first += THREADS_PER_JOB) {
     const group = emptyGroup()
     for (const [at, element] of elements.slice(first, first + THREADS_PER_JOB).entries())
@@ -167,7 +182,11 @@ function addItem(group: ImportGroup, item: ThreadItem | RefusedItem, bytes: numb
   } else group.resultBytes += item.result.length
 }
 
-function itemOf(requestId: string, number: ItemNumber, parsed: ParsedText): ThreadItem | RefusedItem {
+function itemOf(
+  requestId: string,
+  number: ItemNumber,
+  parsed: ParsedText,
+): ThreadItem | RefusedItem {
   if (parsed.ok) return { ...number, thread: parsed.thread, warnings: parsed.warnings }
   return refuseItem(number, requestInvalid(parsed), requestId, parsed.externalId)
 }
@@ -175,7 +194,10 @@ function itemOf(requestId: string, number: ItemNumber, parsed: ParsedText): Thre
 /** The statuses of problems after which the same item may be accepted. */
 const COMES_AGAIN: ReadonlySet<number> = new Set([408, 429, 503, 504])
 
-/** Turns an item into a refused one. By default, its problem names the path `/sources`, as `POST /sources` would. */
+/**
+ * Turns an item into a refused one. By default, its problem names the path `/sources`, as `POST
+ * /sources` would.
+ */
 export function refuseItem(
   { index, line }: ItemNumber,
   problem: ProblemError,

@@ -7,22 +7,36 @@ import { allowBody, drainBody, endAfter } from '../body/drain-body.ts'
 import { checkContentLength, readBody } from '../body/read-body.ts'
 import { writeHead } from '../request/middleware.ts'
 import { asProblem, ProblemError, requestInvalid } from '../request/problem-error.ts'
-import { type Answer, type Handler, type RequestContext, STREAMED } from '../request/request-context.ts'
+import {
+  type Answer,
+  type Handler,
+  type RequestContext,
+  STREAMED,
+} from '../request/request-context.ts'
 import { IMPORT_ITEMS } from '../settings.ts'
 import { importProgress } from './get-import.ts'
-import { groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
+import {
+  groupElements,
+  groupLines,
+  type ImportGroup,
+  type ImportGroups,
+  refuseItem,
+} from './group-items.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
 import { enqueuePatiently, type ImportRun, newRun, storeRecorded } from './store-groups.ts'
 
 interface PostedImport extends ImportRun {
   deps: ImportRun['deps'] &
-    Pick<ApiDeps, 'parser' | 'settings' | 'imports' | 'log' | 'stopping' | 'bodyBudget' | 'spillBudget'>
+    Pick<
+      ApiDeps,
+      'parser' | 'settings' | 'imports' | 'log' | 'stopping' | 'bodyBudget' | 'spillBudget'
+    >
   context: RequestContext
 }
 
 /**
- * The stages of an import: body → lines → groups of items (`group-items.ts`) → results (`store-groups.ts`) → answer.
- * Each stage pulls from the stage before when it has room.
+ * The stages of an import: body → lines → groups of items (`group-items.ts`) → results
+ * (`store-groups.ts`) → answer. Each stage pulls from the stage before when it has room.
  */
 export function postImport(deps: PostedImport['deps']): Handler {
   return async (context) => {
@@ -35,7 +49,10 @@ export function postImport(deps: PostedImport['deps']): Handler {
   }
 }
 
-/** The texts, threads and results of one import in memory have at most this many bytes, long lines aside. */
+/**
+ * The texts, threads and results of one import in memory have at most this many bytes, long lines
+ * aside.
+ */
 const IMPORT_MEMORY = 4 * 1024 * 1024
 const CHUNK_MEMORY = 128 * 1024
 
@@ -59,20 +76,28 @@ function readLines(run: PostedImport, coding: Coding): ImportGroups {
   })
 }
 
-/** Groups the elements of an array, which is read and parsed as a whole. @throws {ProblemError} 413, 503, 400. */
+/**
+ * Groups the elements of an array, which is read and parsed as a whole. @throws {ProblemError} 413,
+ * 503, 400.
+ */
 async function readArray({ deps, context }: PostedImport, coding: Coding): Promise<ImportGroups> {
   const text = await readBody(context, deps, coding)
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
-  const parsed = await deps.parser.array(text, { strict: context.prefer.strict, maxItems: IMPORT_ITEMS.value })
-  const refused = parsed.ok ? parsed.elements.filter(({ ok }) => !ok).length / parsed.elements.length : 1
+  const parsed = await deps.parser.array(text, {
+    strict: context.prefer.strict,
+    maxItems: IMPORT_ITEMS.value,
+  })
+  const refused = parsed.ok
+    ? parsed.elements.filter(({ ok }) => !ok).length / parsed.elements.length
+    : 1
   context.chargedBytes += textBytes * refused
   if (!parsed.ok) throw requestInvalid(parsed)
   return groupElements(parsed.elements, context.requestId)
 }
 
 /**
- * Answers as soon as all groups are in Redis. If the import ends early, its problem has a Location, where the
- * caller can look up the enqueued groups.
+ * Answers as soon as all groups are in Redis. If the import ends early, its problem has a Location,
+ * where the caller can look up the enqueued groups.
  */
 async function enqueueImport(groups: ImportGroups, run: PostedImport): Promise<Answer> {
   const { imports, confirmReplicated } = run.deps
@@ -82,7 +107,8 @@ async function enqueueImport(groups: ImportGroups, run: PostedImport): Promise<A
   const location = `/batches/${id}`
   const enqueued = { received: 0, jobs: 0, failed: 0, refused: run.problems.kept }
   const by = run.context.key?.keyId ?? ''
-  const open = (end: { ended?: ImportEnd } = {}) => orUnavailable(imports.open(id, { tenant, by, ...enqueued, ...end }))
+  const open = (end: { ended?: ImportEnd } = {}) =>
+    orUnavailable(imports.open(id, { tenant, by, ...enqueued, ...end }))
   try {
     for await (const { items, threads } of groups) {
       if (threads.length > 0) {
@@ -97,7 +123,8 @@ async function enqueueImport(groups: ImportGroups, run: PostedImport): Promise<A
     }
   } catch (error) {
     if (enqueued.received === 0) throw error
-    // The caller needs the problem that ended its import, even if Redis is unavailable and nothing can be looked up.
+    // The caller needs the problem that ended its import, even if Redis is unavailable and nothing
+    // can be looked up.
     await open({ ended: 'cut' }).catch(() => {})
     const problem = asProblem(error)
     if (problem === undefined) throw error
@@ -118,16 +145,28 @@ async function collectResults(groups: ImportGroups, run: PostedImport): Promise<
   const results: string[] = []
   for await (const ofGroup of storeRecorded(groups, run)) results.push(...ofGroup)
   run.context.log.summary = run.summary
-  return { status: 200, content: `{"results":[${results.join(',')}],"summary":${JSON.stringify(run.summary)}}` }
+  return {
+    status: 200,
+    content: `{"results":[${results.join(',')}],"summary":${JSON.stringify(run.summary)}}`,
+  }
 }
 
-/** The time to drain the rest of a body after `graceOver` has aborted. Connections are cut 500 ms after the abort. */
+/**
+ * The time to drain the rest of a body after `graceOver` has aborted. Connections are cut 500 ms
+ * after the abort.
+ */
 const LAST_DRAIN_MS = 200
 
-/** If the rest of a body is too large or too slow to be drained, its caller has this time to read the answer. */
+/**
+ * If the rest of a body is too large or too slow to be drained, its caller has this time to read
+ * the answer.
+ */
 const LAST_READ_MS = 30_000
 
-/** Answers with a line for each item as soon as it and all items before it are done, and a summary as the last line. */
+/**
+ * Answers with a line for each item as soon as it and all items before it are done, and a summary
+ * as the last line.
+ */
 async function streamResults(groups: ImportGroups, run: PostedImport): Promise<typeof STREAMED> {
   const { deps, context, summary } = run
   const { request, response, signal } = context
@@ -141,7 +180,8 @@ async function streamResults(groups: ImportGroups, run: PostedImport): Promise<t
   let lastRead: NodeJS.Timeout | undefined
   try {
     for await (const results of storeRecorded(endWithProblem(groups, context, drain), run)) {
-      if (!response.headersSent) writeHead(deps, context, { status: 200, headers: { 'content-type': NDJSON } })
+      if (!response.headersSent)
+        writeHead(deps, context, { status: 200, headers: { 'content-type': NDJSON } })
       await answer.write(results.map((result) => `${result}\n`).join(''))
     }
     context.log.summary = summary
@@ -159,8 +199,8 @@ async function streamResults(groups: ImportGroups, run: PostedImport): Promise<t
 }
 
 /**
- * Adds one last item, which stands for the rest of a body that can't be read to its end. The rest is drained at once,
- * because some callers read nothing until they have sent everything.
+ * Adds one last item, which stands for the rest of a body that can't be read to its end. The rest
+ * is drained at once, because some callers read nothing until they have sent everything.
  */
 async function* endWithProblem(
   groups: ImportGroups,

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'vitest'
 import { CallerGoneError } from '../request/problem-error.ts'
@@ -24,7 +29,10 @@ async function ask(t: TestContext, listener: RequestListener) {
 }
 
 const answerOf = (request: IncomingMessage, response: ServerResponse, maxBytes: number) =>
-  createSpillingAnswer({ request, response, tenant: 'acme' }, createBudget({ maxBytes, tenantShare: 1 }))
+  createSpillingAnswer(
+    { request, response, tenant: 'acme' },
+    createBudget({ maxBytes, tenantShare: 1 }),
+  )
 
 const line = (at: number) => `${String(at).padStart(1_023, ' ')}\n`
 

@@ -1,4 +1,5 @@
-// An import's answer. Its reader may begin only after sending everything, so a file stores what was not read in time.
+// An import's answer. Its reader may begin only after sending everything, so a file stores what was
+// not read in time.
 import { once } from 'node:events'
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
@@ -10,14 +11,16 @@ import type { Budget } from '../request/shares.ts'
 
 const PIECE_BYTES = 256 * 1024
 
-// The bound of unread bytes: a constant, plus UNREAD_PER_BYTE for each byte that the caller sent. An item of 2 bytes
-// (`1,`) is answered by about 340 bytes, so a constant alone would cut callers that send many faulty items.
+// The bound of unread bytes: a constant, plus UNREAD_PER_BYTE for each byte that the caller sent.
+// An item of 2 bytes (`1,`) is answered by about 340 bytes, so a constant alone would cut callers
+// that send many faulty items.
 const UNREAD_BYTES = 64 * 1024 * 1024
 const UNREAD_PER_BYTE = 16
 
 /**
- * Writes to a response while its reader keeps up, otherwise to a file, which is copied to the response as the reader
- * goes on. The server cuts a reader that reads nothing for too long. @param space bounds the files of all answers.
+ * Writes to a response while its reader keeps up, otherwise to a file, which is copied to the
+ * response as the reader goes on. The server cuts a reader that reads nothing for too long. @param
+ * space bounds the files of all answers.
  */
 export function createSpillingAnswer(
   { request, response, tenant }: Pick<RequestContext, 'request' | 'response' | 'tenant'>,
@@ -41,8 +44,10 @@ export function createSpillingAnswer(
       await file.truncate()
       release()
     }
-    const isTooMuch = written - readTo + bytes.length > UNREAD_BYTES + UNREAD_PER_BYTE * request.socket.bytesRead
-    if (isTooMuch || !space.take(tenant, bytes.length)) throw new CallerGoneError('too much of the answer was not read')
+    const isTooMuch =
+      written - readTo + bytes.length > UNREAD_BYTES + UNREAD_PER_BYTE * request.socket.bytesRead
+    if (isTooMuch || !space.take(tenant, bytes.length))
+      throw new CallerGoneError('too much of the answer was not read')
     taken += bytes.length
     await file.appendFile(bytes)
     written += bytes.length
@@ -68,7 +73,10 @@ export function createSpillingAnswer(
   }
 
   return {
-    /** Never waits for the reader. @throws {CallerGoneError} if too much is unread. The connection is cut then. */
+    /**
+     * Never waits for the reader. @throws {CallerGoneError} if too much is unread. The connection
+     * is cut then.
+     */
     async write(text: string): Promise<void> {
       if (response.destroyed) return
       if (pumping === undefined && !response.writableNeedDrain) return void response.write(text)
@@ -100,7 +108,10 @@ async function roomFor(response: ServerResponse): Promise<void> {
   ended.abort()
 }
 
-/** Opens a file that no other user can read. Removes its name at once, so that the file ends with the process. */
+/**
+ * Opens a file that no other user can read. Removes its name at once, so that the file ends with
+ * the process.
+ */
 async function openUnnamedFile(): Promise<FileHandle> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-import-'))
   const file = await open(join(folder, 'unread'), 'ax+', 0o600)

@@ -14,7 +14,10 @@ const thread = {
 const refused = (bytes: number): ImportGroup => ({
   items: [
     {
-      result: JSON.stringify({ index: 0, problem: { code: 'request_invalid', detail: 'x'.repeat(bytes) } }),
+      result: JSON.stringify({
+        index: 0,
+        problem: { code: 'request_invalid', detail: 'x'.repeat(bytes) },
+      }),
       mayComeAgain: false,
     },
   ],
@@ -23,7 +26,12 @@ const refused = (bytes: number): ImportGroup => ({
   resultBytes: bytes,
 })
 
-const stored: ImportGroup = { items: [{ index: 0, thread }], threads: [thread], bytes: 0, resultBytes: 256 }
+const stored: ImportGroup = {
+  items: [{ index: 0, thread }],
+  threads: [thread],
+  bytes: 0,
+  resultBytes: 256,
+}
 
 /** Stores groups whose one job is completed by `completeJob`. */
 function open(groups: ImportGroup[], signal = new AbortController().signal) {
@@ -36,7 +44,10 @@ function open(groups: ImportGroup[], signal = new AbortController().signal) {
       charge() {},
       quotaLeft: () => undefined,
     },
-    replyListener: { replica: 'r', wait: () => ({ result: job.promise, cancel() {}, accepted() {} }) },
+    replyListener: {
+      replica: 'r',
+      wait: () => ({ result: job.promise, cancel() {}, accepted() {} }),
+    },
     confirmReplicated: async () => {},
     metrics: openMetrics('test', apiMetrics).metrics,
     settings: { waitSeconds: 0 },
@@ -48,7 +59,11 @@ function open(groups: ImportGroup[], signal = new AbortController().signal) {
       yield group
     }
   }
-  const results = storeGroups(source(), { ...newRun(), deps, context: { tenant: 't', requestId: 'r', signal } })
+  const results = storeGroups(source(), {
+    ...newRun(),
+    deps,
+    context: { tenant: 't', requestId: 'r', signal },
+  })
   return { results, completeJob: () => job.resolve(undefined), read }
 }
 

@@ -1,8 +1,14 @@
-// Stores several groups of an import at the same time, yields their results in the order of the input, and records for
-// operators what became of the items, and the first problems.
+// Stores several groups of an import at the same time, yields their results in the order of the
+// input, and records for operators what became of the items, and the first problems.
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type ImportSummary, PROBLEMS_KEPT, type Problem, type StoredItem, type Thread } from '@sluice/contract'
+import {
+  type ImportSummary,
+  PROBLEMS_KEPT,
+  type Problem,
+  type StoredItem,
+  type Thread,
+} from '@sluice/contract'
 import type { ImportEnd, ImportProblem, IngestJob, Receipt } from '@sluice/queue'
 import { isJobId, newJobId, QueueFullError, RateLimitedError } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
@@ -10,7 +16,13 @@ import type { ApiDeps } from '../api-deps.ts'
 import { asProblem, itemPending, jobFailed, ProblemError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import { enqueueJob } from '../sources/post-source.ts'
-import { type ImportGroup, type ImportGroups, type RefusedItem, refuseItem, type ThreadItem } from './group-items.ts'
+import {
+  type ImportGroup,
+  type ImportGroups,
+  type RefusedItem,
+  refuseItem,
+  type ThreadItem,
+} from './group-items.ts'
 
 /** The state of an import that begins. */
 export function newRun() {
@@ -18,7 +30,10 @@ export function newRun() {
   return {
     /** The number of jobs without a result. */
     jobs: 0,
-    /** The size of the threads of these jobs, and the approximate size of all results that were not yielded. */
+    /**
+     * The size of the threads of these jobs, and the approximate size of all results that were not
+     * yielded.
+     */
     bytes: 0,
     /** When a job was last enqueued or a result last arrived, in milliseconds since the epoch. */
     movedAt: Date.now(),
@@ -47,22 +62,36 @@ const PROBLEMS_AT_ONCE = 100
 type RecordedRun = ImportRun & { deps: Pick<ApiDeps, 'imports' | 'log'>; context: RequestContext }
 
 /**
- * Stores groups as `storeGroups` does. Records the outcomes every second and at the end, by one command of Redis each:
- * under the caller's Import-Id, so that many requests are one import, otherwise under an id of its own.
+ * Stores groups as `storeGroups` does. Records the outcomes every second and at the end, by one
+ * command of Redis each: under the caller's Import-Id, so that many requests are one import,
+ * otherwise under an id of its own.
  */
-export async function* storeRecorded(groups: ImportGroups, run: RecordedRun): AsyncGenerator<string[]> {
+export async function* storeRecorded(
+  groups: ImportGroups,
+  run: RecordedRun,
+): AsyncGenerator<string[]> {
   const { context, summary, problems, deps } = run
   const { 'import-id': sent } = context.request.headers
   const isPart = typeof sent === 'string' && isJobId(sent)
   const importId = isPart ? sent : newJobId()
-  const request = { importId, tenant: context.tenant, by: context.key?.keyId ?? '', requestId: newJobId() }
+  const request = {
+    importId,
+    tenant: context.tenant,
+    by: context.key?.keyId ?? '',
+    requestId: newJobId(),
+  }
   context.log.importId = importId
   let ended: ImportEnd = 'cut'
   let isRecording = false
 
   async function record(isLast: boolean): Promise<void> {
     const { toComeAgain: again, kept } = problems
-    const counts = { ...summary, failed: summary.failed - again, again, open: isLast ? (0 as const) : (1 as const) }
+    const counts = {
+      ...summary,
+      failed: summary.failed - again,
+      again,
+      open: isLast ? (0 as const) : (1 as const),
+    }
     const lately = { problems: kept.slice(0, PROBLEMS_AT_ONCE), waitsFor: run.waitsFor?.code }
     isRecording = true
     // The import goes on if this fails: the next second makes another record.
@@ -83,8 +112,8 @@ export async function* storeRecorded(groups: ImportGroups, run: RecordedRun): As
   }
 }
 
-// Bounds of the input that is read before its results are yielded. A caller that reads no results does not stop the
-// input: its answer goes to a file.
+// Bounds of the input that is read before its results are yielded. A caller that reads no results
+// does not stop the input: its answer goes to a file.
 const MAX_JOBS = 8
 const MAX_BYTES = 3 * 1024 * 1024
 const MAX_GROUPS = 1_000
@@ -93,7 +122,8 @@ const MAX_GROUPS = 1_000
 export async function* storeGroups(groups: ImportGroups, run: ImportRun): AsyncGenerator<string[]> {
   const { signal } = run.context
   const isFull = () => run.jobs >= MAX_JOBS || run.bytes >= MAX_BYTES
-  // Resolves when a job is done, when results were yielded, or when nobody waits any more. Then there is another one.
+  // Resolves when a job is done, when results were yielded, or when nobody waits any more. Then
+  // there is another one.
   let change = Promise.withResolvers<void>()
   function noteChange(): void {
     change.resolve()
@@ -119,7 +149,8 @@ export async function* storeGroups(groups: ImportGroups, run: ImportRun): AsyncG
     }
   }
 
-  // A Readable reads ahead, which a generator alone does not: groups start while the results of earlier ones are awaited.
+  // A Readable reads ahead, which a generator alone does not: groups start while the results of
+  // earlier ones are awaited.
   const started = Readable.from(startGroups(), { highWaterMark: MAX_GROUPS })
   for await (const { results, bytes } of started) {
     yield await results
@@ -139,7 +170,10 @@ async function storeGroup({ items, threads }: ImportGroup, run: ImportRun): Prom
   })
 }
 
-/** Returns the result of an item: from the receipt of its thread, or from the problem that prevented its storage. */
+/**
+ * Returns the result of an item: from the receipt of its thread, or from the problem that prevented
+ * its storage.
+ */
 function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, run: ImportRun): string {
   const { context, summary } = run
   const { index, thread, warnings } = item
@@ -159,8 +193,14 @@ function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, run: Import
   return JSON.stringify({ ...stored, warnings })
 }
 
-/** Stores threads by one job. Returns for each thread its receipt, or the problem that prevented its storage. */
-async function storeThreads(threads: Thread[], run: ImportRun): Promise<(Receipt | ProblemError)[]> {
+/**
+ * Stores threads by one job. Returns for each thread its receipt, or the problem that prevented its
+ * storage.
+ */
+async function storeThreads(
+  threads: Thread[],
+  run: ImportRun,
+): Promise<(Receipt | ProblemError)[]> {
   const jobId = newJobId(threads[0]?.source.externalId)
   const { replica: replyTo, wait: waitFor } = run.deps.replyListener
   const { signal } = run.context
@@ -197,8 +237,8 @@ const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 2_000
 
 /**
- * Enqueues a job. If the queue is full or the quota is used up, tries again until the import made no progress for
- * `waitSeconds`.
+ * Enqueues a job. If the queue is full or the quota is used up, tries again until the import made
+ * no progress for `waitSeconds`.
  */
 export async function enqueuePatiently(
   job: Omit<IngestJob, 'tenant' | 'stamp' | 'requestId'>,
@@ -214,15 +254,21 @@ export async function enqueuePatiently(
       return
     } catch (error) {
       const isRefusal = error instanceof QueueFullError || error instanceof RateLimitedError
-      const isOver = context.signal.aborted || Date.now() - run.movedAt >= deps.settings.waitSeconds * 1000
+      const isOver =
+        context.signal.aborted || Date.now() - run.movedAt >= deps.settings.waitSeconds * 1000
       if (!isRefusal || isOver) throw error
       run.waitsFor = asProblem(error)
-      await delay(pauseMs * (0.5 + Math.random()), undefined, { signal: context.signal }).catch(() => {})
+      await delay(pauseMs * (0.5 + Math.random()), undefined, { signal: context.signal }).catch(
+        () => {},
+      )
     }
   }
 }
 
-/** The bounds of what Redis keeps of an import's problems: their bytes in total, and the validation errors of one item. */
+/**
+ * The bounds of what Redis keeps of an import's problems: their bytes in total, and the validation
+ * errors of one item.
+ */
 const PROBLEM_BYTES_KEPT = 1024 * 1024
 const ERRORS_KEPT = 5
 
@@ -253,5 +299,7 @@ function createProblems() {
 
 /** Returns the problem with its first few errors. Its `total` counts all of them. */
 function shorten(problem: Problem): Problem {
-  return problem.errors === undefined ? problem : { ...problem, errors: problem.errors.slice(0, ERRORS_KEPT) }
+  return problem.errors === undefined
+    ? problem
+    : { ...problem, errors: problem.errors.slice(0, ERRORS_KEPT) }
 }

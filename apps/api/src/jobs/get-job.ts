@@ -11,7 +11,9 @@ type JobDeps = RoomDeps & { enqueuer: Pick<ApiDeps['enqueuer'], 'admitRead'> } &
     'findJob' | 'readRetained' | 'replyListener' | 'parser' | 'settings' | 'loopDelay'
   >
 
-/** GET /jobs/{id}: its state and, once it is done, the answer that a waiting caller would have got. */
+/**
+ * GET /jobs/{id}: its state and, once it is done, the answer that a waiting caller would have got.
+ */
 export function getJob(deps: JobDeps): Handler {
   return async (context, params) => {
     const id = String(params.id)
@@ -22,9 +24,14 @@ export function getJob(deps: JobDeps): Handler {
     if (wait === 0 || isDone) return jobAnswer(deps, context, id, found)
     const waitMs = Math.min(wait, deps.settings.waitSeconds) * 1000
     // A job that Redis no longer knows is answered below.
-    await deps.replyListener.wait(id, waitMs, context.signal, { lookUpAtOnce: true }).result.catch(() => {})
+    await deps.replyListener
+      .wait(id, waitMs, context.signal, { lookUpAtOnce: true })
+      .result.catch(() => {})
     const headers = { 'preference-applied': `wait=${wait}` }
-    return { ...(await jobAnswer(deps, context, id, await findOrRefuse(deps, context, id))), headers }
+    return {
+      ...(await jobAnswer(deps, context, id, await findOrRefuse(deps, context, id))),
+      headers,
+    }
   }
 }
 
@@ -38,14 +45,24 @@ async function findOrRefuse(
   return found
 }
 
-/** The rate at which a tenant reads large jobs: a fifth of what a thread of a common machine builds. */
+/**
+ * The rate at which a tenant reads large jobs: a fifth of what a thread of a common machine builds.
+ */
 const BYTES_PER_MS = 4_000
 
-async function jobAnswer(deps: JobDeps, context: RequestContext, id: string, found: FoundJob): Promise<Answer> {
+async function jobAnswer(
+  deps: JobDeps,
+  context: RequestContext,
+  id: string,
+  found: FoundJob,
+): Promise<Answer> {
   const { state, attempts, bytes } = found
   const job = { id, state, changedAt: found.changedAt.toISOString(), attempts }
   if (state === 'failed')
-    return { status: 200, body: { ...job, problem: problemBody(jobFailed(id), `/jobs/${id}`, context.requestId) } }
+    return {
+      status: 200,
+      body: { ...job, problem: problemBody(jobFailed(id), `/jobs/${id}`, context.requestId) },
+    }
   if (state !== 'completed') return { status: 200, body: job }
   async function answer(): Promise<Answer> {
     const texts = await deps.readRetained(id)

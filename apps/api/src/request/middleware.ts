@@ -1,4 +1,5 @@
-// The middleware that every request passes: opens its context, checks its key, admits it, handles it, and answers it.
+// The middleware that every request passes: opens its context, checks its key, admits it, handles
+// it, and answers it.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
@@ -6,7 +7,14 @@ import type { KeyRole } from '@sluice/credentials/keys'
 import { redactKeys, SpanKind, startSpan, traceIdOf, traceparentOf } from '@sluice/process'
 import type { RequestHandler } from 'express'
 import type { ApiDeps, MiddlewareDeps } from '../api-deps.ts'
-import { bodyUnreadable, CallerGoneError, keyRefused, overloaded, ProblemError, QUOTA_POLICY } from './problem-error.ts'
+import {
+  bodyUnreadable,
+  CallerGoneError,
+  keyRefused,
+  overloaded,
+  ProblemError,
+  QUOTA_POLICY,
+} from './problem-error.ts'
 import type { Answer, Ending, Handler, PathParams, RequestContext } from './request-context.ts'
 import { STREAMED, safeRequestId } from './request-context.ts'
 
@@ -15,9 +23,15 @@ type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
 const CALLER_GONE = new CallerGoneError('the caller hung up')
 
-/** Makes the signals of requests: they abort when the response closes, or when the grace time is over. */
-export function createRequestSignals(graceOver: AbortSignal): (response: ServerResponse) => AbortSignal {
-  // Adding a listener to a signal walks over all its listeners, so one listener serves the set of open requests.
+/**
+ * Makes the signals of requests: they abort when the response closes, or when the grace time is
+ * over.
+ */
+export function createRequestSignals(
+  graceOver: AbortSignal,
+): (response: ServerResponse) => AbortSignal {
+  // Adding a listener to a signal walks over all its listeners, so one listener serves the set of
+  // open requests.
   const open = new Set<AbortController>()
   graceOver.addEventListener('abort', () => {
     for (const controller of open) controller.abort(new ProblemError('stopping'))
@@ -68,21 +82,24 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-f:.v]+\])(?::\d*)?$/i
 
 /**
- * Refuses a head that HTTP does not allow, that has a transfer coding other than `chunked` (RFC 9112, section 6.1), or
- * that expects anything but `100-continue` (RFC 9110, section 10.1.1).
+ * Refuses a head that HTTP does not allow, that has a transfer coding other than `chunked` (RFC
+ * 9112, section 6.1), or that expects anything but `100-continue` (RFC 9110, section 10.1.1).
  */
 function checkHead({ headers, httpVersion, rawHeaders }: IncomingMessage): void {
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     throw bodyUnreadable('not_http', 'The version must be HTTP/1.1 or HTTP/1.0.')
   // Node keeps only the first Host, and a proxy may have used another one.
-  const isHost = (name: string, at: number) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host'
+  const isHost = (name: string, at: number) =>
+    at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host'
   const hosts = rawHeaders.filter(isHost).length
-  if (hosts === 0 && httpVersion === '1.1') throw bodyUnreadable('not_http', 'The header Host is missing.')
+  if (hosts === 0 && httpVersion === '1.1')
+    throw bodyUnreadable('not_http', 'The header Host is missing.')
   if (hosts > 1) throw bodyUnreadable('not_http', 'The header Host may be given only once.')
   const { host = '', expect = '100-continue', 'transfer-encoding': coding = 'chunked' } = headers
   if (!HOST.test(host)) throw bodyUnreadable('not_http', 'The header Host is not valid.')
   // Node accepts other codings before the chunks, and would pass on the body encoded.
-  if (coding.trim().toLowerCase() !== 'chunked') throw new ProblemError('transfer_coding_unsupported')
+  if (coding.trim().toLowerCase() !== 'chunked')
+    throw new ProblemError('transfer_coding_unsupported')
   if (expect.toLowerCase() !== '100-continue') throw new ProblemError('expectation_unknown')
 }
 
@@ -107,15 +124,25 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
 /** Who may call a route: everybody, or a key of this role. */
 export type Access = 'open' | Exclude<KeyRole, 'viewer'>
 
-/** Opens a route to a request: notes it, begins the span if it is traced, and refuses a key of another role. */
+/**
+ * Opens a route to a request: notes it, begins the span if it is traced, and refuses a key of
+ * another role.
+ */
 export function openRoute({ settings }: MiddlewareDeps, path: string, access: Access): Middleware {
   return ({ method, headers }, { locals: { context } }, next) => {
     context.route = path
     if (access === 'open') return next()
     const traceparent = typeof headers.traceparent === 'string' ? headers.traceparent : undefined
     if (settings.otlpEndpoint !== null || traceparent !== undefined) {
-      const attributes = { 'http.request.method': method, 'http.route': path, 'sluice.request_id': context.requestId }
-      context.span = startSpan(`${method} ${path}`, traceparent, { kind: SpanKind.SERVER, attributes })
+      const attributes = {
+        'http.request.method': method,
+        'http.route': path,
+        'sluice.request_id': context.requestId,
+      }
+      context.span = startSpan(`${method} ${path}`, traceparent, {
+        kind: SpanKind.SERVER,
+        attributes,
+      })
     }
     if (!opens(context.key?.role, access, method)) throw new ProblemError(`${access}_only`)
     next()
@@ -129,7 +156,11 @@ export function opens(role: KeyRole | undefined, access: Access, method: string)
 }
 
 /** Admits a request, handles it, and sends its answer. */
-export function handleRequest(deps: MiddlewareDeps, handler: Handler, enqueues: boolean): Middleware {
+export function handleRequest(
+  deps: MiddlewareDeps,
+  handler: Handler,
+  enqueues: boolean,
+): Middleware {
   return async (request, { locals: { context } }) => {
     if (enqueues) admit(deps, context)
     finish(deps, context, await handler(context, request.params))
@@ -141,8 +172,9 @@ const LAGS =
   'The process lacks time: its event loop lags by more than MAX_LOOP_DELAY_MS. The request was not accepted, and never will be.'
 
 /**
- * Refuses a POST before its body is read: if, by a copy that is at most 250 ms old, the key's quota or a bound of the
- * queue is used up; if Redis does not answer; or while the event loop lags, because each request delays all others.
+ * Refuses a POST before its body is read: if, by a copy that is at most 250 ms old, the key's quota
+ * or a bound of the queue is used up; if Redis does not answer; or while the event loop lags,
+ * because each request delays all others.
  */
 function admit({ enqueuer, loopDelay, settings }: MiddlewareDeps, context: RequestContext): void {
   if (loopDelay.p99Ms > settings.maxLoopDelayMs) throw overloaded(LAGS)
@@ -160,10 +192,12 @@ const PATIENCE_MS = 1_000
 /** Sends the answer of a request, counts it, and writes its one log line. */
 export function finish(deps: MiddlewareDeps, context: RequestContext, result: Ending): void {
   const { metrics, log, enqueuer } = deps
-  const { requestId, path, route, tenant, quota, request, chargedBytes, span, key, refusedKey } = context
+  const { requestId, path, route, tenant, quota, request, chargedBytes, span, key, refusedKey } =
+    context
   const { method = '' } = request
   const status = send(deps, context, result)
-  // A refused text is charged, because reading and parsing it costs as much as an accepted one. So is a large answer.
+  // A refused text is charged, because reading and parsing it costs as much as an accepted one. So
+  // is a large answer.
   if (chargedBytes > 0 && quota !== undefined && (status === 'gone' || status < 500))
     enqueuer.charge({ tenant, quota }, Math.ceil(chargedBytes / 1024))
   const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
@@ -174,8 +208,13 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: En
   if (typeof context.log.code === 'string') deps.noteProblem(context.log.code, context)
   const trace = traceparentOf(span)
   const ids = { requestId, traceId: trace && traceIdOf(trace) }
-  // Who a refused key belonged to is for operators alone: the caller is told the same as for an unknown one.
-  const by = { tenant: refusedKey?.tenant ?? tenant, keyId: (key ?? refusedKey)?.keyId, keyRefused: refusedKey?.why }
+  // Who a refused key belonged to is for operators alone: the caller is told the same as for an
+  // unknown one.
+  const by = {
+    tenant: refusedKey?.tenant ?? tenant,
+    keyId: (key ?? refusedKey)?.keyId,
+    keyRefused: refusedKey?.why,
+  }
   const about = { method, path: path.slice(0, SHOWN_PATH), status, ...by, ...context.log }
   const fields = { ...ids, ...about, durationMs }
   span?.setAttribute('http.response.status_code', Number(status) || 499).end()
@@ -187,7 +226,8 @@ function send(deps: MiddlewareDeps, context: RequestContext, result: Ending): nu
   const { request, response } = context
   if (result === STREAMED) return response.statusCode
   if (result === 'gone' || response.closed || response.headersSent) {
-    // An answer that has begun can't be replaced. Cutting the connection shows its reader that it is incomplete.
+    // An answer that has begun can't be replaced. Cutting the connection shows its reader that it
+    // is incomplete.
     response.destroy()
     return 'gone'
   }
@@ -209,7 +249,10 @@ function isUnread({ readableEnded, destroyed, headers }: IncomingMessage): boole
 
 /** Writes the head of an answer. `last`: the connection closes after the answer. */
 export function writeHead(
-  { enqueuer, stopping }: Pick<ApiDeps, 'stopping'> & { enqueuer: Pick<ApiDeps['enqueuer'], 'quotaLeft'> },
+  {
+    enqueuer,
+    stopping,
+  }: Pick<ApiDeps, 'stopping'> & { enqueuer: Pick<ApiDeps['enqueuer'], 'quotaLeft'> },
   context: RequestContext,
   answer: Pick<Answer, 'status' | 'headers'>,
   last = false,
@@ -238,7 +281,9 @@ function quotaHeaders(
   if (left === undefined) return undefined
   const { burstQuotes, quotesPerSecond } = quota
   // Until the caller may post again, or until the bucket is full.
-  const seconds = isUsedUp ? Number(headers?.['retry-after']) : (burstQuotes - left) / quotesPerSecond
+  const seconds = isUsedUp
+    ? Number(headers?.['retry-after'])
+    : (burstQuotes - left) / quotesPerSecond
   const window = Math.max(1, Math.round(burstQuotes / quotesPerSecond))
   return {
     'ratelimit-policy': `"${QUOTA_POLICY}";q=${burstQuotes};w=${window};sluice-unit="quotes"`,

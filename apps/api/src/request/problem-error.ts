@@ -1,4 +1,5 @@
-// Every problem that the API reports: the error classes, their texts, and the mapping from errors of the packages.
+// Every problem that the API reports: the error classes, their texts, and the mapping from errors
+// of the packages.
 import { randomInt } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type {
@@ -37,7 +38,11 @@ export class ProblemError extends Error {
   readonly members: Omit<ProblemMembers, 'instance' | 'requestId'>
   readonly headers: Headers
 
-  constructor(code: ProblemCode, members: ProblemError['members'] = {}, headers: Headers = HEADERS[code] ?? {}) {
+  constructor(
+    code: ProblemCode,
+    members: ProblemError['members'] = {},
+    headers: Headers = HEADERS[code] ?? {},
+  ) {
     super(members.detail ?? code)
     this.name = 'ProblemError'
     this.code = code
@@ -52,15 +57,22 @@ export class CallerGoneError extends Error {}
 /** The problem that an error means to the caller. Undefined if the error is a fault of our own. */
 export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
-  if (error instanceof queue.QueueUnavailableError) return new ProblemError('queue_unavailable', refusedCommands(error))
+  if (error instanceof queue.QueueUnavailableError)
+    return new ProblemError('queue_unavailable', refusedCommands(error))
   if (error instanceof queue.QueueFullError)
-    return new ProblemError(error.bound === 'full' ? 'queue_full' : 'tenant_share', {}, after(error.retryAfter))
+    return new ProblemError(
+      error.bound === 'full' ? 'queue_full' : 'tenant_share',
+      {},
+      after(error.retryAfter),
+    )
   if (error instanceof CommandFailedError) return new ProblemError('store_unavailable')
   if (error instanceof OperatorOnlyError) return new ProblemError('operator_only')
   if (error instanceof OperationsFullError) return new ProblemError('operations_full')
   if (error instanceof queue.RateLimitedError) return rateLimited(error)
-  if (error instanceof queue.AcceptanceUnknownError) return jobUndecided('acceptance_unknown', error.jobId)
-  if (error instanceof queue.IdempotencyKeyReusedError) return new ProblemError('idempotency_key_reused')
+  if (error instanceof queue.AcceptanceUnknownError)
+    return jobUndecided('acceptance_unknown', error.jobId)
+  if (error instanceof queue.IdempotencyKeyReusedError)
+    return new ProblemError('idempotency_key_reused')
   // Express throws it for a path that can't be decoded. Nothing else here does.
   if (error instanceof URIError) return new ProblemError('route_unknown')
   return undefined
@@ -75,11 +87,17 @@ function refusedCommands({ cause }: queue.QueueUnavailableError): ProblemError['
   const [, reason] = CANNOT_PERSIST.exec(message) ?? []
   if (reason !== undefined) return { detail: `Redis refuses writes: ${reason}` }
   // The message names a user of Redis, which is not for callers.
-  return LACKS_RIGHTS.test(message) ? { detail: 'Redis refuses commands (NOPERM). The log of the API says which.' } : {}
+  return LACKS_RIGHTS.test(message)
+    ? { detail: 'Redis refuses commands (NOPERM). The log of the API says which.' }
+    : {}
 }
 
 /** The body that reports a problem. */
-export function problemBody({ code, members }: ProblemError, instance: string | undefined, requestId: string): Problem {
+export function problemBody(
+  { code, members }: ProblemError,
+  instance: string | undefined,
+  requestId: string,
+): Problem {
   return createProblem(code, { ...members, ...(instance !== undefined && { instance }), requestId })
 }
 
@@ -91,11 +109,15 @@ export function keyRefused(
   if (outcome === 'unavailable') return new ProblemError('keys_unavailable')
   const { 'x-api-key': key } = headers
   if (key !== undefined) {
-    const reason = key === '' ? 'The header x-api-key is empty.' : 'The key in x-api-key is not valid.'
+    const reason =
+      key === '' ? 'The header x-api-key is empty.' : 'The key in x-api-key is not valid.'
     return new ProblemError('api_key_invalid', { detail: reason })
   }
-  // Many APIs expect a bearer token, so callers may send the key there. The answer never repeats the key.
-  const where = /\bslc_/.test(authorization) ? ' Send the key in x-api-key, not in Authorization.' : ''
+  // Many APIs expect a bearer token, so callers may send the key there. The answer never repeats
+  // the key.
+  const where = /\bslc_/.test(authorization)
+    ? ' Send the key in x-api-key, not in Authorization.'
+    : ''
   return new ProblemError('api_key_invalid', { detail: `The header x-api-key is missing.${where}` })
 }
 
@@ -135,12 +157,20 @@ type InvalidRequest = { errors: ValidationError[]; total: number; warnings?: War
 export function requestInvalid({ errors, total, warnings }: InvalidRequest): ProblemError {
   const [first] = errors
   if (total === 1 && first?.pointer === '')
-    return new ProblemError(UNREADABLE[first.code] ?? 'request_invalid', ofWholeBody(first.code, first.message))
+    return new ProblemError(
+      UNREADABLE[first.code] ?? 'request_invalid',
+      ofWholeBody(first.code, first.message),
+    )
   const detail =
     total === 1
       ? 'The request has a validation error: see errors.'
       : `The request has ${total} validation errors: see errors.`
-  return new ProblemError('request_invalid', { detail, errors, total, ...(warnings !== undefined && { warnings }) })
+  return new ProblemError('request_invalid', {
+    detail,
+    errors,
+    total,
+    ...(warnings !== undefined && { warnings }),
+  })
 }
 
 /** Idempotency-Key can't be read, or does not belong here. */
@@ -148,7 +178,10 @@ export function idempotencyKeyInvalid(message: string): ProblemError {
   return new ProblemError('idempotency_key_invalid', ofWholeBody('header_invalid', message))
 }
 
-/** The process lacks memory for the request, its event loop lags, or it has too many connections, reads or searches. */
+/**
+ * The process lacks memory for the request, its event loop lags, or it has too many connections,
+ * reads or searches.
+ */
 export function overloaded(detail?: string): ProblemError {
   return new ProblemError('overloaded', { ...(detail && { detail }) }, after(randomInt(1, 4)))
 }
@@ -164,13 +197,20 @@ function rateLimited({ quota, retryAfter }: queue.RateLimitedError): ProblemErro
 }
 
 /** The job goes on, or its acceptance is unknown. The caller can look it up. */
-export function jobUndecided(code: 'job_pending' | 'acceptance_unknown', jobId: string): ProblemError {
+export function jobUndecided(
+  code: 'job_pending' | 'acceptance_unknown',
+  jobId: string,
+): ProblemError {
   return new ProblemError(code, { jobId }, { location: `/jobs/${jobId}` })
 }
 
-/** As `job_pending`, for an item of an import. Without Location: GET /jobs/{id} finds only jobs of one thread. */
+/**
+ * As `job_pending`, for an item of an import. Without Location: GET /jobs/{id} finds only jobs of
+ * one thread.
+ */
 export function itemPending(jobId: string): ProblemError {
-  const detail = 'The job goes on. Posting the same again is safe unless something newer was posted for this source.'
+  const detail =
+    'The job goes on. Posting the same again is safe unless something newer was posted for this source.'
   return new ProblemError('job_pending', { detail, jobId })
 }
 

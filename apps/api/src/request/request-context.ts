@@ -14,9 +14,14 @@ export interface RequestContext {
   response: ServerResponse
   /** The path of the request, without its query. */
   path: string
-  /** The path of its route as the description of the API has it; `none` until the route is known. */
+  /**
+   * The path of its route as the description of the API has it; `none` until the route is known.
+   */
   route: string
-  /** Aborts when nobody waits for the answer, with the error that ends the request: see `createRequestSignals`. */
+  /**
+   * Aborts when nobody waits for the answer, with the error that ends the request: see
+   * `createRequestSignals`.
+   */
   readonly signal: AbortSignal
   /** When the request's head had arrived, on the monotonic clock, in ms. */
   startedAt: number
@@ -31,24 +36,34 @@ export interface RequestContext {
   /** What the caller prefers. Not read on open routes. */
   prefer: Preferences
   /**
-   * The bytes for which the key is charged when the request is answered: text that was read and refused, and what an
-   * answer has beyond its free size.
+   * The bytes for which the key is charged when the request is answered: text that was read and
+   * refused, and what an answer has beyond its free size.
    */
   chargedBytes: number
-  /** The request's span. None on open routes, before the route is known, or if the request is not traced. */
+  /**
+   * The request's span. None on open routes, before the route is known, or if the request is not
+   * traced.
+   */
   span?: Span
   /** Further fields of the request's one log line. */
   log: Record<string, unknown>
 }
 
-/** The caller's own X-Request-Id if it is safe in a header and in a log, and contains no API key, else a new one. */
+/**
+ * The caller's own X-Request-Id if it is safe in a header and in a log, and contains no API key,
+ * else a new one.
+ */
 export function safeRequestId(input: string | string[]): string {
-  const isSafe = typeof input === 'string' && /^[\x21-\x7e]{1,128}$/.test(input) && redactKeys(input) === input
+  const isSafe =
+    typeof input === 'string' && /^[\x21-\x7e]{1,128}$/.test(input) && redactKeys(input) === input
   return isSafe ? input : randomUUID()
 }
 
 /** Parses the query of a request. @throws {ProblemError} 400. */
-export function parseQuery<Query>({ request }: RequestContext, parse: (params: Params) => Parsed<Query>): Query {
+export function parseQuery<Query>(
+  { request }: RequestContext,
+  parse: (params: Params) => Parsed<Query>,
+): Query {
   const [, text] = (request.url ?? '').split('?', 2)
   const query = parse(new URLSearchParams(text))
   if (!query.ok) throw requestInvalid(query)
@@ -56,8 +71,8 @@ export function parseQuery<Query>({ request }: RequestContext, parse: (params: P
 }
 
 /**
- * The answer of a handler. `body` is sent as JSON, `content` as it is. Unless `headers` names a media type, it is
- * that of JSON, or from status 400 on that of problems.
+ * The answer of a handler. `body` is sent as JSON, `content` as it is. Unless `headers` names a
+ * media type, it is that of JSON, or from status 400 on that of problems.
  */
 export type Answer = { status: number; headers?: Readonly<Record<string, string>> } & (
   | { body: unknown }
@@ -73,5 +88,11 @@ export type Ending = Answer | typeof STREAMED | 'gone'
 /** The parameters of a route's path, such as `id`. */
 export type PathParams = Readonly<Record<string, string | string[]>>
 
-/** Handles the requests of a route. An error that a handler throws becomes a problem: see `problem-error.ts`. */
-export type Handler = (context: RequestContext, params: PathParams) => Promise<Answer | typeof STREAMED>
+/**
+ * Handles the requests of a route. An error that a handler throws becomes a problem: see
+ * `problem-error.ts`.
+ */
+export type Handler = (
+  context: RequestContext,
+  params: PathParams,
+) => Promise<Answer | typeof STREAMED>

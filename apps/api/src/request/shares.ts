@@ -1,5 +1,6 @@
-// What requests share, and how much of it one may take: memory and disk space, quota for large answers, and turns to read,
-// so that a tenant that reads without pause leaves most of the time of a replica to others.
+// What requests share, and how much of it one may take: memory and disk space, quota for large
+// answers, and turns to read, so that a tenant that reads without pause leaves most of the time of
+// a replica to others.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Enqueuer } from '@sluice/queue'
 import { FREE_ANSWER_BYTES } from '../settings.ts'
@@ -22,16 +23,20 @@ interface BudgetOptions {
 export type Budget = ReturnType<typeof createBudget>
 
 /**
- * Creates a budget. A tenant gets at most `tenantShare` of it, so that its slow senders do not keep out others. What
- * `reserve` took counts for `restMs` longer, which bounds the bytes of that time.
+ * Creates a budget. A tenant gets at most `tenantShare` of it, so that its slow senders do not keep
+ * out others. What `reserve` took counts for `restMs` longer, which bounds the bytes of that time.
  */
 export function createBudget({ maxBytes, tenantShare, restMs = 0 }: BudgetOptions) {
   let inAll = 0
   const ofTenants = new Map<string, number>()
-  const fits = (taken: number, bytes: number, bound: number) => taken === 0 || taken + bytes <= bound
+  const fits = (taken: number, bytes: number, bound: number) =>
+    taken === 0 || taken + bytes <= bound
   const budget = {
     taken: () => inAll,
-    /** Returns false beyond a bound. While nothing of it is taken, any number fits: a large body must be accepted. */
+    /**
+     * Returns false beyond a bound. While nothing of it is taken, any number fits: a large body
+     * must be accepted.
+     */
     take(tenant: string, bytes: number): boolean {
       const own = ofTenants.get(tenant) ?? 0
       if (!fits(inAll, bytes, maxBytes) || !fits(own, bytes, maxBytes * tenantShare)) return false
@@ -45,7 +50,10 @@ export function createBudget({ maxBytes, tenantShare, restMs = 0 }: BudgetOption
       if (own > 0) ofTenants.set(tenant, own)
       else ofTenants.delete(tenant)
     },
-    /** Takes bytes until the response closes. `raise` takes more. @throws {ProblemError} 503, as `raise` does. */
+    /**
+     * Takes bytes until the response closes. `raise` takes more. @throws {ProblemError} 503, as
+     * `raise` does.
+     */
     reserve({ tenant, response }: Holder, bytes: number) {
       let reserved = 0
       const raise = (to: number) => {
@@ -63,7 +71,11 @@ export function createBudget({ maxBytes, tenantShare, restMs = 0 }: BudgetOption
 }
 
 /** @param paidBytes what the request has paid for already. */
-export function chargeAnswer(context: Pick<RequestContext, 'chargedBytes'>, bytes: number, paidBytes = 0): void {
+export function chargeAnswer(
+  context: Pick<RequestContext, 'chargedBytes'>,
+  bytes: number,
+  paidBytes = 0,
+): void {
   context.chargedBytes += Math.max(0, bytes - FREE_ANSWER_BYTES - paidBytes)
 }
 
@@ -71,8 +83,15 @@ export interface AnswerDeps {
   bodyBudget: Pick<Budget, 'reserve'>
 }
 
-/** Answers 200 with a body that may be large. @throws {ProblemError} 503 if there is no memory for it. */
-export function jsonAnswer({ bodyBudget }: AnswerDeps, context: RequestContext, body: object): Answer {
+/**
+ * Answers 200 with a body that may be large. @throws {ProblemError} 503 if there is no memory for
+ * it.
+ */
+export function jsonAnswer(
+  { bodyBudget }: AnswerDeps,
+  context: RequestContext,
+  body: object,
+): Answer {
   const content = JSON.stringify(body)
   chargeAnswer(context, Buffer.byteLength(content))
   // The answer stays in memory until its caller has read it.
@@ -87,8 +106,9 @@ export interface RoomDeps extends AnswerDeps {
 }
 
 /**
- * Limits concurrent reads: each may scan a large source, and occupies a connection to MongoDB. After a large one, its
- * tenant rests. While the key's quota is used up, a page ends at its free size.
+ * Limits concurrent reads: each may scan a large source, and occupies a connection to MongoDB.
+ * After a large one, its tenant rests. While the key's quota is used up, a page ends at its free
+ * size.
  */
 export async function reading(
   { readBudget, readTurns, enqueuer }: RoomDeps,
@@ -107,7 +127,10 @@ export async function reading(
 
 /** A read that would wait longer for its turn is refused. */
 const MOST_WAIT_MS = 5_000
-/** After a large read, MongoDB serves only others for this number of times as long: reads slow their writes down. */
+/**
+ * After a large read, MongoDB serves only others for this number of times as long: reads slow their
+ * writes down.
+ */
 const REST_TIMES = 2
 
 type Reader = Pick<RequestContext, 'tenant' | 'signal' | 'chargedBytes'>
@@ -120,12 +143,16 @@ export function createReadTurns() {
   const nextTurnOf = (tenant: string) => Math.max(performance.now(), restUntil.get(tenant) ?? 0)
   return {
     /**
-     * Reads when it is the tenant's turn. `restMs`: how long its next turn waits, if that is known before; if not, and
-     * the answer is charged, `REST_TIMES` as long as the read took.
+     * Reads when it is the tenant's turn. `restMs`: how long its next turn waits, if that is known
+     * before; if not, and the answer is charged, `REST_TIMES` as long as the read took.
      *
      * @throws {ProblemError} 503.
      */
-    async take<Result>(context: Reader, read: () => Promise<Result>, restMs?: number): Promise<Result> {
+    async take<Result>(
+      context: Reader,
+      read: () => Promise<Result>,
+      restMs?: number,
+    ): Promise<Result> {
       const { tenant, signal } = context
       const start = nextTurnOf(tenant)
       const waitMs = start - performance.now()
@@ -137,7 +164,8 @@ export function createReadTurns() {
         const began = performance.now()
         const found = await read()
         const restsNow = restMs === undefined && context.chargedBytes > 0
-        if (restsNow) restUntil.set(tenant, nextTurnOf(tenant) + REST_TIMES * (performance.now() - began))
+        if (restsNow)
+          restUntil.set(tenant, nextTurnOf(tenant) + REST_TIMES * (performance.now() - began))
         return found
       } catch (error) {
         throw signal.aborted ? signal.reason : error

@@ -1,4 +1,5 @@
-// Builds the OpenAPI 3.1 document of the API from its route table, and so from the schemas that validate.
+// Builds the OpenAPI 3.1 document of the API from its route table, and so from the schemas that
+// validate.
 
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
 import type { KeyRole } from '@sluice/credentials/keys'
@@ -43,13 +44,20 @@ const BODY_PROBLEMS: Codes = [
 ]
 
 /** The problems of a request that adds to the queue. */
-const ENQUEUING: Codes = ['rate_limited', 'queue_unavailable', 'queue_full', 'tenant_share', 'acceptance_unknown']
+const ENQUEUING: Codes = [
+  'rate_limited',
+  'queue_unavailable',
+  'queue_full',
+  'tenant_share',
+  'acceptance_unknown',
+]
 
 const TAGS = {
   importer: { name: 'Importers', description: 'Post threads and look up what became of them.' },
   operator: {
     name: 'Operators',
-    description: 'Handle failed jobs of all tenants. A viewer may read, without payloads and quoted values.',
+    description:
+      'Handle failed jobs of all tenants. A viewer may read, without payloads and quoted values.',
   },
   open: { name: 'Service', description: 'Needs no key.' },
 } as const satisfies Record<Route['access'], { name: string; description: string }>
@@ -67,7 +75,9 @@ export function describeRoutes(routes: readonly Route[]) {
   const headers: Readonly<Record<string, object>> = ANSWER_HEADERS
   const move = moveNamed(schemas)
   for (const route of routes) {
-    const described = changeEach(describeRoute(route), (part) => move(withDouble(part))) as DescribedRoute
+    const described = changeEach(describeRoute(route), (part) =>
+      move(withDouble(part)),
+    ) as DescribedRoute
     paths[route.path] = { ...paths[route.path], [route.method]: described }
   }
   return {
@@ -80,7 +90,12 @@ export function describeRoutes(routes: readonly Route[]) {
       schemas,
       headers,
       securitySchemes: {
-        key: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'A key of the role that the path needs.' },
+        key: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'x-api-key',
+          description: 'A key of the role that the path needs.',
+        },
       },
     },
   }
@@ -95,9 +110,13 @@ function describeRoute(route: Route) {
     tags: [TAGS[access].name],
     summary,
     description: `${description} ${ANSWER_BOUNDS[route.bound]}`.trimStart(),
-    security: ROLES.filter((role) => opens(role, access, method.toUpperCase())).map((role) => ({ key: [role] })),
+    security: ROLES.filter((role) => opens(role, access, method.toUpperCase())).map((role) => ({
+      key: [role],
+    })),
     parameters: [...parameters, REQUEST_ID],
-    ...(body !== undefined && { requestBody: { required: true, description: CODINGS, content: body } }),
+    ...(body !== undefined && {
+      requestBody: { required: true, description: CODINGS, content: body },
+    }),
     responses: describeAnswers(route),
   }
 }
@@ -106,21 +125,33 @@ const CODINGS = 'May be compressed: `Content-Encoding` is then gzip, br, deflate
 
 function describeAnswers(route: Route): Record<string, DescribedAnswer> {
   const answers: Record<string, DescribedAnswer> = {}
-  const ofPost: readonly HeaderName[] = route.method === 'post' ? ['RateLimit', 'RateLimit-Policy'] : []
+  const ofPost: readonly HeaderName[] =
+    route.method === 'post' ? ['RateLimit', 'RateLimit-Policy'] : []
   for (const [status, [description, content, headers = []]] of Object.entries(route.answers))
-    answers[status] = { description, headers: headerRefs(['X-Request-Id', ...headers, ...ofPost]), content }
+    answers[status] = {
+      description,
+      headers: headerRefs(['X-Request-Id', ...headers, ...ofPost]),
+      content,
+    }
   const problems = new Set([
     ...ACCESS_PROBLEMS[route.access],
     ...(route.body === undefined ? [] : BODY_PROBLEMS),
     ...(enqueues(route) ? ENQUEUING : []),
-    ...(route.parameters?.some((parameter) => parameter.in === 'query') ? (['request_invalid'] as const) : []),
+    ...(route.parameters?.some((parameter) => parameter.in === 'query')
+      ? (['request_invalid'] as const)
+      : []),
     ...(route.problems ?? []),
     ...(route.path.includes('{') ? (['route_unknown'] as const) : []),
   ])
-  for (const [status, ofStatus] of Object.entries(Object.groupBy(problems, (code) => String(PROBLEMS[code].status)))) {
+  for (const [status, ofStatus] of Object.entries(
+    Object.groupBy(problems, (code) => String(PROBLEMS[code].status)),
+  )) {
     const problem = describeProblems(ofStatus ?? [], route.problemHeaders ?? [])
     const other = answers[status]
-    answers[status] = other === undefined ? problem : { ...other, content: { ...other.content, ...problem.content } }
+    answers[status] =
+      other === undefined
+        ? problem
+        : { ...other, content: { ...other.content, ...problem.content } }
   }
   return answers
 }
@@ -136,8 +167,14 @@ const PROBLEM_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
 /** The answer of one status that can report any of these problems. */
 function describeProblems(ofStatus: Codes, more: readonly HeaderName[]): DescribedAnswer {
   const [first = 'internal'] = ofStatus
-  const headers = headerRefs(['X-Request-Id', ...(PROBLEM_HEADERS[PROBLEMS[first].status] ?? []), ...more])
-  const description = ofStatus.map((code) => `[${code}](${problemType(code)}): ${PROBLEMS[code].title}`).join('\n\n')
+  const headers = headerRefs([
+    'X-Request-Id',
+    ...(PROBLEM_HEADERS[PROBLEMS[first].status] ?? []),
+    ...more,
+  ])
+  const description = ofStatus
+    .map((code) => `[${code}](${problemType(code)}): ${PROBLEMS[code].title}`)
+    .join('\n\n')
   const schema = { $ref: '#/components/schemas/Problem', properties: { code: { enum: ofStatus } } }
   return { description, headers, content: { [PROBLEM_MEDIA_TYPE]: { schema } } }
 }
@@ -148,7 +185,10 @@ function headerRefs(names: readonly HeaderName[]): Record<string, object> {
 
 type Part = Readonly<Record<string, unknown>>
 
-/** Copies a part of the document, and changes each object in it, the innermost first. Examples are data, and stay. */
+/**
+ * Copies a part of the document, and changes each object in it, the innermost first. Examples are
+ * data, and stay.
+ */
 function changeEach(value: unknown, change: (part: Part) => Part): unknown {
   if (Array.isArray(value)) return value.map((element) => changeEach(element, change))
   if (typeof value !== 'object' || value === null) return value
@@ -168,8 +208,8 @@ function withDouble(part: Part): Part {
 }
 
 /**
- * Makes a function that moves each schema with a title into `schemas`, where its title becomes its name. Schemas with the
- * same title must be equal, because the last one replaces the others.
+ * Makes a function that moves each schema with a title into `schemas`, where its title becomes its
+ * name. Schemas with the same title must be equal, because the last one replaces the others.
  */
 function moveNamed(schemas: Record<string, object>): (part: Part) => Part {
   return (part) => {

@@ -1,8 +1,16 @@
-// The route table of the API. The router, the allowed methods and the OpenAPI document derive from it.
+// The route table of the API. The router, the allowed methods and the OpenAPI document derive from
+// it.
 import * as contract from '@sluice/contract'
 import { LANES } from '@sluice/queue'
 import { getFailedJob, getOperation, openOperation, operateLane, show } from '../admin/admin.ts'
-import { ASSETS, getAsset, getDescription, getDocs, getProblemsPage, leadTo } from '../docs/pages.ts'
+import {
+  ASSETS,
+  getAsset,
+  getDescription,
+  getDocs,
+  getProblemsPage,
+  leadTo,
+} from '../docs/pages.ts'
 import { getImport } from '../imports/get-import.ts'
 import { postImport } from '../imports/post-import.ts'
 import { getJob } from '../jobs/get-job.ts'
@@ -35,7 +43,11 @@ const post = routeOf('post')
 
 const LATER = ['Location', 'Preference-Applied'] as const
 
-const READ_PROBLEMS: readonly contract.ProblemCode[] = ['source_unknown', 'store_unavailable', 'stopping']
+const READ_PROBLEMS: readonly contract.ProblemCode[] = [
+  'source_unknown',
+  'store_unavailable',
+  'stopping',
+]
 
 const SORTED =
   'The quotes are sorted by `createdAt` and then `position` if every quote has a date, else by `position`. Only one page without `next` is the last.'
@@ -56,7 +68,11 @@ function importerRoutes(limits: contract.Limits): Route[] {
       body: content.threadContent(thread),
       answers: {
         200: ['The source and its quotes are stored.', content.STORED, ['Preference-Applied']],
-        202: ['The request is in the queue, and its caller prefers not to wait.', content.ACCEPTED, LATER],
+        202: [
+          'The request is in the queue, and its caller prefers not to wait.',
+          content.ACCEPTED,
+          LATER,
+        ],
       },
       problems: ['idempotency_key_reused', 'job_failed', 'job_pending'],
     }),
@@ -64,14 +80,23 @@ function importerRoutes(limits: contract.Limits): Route[] {
       summary: 'Shows the source of a name, with a page of its quotes, or lists sources',
       description: `With \`service\` and \`externalId\`, one source. ${SORTED} Without \`externalId\`, if the service lists sources (\`LIST_SOURCES\`), a page of your tenant's sources, those first that were first accepted last; \`service\` and \`since\` filter. It may have fewer sources than \`limit\`.`,
       parameters: queryParameters(contract.SourcesQuerySchema(limits), content.SOURCE_EXAMPLES),
-      answers: { 200: ['It, or them.', json({ anyOf: [contract.SourcePageSchema, contract.SourceListSchema] })] },
+      answers: {
+        200: [
+          'It, or them.',
+          json({ anyOf: [contract.SourcePageSchema, contract.SourceListSchema] }),
+        ],
+      },
       problems: READ_PROBLEMS,
     }),
     get('getSource', '/sources/{id}', 'importer', 'page', getSource, {
       summary: 'Shows the source of an id, with a page of its quotes',
       description: SORTED,
       parameters: [
-        pathParameter('id', content.SOURCE_ID_SCHEMA, 'The id of the source, from an answer to POST.'),
+        pathParameter(
+          'id',
+          content.SOURCE_ID_SCHEMA,
+          'The id of the source, from an answer to POST.',
+        ),
         ...queryParameters(contract.SourcePageQuerySchema, content.PAGE_EXAMPLES),
       ],
       answers: { 200: ['The source.', json(contract.SourcePageSchema)] },
@@ -79,7 +104,8 @@ function importerRoutes(limits: contract.Limits): Route[] {
     }),
     post('lookUpSources', '/sources:lookup', 'importer', 'page', lookUpSources, {
       summary: 'Shows the stored ones of many sources, without their quotes',
-      description: 'Sources that are not stored are left out. It charges no quota, and works while the queue is full.',
+      description:
+        'Sources that are not stored are left out. It charges no quota, and works while the queue is full.',
       body: content.lookupContent(contract.LookupRequestSchema(limits)),
       onlyReads: true,
       answers: { 200: ['The stored sources.', json(contract.LookupAnswerSchema)] },
@@ -91,8 +117,15 @@ function importerRoutes(limits: contract.Limits): Route[] {
       parameters: [content.PREFER, content.IMPORT_ID],
       body: content.threadsContent(thread, IMPORT_ITEMS.value),
       answers: {
-        200: ['The results of all items, as lines or as one object, as the items were sent.', content.IMPORT],
-        202: ['All items are in the queue. Their caller does not wait.', json(contract.ImportProgressSchema), LATER],
+        200: [
+          'The results of all items, as lines or as one object, as the items were sent.',
+          content.IMPORT,
+        ],
+        202: [
+          'All items are in the queue. Their caller does not wait.',
+          json(contract.ImportProgressSchema),
+          LATER,
+        ],
       },
       problemHeaders: ['Location'],
     }),
@@ -106,9 +139,16 @@ function importerRoutes(limits: contract.Limits): Route[] {
     }),
     get('getJob', '/jobs/{id}', 'importer', 'size', getJob, {
       summary: 'The state of a job',
-      description: 'Once the job is done, with the very answer that a waiting caller would have got.',
+      description:
+        'Once the job is done, with the very answer that a waiting caller would have got.',
       parameters: [idOf('the job'), content.PREFER_WAIT],
-      answers: { 200: ['The job, with what came of it.', json(contract.JobAnswerSchema), ['Preference-Applied']] },
+      answers: {
+        200: [
+          'The job, with what came of it.',
+          json(contract.JobAnswerSchema),
+          ['Preference-Applied'],
+        ],
+      },
       problems: ['job_unknown', 'queue_unavailable', 'rate_limited'],
     }),
   ]
@@ -116,15 +156,20 @@ function importerRoutes(limits: contract.Limits): Route[] {
 
 const OPEN_OPERATION = {
   body: content.OPERATION_REQUEST,
-  answers: { 202: ['It is open. `Location` has its progress.', json(contract.OperationSchema), ['Location']] },
+  answers: {
+    202: ['It is open. `Location` has its progress.', json(contract.OperationSchema), ['Location']],
+  },
   problems: ['operations_full'],
 } as const satisfies Partial<Route>
 
-const IDS_OR_FILTER = 'Give either `ids`, at most 1,000, or `filter`; an empty filter means all failed jobs.'
+const IDS_OR_FILTER =
+  'Give either `ids`, at most 1,000, or `filter`; an empty filter means all failed jobs.'
 
 const LANE = pathParameter('lane', { enum: LANES, examples: ['bulk'] })
 const OPERATE_LANE = {
-  answers: { 200: ['It is done, and listed among the operations.', json(contract.OperationSchema)] },
+  answers: {
+    200: ['It is done, and listed among the operations.', json(contract.OperationSchema)],
+  },
 } as const satisfies Partial<Route>
 
 const OPERATOR_ROUTES: readonly Route[] = [
@@ -133,7 +178,9 @@ const OPERATOR_ROUTES: readonly Route[] = [
     '/admin/find',
     'operator',
     'entries',
-    show((view, context) => view.find(parseQuery(context, contract.parseFindQuery), context.signal)),
+    show((view, context) =>
+      view.find(parseQuery(context, contract.parseFindQuery), context.signal),
+    ),
     {
       summary: 'Looks up jobs, and what is stored, of all tenants',
       description: `At most ${contract.HITS_SHOWN} hits. One look-up of a replica at a time examines the queue; others wait.`,
@@ -150,7 +197,8 @@ const OPERATOR_ROUTES: readonly Route[] = [
     show((view) => view.readStatus()),
     {
       summary: 'Returns the state of the queue, the processes and Redis, and what happened lately',
-      description: 'From heartbeats, which each process writes every second: it needs no Prometheus.',
+      description:
+        'From heartbeats, which each process writes every second: it needs no Prometheus.',
       answers: { 200: ['The state.', json(contract.StatusSchema)] },
     },
   ),
@@ -162,7 +210,8 @@ const OPERATOR_ROUTES: readonly Route[] = [
     show((view, context) => view.listRecent(parseQuery(context, contract.parseRecentJobsQuery))),
     {
       summary: 'Lists the jobs that completed last',
-      description: 'Without `after` the newest ones, with it those that completed since; oldest first.',
+      description:
+        'Without `after` the newest ones, with it those that completed since; oldest first.',
       parameters: queryParameters(contract.RecentJobsQuerySchema, { after: '1714555831000-0' }),
       answers: { 200: ['The jobs.', json(contract.RecentJobsSchema)] },
     },
@@ -175,7 +224,8 @@ const OPERATOR_ROUTES: readonly Route[] = [
     show((view, context) => view.listFailed(parseQuery(context, contract.parseFailedJobQuery))),
     {
       summary: 'Lists failed jobs, newest first',
-      description: 'Those that meet all parameters. Only a page without `next` is the last, however few jobs it has.',
+      description:
+        'Those that meet all parameters. Only a page without `next` is the last, however few jobs it has.',
       parameters: queryParameters(contract.FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
       answers: { 200: ['A page of failed jobs.', json(contract.FailedJobPageSchema)] },
     },
@@ -195,7 +245,8 @@ const OPERATOR_ROUTES: readonly Route[] = [
   ),
   get('getFailedJob', '/admin/jobs/{id}', 'operator', 'payload', getFailedJob, {
     summary: 'Shows a failed job',
-    description: 'With the stack of each of the last five failed attempts, and the job as it was enqueued.',
+    description:
+      'With the stack of each of the last five failed attempts, and the job as it was enqueued.',
     parameters: [idOf('the job')],
     answers: { 200: ['The failed job.', json(contract.FailedJobSchema)] },
     problems: ['job_unknown'],
@@ -205,16 +256,26 @@ const OPERATOR_ROUTES: readonly Route[] = [
     summary: 'Runs failed jobs again',
     description: `Each with a full set of attempts, in the background. ${IDS_OR_FILTER}`,
   }),
-  post('discardFailedJobs', '/admin/jobs:discard', 'operator', 'entries', openOperation('discard'), {
-    ...OPEN_OPERATION,
-    summary: 'Removes failed jobs for good',
-    description: `Their requests are lost. The work is done in the background. ${IDS_OR_FILTER}`,
-  }),
+  post(
+    'discardFailedJobs',
+    '/admin/jobs:discard',
+    'operator',
+    'entries',
+    openOperation('discard'),
+    {
+      ...OPEN_OPERATION,
+      summary: 'Removes failed jobs for good',
+      description: `Their requests are lost. The work is done in the background. ${IDS_OR_FILTER}`,
+    },
+  ),
   post('pauseLane', '/admin/lanes/{lane}:pause', 'operator', 'entries', operateLane('pause'), {
     ...OPERATE_LANE,
     parameters: [
       LANE,
-      ...queryParameters(contract.PauseQuerySchema, { why: 'MongoDB is being upgraded', seconds: 1_800 }),
+      ...queryParameters(contract.PauseQuerySchema, {
+        why: 'MongoDB is being upgraded',
+        seconds: 1_800,
+      }),
     ],
     summary: 'Pauses a lane',
     description:
@@ -222,7 +283,10 @@ const OPERATOR_ROUTES: readonly Route[] = [
   }),
   post('resumeLane', '/admin/lanes/{lane}:resume', 'operator', 'entries', operateLane('resume'), {
     ...OPERATE_LANE,
-    parameters: [LANE, ...queryParameters(contract.ResumeQuerySchema, { why: 'MongoDB was upgraded' })],
+    parameters: [
+      LANE,
+      ...queryParameters(contract.ResumeQuerySchema, { why: 'MongoDB was upgraded' }),
+    ],
     summary: 'Resumes a lane',
     description: 'Workers fetch its jobs again.',
   }),
@@ -262,7 +326,10 @@ const getReadiness: Route['handler'] =
   ({ readiness }) =>
   async () => {
     const body = await readiness()
-    const headers = { 'content-type': 'application/json', ...(!body.ready && { 'retry-after': '1' }) }
+    const headers = {
+      'content-type': 'application/json',
+      ...(!body.ready && { 'retry-after': '1' }),
+    }
     return { status: body.ready ? 200 : 503, body, headers }
   }
 
@@ -272,12 +339,21 @@ const ASSET = fileContent(...Array.from(ASSETS.values(), ({ mediaType }) => medi
 
 const READINESS = json(contract.ReadinessSchema)
 const COMPRESSED = ['Content-Encoding', 'Vary'] as const
-const FILE_HEADERS = [...COMPRESSED, 'Cache-Control', 'Content-Security-Policy', 'X-Content-Type-Options'] as const
-const PAGE: Route['answers'] = { 200: ['The page.', fileContent('text/html; charset=utf-8'), FILE_HEADERS] }
+const FILE_HEADERS = [
+  ...COMPRESSED,
+  'Cache-Control',
+  'Content-Security-Policy',
+  'X-Content-Type-Options',
+] as const
+const PAGE: Route['answers'] = {
+  200: ['The page.', fileContent('text/html; charset=utf-8'), FILE_HEADERS],
+}
 
 const TO_DOCS = {
   summary: 'Leads to the page',
-  answers: { 302: ['The path of the page.', fileContent('text/plain; charset=utf-8'), ['Location']] },
+  answers: {
+    302: ['The path of the page.', fileContent('text/plain; charset=utf-8'), ['Location']],
+  },
 } as const satisfies Described
 
 const OPEN_ROUTES: readonly Route[] = [
@@ -285,10 +361,17 @@ const OPEN_ROUTES: readonly Route[] = [
     summary: 'Every bound that a request can meet',
     answers: { 200: ['The limits in force.', json(contract.LimitsSchema)] },
   }),
-  get('getLiveness', '/livez', 'open', 'fixed', () => async () => ({ status: 200, body: { alive: true } }), {
-    summary: 'Whether the process is alive',
-    answers: { 200: ['It is.', json(contract.LivenessSchema)] },
-  }),
+  get(
+    'getLiveness',
+    '/livez',
+    'open',
+    'fixed',
+    () => async () => ({ status: 200, body: { alive: true } }),
+    {
+      summary: 'Whether the process is alive',
+      answers: { 200: ['It is.', json(contract.LivenessSchema)] },
+    },
+  ),
   get('getReadiness', '/readyz', 'open', 'fixed', getReadiness, {
     summary: 'Whether the process can accept requests',
     answers: { 200: ['It can.', READINESS], 503: ['It can not.', READINESS, ['Retry-After']] },
@@ -299,7 +382,10 @@ const OPEN_ROUTES: readonly Route[] = [
   }),
   get('getRoot', '/', 'open', 'fixed', () => leadTo('docs'), TO_DOCS),
   get('getDocsFolder', '/docs/', 'open', 'fixed', () => leadTo('../docs'), TO_DOCS),
-  get('getDocs', '/docs', 'open', 'fixed', getDocs, { summary: 'A page to read and try the API', answers: PAGE }),
+  get('getDocs', '/docs', 'open', 'fixed', getDocs, {
+    summary: 'A page to read and try the API',
+    answers: PAGE,
+  }),
   get('getProblems', '/docs/problems', 'open', 'fixed', getProblemsPage, {
     summary: 'A page that explains every problem',
     answers: PAGE,

@@ -1,5 +1,5 @@
-// The type of a route, and the headers, parameters, bodies and examples of its description. A test checks the examples
-// of requests and of answers to posts.
+// The type of a route, and the headers, parameters, bodies and examples of its description. A test
+// checks the examples of requests and of answers to posts.
 import * as contract from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Access } from '../request/middleware.ts'
@@ -7,7 +7,10 @@ import type { Handler } from '../request/request-context.ts'
 import { FREE_ANSWER_BYTES } from '../settings.ts'
 import { KEY_FORM } from '../sources/post-source.ts'
 
-/** One route of the API, without the problems and parameters that follow from its access, its method and its body. */
+/**
+ * One route of the API, without the problems and parameters that follow from its access, its method
+ * and its body.
+ */
 export interface Route {
   method: 'get' | 'post'
   /** As OpenAPI writes it: `/jobs/{id}`. */
@@ -20,13 +23,21 @@ export interface Route {
   id: string
   summary: string
   description?: string
-  /** A route without the parameter Idempotency-Key refuses requests that have one: their callers would rely on it. */
+  /**
+   * A route without the parameter Idempotency-Key refuses requests that have one: their callers
+   * would rely on it.
+   */
   parameters?: readonly Parameter[]
   body?: Content
   /** A POST that adds nothing to the queue, so the queue's bounds do not apply. */
   onlyReads?: true
   /** The answers that are no problems, by status. */
-  answers: Readonly<Record<number, readonly [description: string, content: Content, headers?: readonly HeaderName[]]>>
+  answers: Readonly<
+    Record<
+      number,
+      readonly [description: string, content: Content, headers?: readonly HeaderName[]]
+    >
+  >
   problems?: readonly contract.ProblemCode[]
   /** Headers that any of these problems may have besides its usual ones. */
   problemHeaders?: readonly HeaderName[]
@@ -34,7 +45,10 @@ export interface Route {
 
 const FREE = `${FREE_ANSWER_BYTES / 1024} KiB`
 
-/** What bounds the answer of a route, as its description says it. No read may shut out other callers. */
+/**
+ * What bounds the answer of a route, as its description says it. No read may shut out other
+ * callers.
+ */
 export const ANSWER_BOUNDS = {
   fixed: 'The size of the answer does not depend on what is stored.',
   request: `The answer has the quotes of the request. Beyond ${FREE}, and a kilobyte for each quote, it charges the quota.`,
@@ -45,8 +59,14 @@ export const ANSWER_BOUNDS = {
   entries: 'The answer has a bounded number of entries of bounded size.',
 } as const
 
-/** Whether a route adds to the queue. Routes of operators must work while the queue accepts nothing. */
-export function enqueues({ method, access, onlyReads }: Pick<Route, 'method' | 'access' | 'onlyReads'>): boolean {
+/**
+ * Whether a route adds to the queue. Routes of operators must work while the queue accepts nothing.
+ */
+export function enqueues({
+  method,
+  access,
+  onlyReads,
+}: Pick<Route, 'method' | 'access' | 'onlyReads'>): boolean {
   return method === 'post' && access === 'importer' && !onlyReads
 }
 
@@ -54,12 +74,18 @@ export type Content = Readonly<Record<string, MediaType>>
 
 export interface MediaType {
   schema: object
-  /** The schema of each line, where a body has lines: OpenAPI 3.1 can describe a sequence only as text. */
+  /**
+   * The schema of each line, where a body has lines: OpenAPI 3.1 can describe a sequence only as
+   * text.
+   */
   'x-itemSchema'?: object
   examples?: Readonly<Record<string, { summary: string; value: unknown }>>
 }
 
-/** The example is in `schema`: Swagger UI would fill its forms with an example that stands beside the schema. */
+/**
+ * The example is in `schema`: Swagger UI would fill its forms with an example that stands beside
+ * the schema.
+ */
 export interface Parameter {
   name: string
   in: 'path' | 'query' | 'header'
@@ -70,14 +96,29 @@ export interface Parameter {
 
 /** A body in JSON. */
 export function json(schema: object, value?: unknown, summary = 'An example'): Content {
-  return { 'application/json': { schema, ...(value !== undefined && { examples: { example: { summary, value } } }) } }
+  return {
+    'application/json': {
+      schema,
+      ...(value !== undefined && { examples: { example: { summary, value } } }),
+    },
+  }
 }
 
 /** A body in lines, with the schema of each line. */
 function lines(itemSchema: object, values: readonly object[], summary: string): Content {
-  const schema = { type: 'string', contentMediaType: contract.NDJSON, description: 'JSON texts, one on each line.' }
+  const schema = {
+    type: 'string',
+    contentMediaType: contract.NDJSON,
+    description: 'JSON texts, one on each line.',
+  }
   const value = values.map((line) => `${JSON.stringify(line)}\n`).join('')
-  return { [contract.NDJSON]: { schema, 'x-itemSchema': itemSchema, examples: { lines: { summary, value } } } }
+  return {
+    [contract.NDJSON]: {
+      schema,
+      'x-itemSchema': itemSchema,
+      examples: { lines: { summary, value } },
+    },
+  }
 }
 
 const EXAMPLE_ID = '3f0c9a52-7a6e-4b57-9d0c-0d4c6c1d2f10'
@@ -85,10 +126,18 @@ const EXAMPLE_ID = '3f0c9a52-7a6e-4b57-9d0c-0d4c6c1d2f10'
 /** A parameter of a path. @param more adds to its schema. */
 export function pathParameter(name: string, more: object, description?: string): Parameter {
   const schema = { type: 'string', ...more }
-  return { name, in: 'path', required: true, ...(description !== undefined && { description }), schema }
+  return {
+    name,
+    in: 'path',
+    required: true,
+    ...(description !== undefined && { description }),
+    schema,
+  }
 }
 
-/** The path parameter `id` of something with a random id. @param what names it in the description. */
+/**
+ * The path parameter `id` of something with a random id. @param what names it in the description.
+ */
 export function idOf(what: string): Parameter {
   return pathParameter('id', { format: 'uuid', examples: [EXAMPLE_ID] }, `The id of ${what}.`)
 }
@@ -110,7 +159,12 @@ export function queryParameters(
 }
 
 function header(name: string, description: string, example: string, more: object = {}): Parameter {
-  return { name, in: 'header', description, schema: { type: 'string', ...more, examples: [example] } }
+  return {
+    name,
+    in: 'header',
+    description,
+    schema: { type: 'string', ...more, examples: [example] },
+  }
 }
 
 export const REQUEST_ID = header(
@@ -138,7 +192,11 @@ export const IMPORT_ID = header(
   '8e03978e-40d5-43e8-bc93-6894a57f9324',
 )
 
-export const PREFER_WAIT = header('Prefer', '`wait=N` waits at most N seconds for the end of the job.', 'wait=5')
+export const PREFER_WAIT = header(
+  'Prefer',
+  '`wait=N` waits at most N seconds for the end of the job.',
+  'wait=5',
+)
 
 /** Headers of answers. `always`: each answer whose description lists the header has it. */
 const optional = (description: string, example: string, more: object = {}) => ({
@@ -148,32 +206,62 @@ const optional = (description: string, example: string, more: object = {}) => ({
 const always = (description: string, example: string | number, more: object = {}) => ({
   description,
   required: true,
-  schema: { type: typeof example === 'number' ? 'integer' : 'string', ...more, examples: [example] },
+  schema: {
+    type: typeof example === 'number' ? 'integer' : 'string',
+    ...more,
+    examples: [example],
+  },
 })
 
 export const ANSWER_HEADERS = {
-  'X-Request-Id': always('Your id of the request, or a new one.', EXAMPLE_ID, { pattern: '^[\\x21-\\x7e]{1,128}$' }),
-  Location: optional('The path of the progress or page.', `/jobs/${EXAMPLE_ID}`, { format: 'uri-reference' }),
+  'X-Request-Id': always('Your id of the request, or a new one.', EXAMPLE_ID, {
+    pattern: '^[\\x21-\\x7e]{1,128}$',
+  }),
+  Location: optional('The path of the progress or page.', `/jobs/${EXAMPLE_ID}`, {
+    format: 'uri-reference',
+  }),
   'Preference-Applied': optional('The preferences that took effect (RFC 7240).', 'respond-async'),
-  'Retry-After': always('Wait this many seconds before you send the request again.', 7, { minimum: 1 }),
+  'Retry-After': always('Wait this many seconds before you send the request again.', 7, {
+    minimum: 1,
+  }),
   'RateLimit-Policy': optional(
     'The quota of the key (draft-ietf-httpapi-ratelimit-headers-11).',
     '"quotes";q=600000;w=60;sluice-unit="quotes"',
   ),
-  RateLimit: optional('What is left of the quota (`r`), and when it is full, or has more (`t`).', '"quotes";r=0;t=7'),
+  RateLimit: optional(
+    'What is left of the quota (`r`), and when it is full, or has more (`t`).',
+    '"quotes";r=0;t=7',
+  ),
   Allow: always('The methods of the path.', 'GET, HEAD'),
-  'Accept-Encoding': optional('The content codings that the service reads.', 'gzip, br, deflate, zstd'),
+  'Accept-Encoding': optional(
+    'The content codings that the service reads.',
+    'gzip, br, deflate, zstd',
+  ),
   'Cache-Control': always('How long the file may be kept.', 'no-cache'),
-  'Content-Encoding': optional('How the file is compressed. Absent if the caller accepts no gzip.', 'gzip'),
+  'Content-Encoding': optional(
+    'How the file is compressed. Absent if the caller accepts no gzip.',
+    'gzip',
+  ),
   Vary: always('The headers of the request on which the answer depends.', 'accept-encoding'),
   'X-Content-Type-Options': always('Keeps browsers from guessing another type.', 'nosniff'),
-  'Content-Security-Policy': always('What the page may load: only files of its own origin.', "default-src 'self'"),
+  'Content-Security-Policy': always(
+    'What the page may load: only files of its own origin.',
+    "default-src 'self'",
+  ),
 } as const
 
 export type HeaderName = keyof typeof ANSWER_HEADERS
 
-const SOURCE = { service: 'slack', externalId: 'C024BE91L/1714555800.000100', title: 'Which keyboard do you use?' }
-const QUOTE = { externalId: '1714555860.000200', text: 'A split one, for my wrists.', speaker: 'ada' }
+const SOURCE = {
+  service: 'slack',
+  externalId: 'C024BE91L/1714555800.000100',
+  title: 'Which keyboard do you use?',
+}
+const QUOTE = {
+  externalId: '1714555860.000200',
+  text: 'A split one, for my wrists.',
+  speaker: 'ada',
+}
 const SOURCE_ID = 'HIMta5gbmrzJqkboXM5_NbWI'
 const QUOTE_ID = `${SOURCE_ID}WOetD1_c02sJAlmF6xx7mVQj`
 
@@ -200,7 +288,12 @@ const thread = {
   createdAt: '2024-05-01T09:30:00Z',
   quotes: [
     { ...QUOTE, upVotes: 4, downVotes: 1 },
-    { externalId: '1714555890.000300', text: 'Which layout?', speaker: 'grace', replyingTo: QUOTE.externalId },
+    {
+      externalId: '1714555890.000300',
+      text: 'Which layout?',
+      speaker: 'grace',
+      replyingTo: QUOTE.externalId,
+    },
   ],
 }
 
@@ -209,8 +302,16 @@ export const threadContent = (schema: object): Content => json(schema, thread, '
 
 /** The threads of an import, as lines or as an array. */
 export const threadsContent = (schema: object, maxItems: number): Content => ({
-  ...lines(schema, [thread, { ...thread, externalId: 'C024BE91L/1714555900.000300' }], 'Two threads'),
-  ...json({ type: 'array', items: schema, minItems: 1, maxItems }, [thread], 'An array of one thread'),
+  ...lines(
+    schema,
+    [thread, { ...thread, externalId: 'C024BE91L/1714555900.000300' }],
+    'Two threads',
+  ),
+  ...json(
+    { type: 'array', items: schema, minItems: 1, maxItems },
+    [thread],
+    'An array of one thread',
+  ),
 })
 
 export const lookupContent = (schema: object): Content =>
@@ -237,14 +338,29 @@ export const ACCEPTED = json(contract.AcceptedAnswerSchema, {
 })
 
 const quotes = { created: 1, updated: 0, unchanged: 0 }
-const item = { index: 0, externalId, status: 200, outcome: 'created', id: SOURCE_ID, wordCount: 6, quotes }
+const item = {
+  index: 0,
+  externalId,
+  status: 200,
+  outcome: 'created',
+  id: SOURCE_ID,
+  wordCount: 6,
+  quotes,
+}
 const summary = { received: 1, created: 1, updated: 0, unchanged: 0, failed: 0 }
 export const IMPORT = {
-  ...lines(contract.ImportLineSchema, [item, { summary }], 'The result of an item, and the summary'),
+  ...lines(
+    contract.ImportLineSchema,
+    [item, { summary }],
+    'The result of an item, and the summary',
+  ),
   ...json(contract.ImportAnswerSchema, { results: [item], summary }),
 }
 
-/** Only the OpenAPI document has this rule: `parseOperationRequest` checks it itself, for a better message. */
+/**
+ * Only the OpenAPI document has this rule: `parseOperationRequest` checks it itself, for a better
+ * message.
+ */
 const ONE_FIELD = { minProperties: 1, maxProperties: 1 }
 export const OPERATION_REQUEST = json(
   { ...contract.OperationRequestSchema, ...ONE_FIELD },

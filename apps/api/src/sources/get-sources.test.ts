@@ -47,12 +47,16 @@ function setUp() {
       chargedBytes: 0,
       log,
     }
-    return { answer: handler(context, { id: ID }), hangUp: () => EventEmitter.prototype.emit.call(response, 'close') }
+    return {
+      answer: handler(context, { id: ID }),
+      hangUp: () => EventEmitter.prototype.emit.call(response, 'close'),
+    }
   }
   return { begun, read, endGrace: () => graceOver.abort() }
 }
 
-const isProblem = (code: string) => (error: unknown) => error instanceof ProblemError && error.code === code
+const isProblem = (code: string) => (error: unknown) =>
+  error instanceof ProblemError && error.code === code
 
 test('a tenant that has its share of reads gets a 503, and other tenants do not', async () => {
   const { begun, read } = setUp()

@@ -1,16 +1,32 @@
-// POST /sources: accepts a thread and, unless the caller prefers otherwise, waits until it is stored.
+// POST /sources: accepts a thread and, unless the caller prefers otherwise, waits until it is
+// stored.
 import { acceptedAnswer, type ParsedText } from '@sluice/contract'
 import { inSpan, SpanKind, traceparentOf } from '@sluice/process'
-import { AcceptanceUnknownError, claimName, type IngestJob, type JobResult, type Lane, newJobId } from '@sluice/queue'
+import {
+  AcceptanceUnknownError,
+  claimName,
+  type IngestJob,
+  type JobResult,
+  type Lane,
+  newJobId,
+} from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { threadAnswer } from '../body/body-parser.ts'
 import { readBody } from '../body/read-body.ts'
-import { idempotencyKeyInvalid, jobFailed, jobUndecided, requestInvalid } from '../request/problem-error.ts'
+import {
+  idempotencyKeyInvalid,
+  jobFailed,
+  jobUndecided,
+  requestInvalid,
+} from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 import { chargeAnswer } from '../request/shares.ts'
 
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
-type AnswerDeps = Pick<ApiDeps, 'replyListener' | 'findClaimed' | 'retainResult' | 'retainLater' | 'confirmReplicated'>
+type AnswerDeps = Pick<
+  ApiDeps,
+  'replyListener' | 'findClaimed' | 'retainResult' | 'retainLater' | 'confirmReplicated'
+>
 type PostSourceDeps = EnqueueDeps & AnswerDeps & Pick<ApiDeps, 'parser' | 'settings' | 'bodyBudget'>
 
 export function postSource(deps: PostSourceDeps): Handler {
@@ -35,7 +51,10 @@ export function postSource(deps: PostSourceDeps): Handler {
 /** The memory of a quote beside its texts. */
 const QUOTE_BYTES = 256
 
-/** Checks in this order: media type, announced size, actual size, JSON, schema. @throws {ProblemError} */
+/**
+ * Checks in this order: media type, announced size, actual size, JSON, schema. @throws
+ * {ProblemError}
+ */
 async function readThread(deps: PostSourceDeps, context: RequestContext): Promise<Posted> {
   const text = await readBody(context, deps)
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
@@ -46,14 +65,20 @@ async function readThread(deps: PostSourceDeps, context: RequestContext): Promis
   }
   const { source, quotes } = parsed.thread
   // Many short quotes occupy much more memory than their text, until they are answered.
-  if (quotes.length * QUOTE_BYTES > textBytes) deps.bodyBudget.reserve(context, quotes.length * QUOTE_BYTES - textBytes)
-  Object.assign(context.log, { service: source.service, externalId: source.externalId, quotes: quotes.length })
+  if (quotes.length * QUOTE_BYTES > textBytes)
+    deps.bodyBudget.reserve(context, quotes.length * QUOTE_BYTES - textBytes)
+  Object.assign(context.log, {
+    service: source.service,
+    externalId: source.externalId,
+    quotes: quotes.length,
+  })
   return parsed
 }
 
 /**
- * Enqueues a job and waits for its result: undefined if the job is not done in time, or if the request's signal aborts.
- * If an earlier job has claimed the request's Idempotency-Key, id and result are those of the earlier job.
+ * Enqueues a job and waits for its result: undefined if the job is not done in time, or if the
+ * request's signal aborts. If an earlier job has claimed the request's Idempotency-Key, id and
+ * result are those of the earlier job.
  */
 async function enqueueAndWait(
   deps: PostSourceDeps,
@@ -67,7 +92,10 @@ async function enqueueAndWait(
   const waitMs = Math.min(prefer.wait ?? waitSeconds, waitSeconds) * 1000
   // Before the job is enqueued: otherwise the reply may be missed.
   const reply = replyListener.wait(newId, waitMs, signal)
-  const enqueuing = enqueueJob(deps, context, newId, 'interactive', { ...job, replyTo: replyListener.replica })
+  const enqueuing = enqueueJob(deps, context, newId, 'interactive', {
+    ...job,
+    replyTo: replyListener.replica,
+  })
   try {
     // A reply proves that the job was accepted, even if Redis has not confirmed that yet.
     const early = await Promise.race([reply.result, enqueuing.then(() => undefined)])
@@ -75,23 +103,31 @@ async function enqueueAndWait(
     const jobId = await enqueuing
     if (jobId === newId) reply.accepted()
     else reply.cancel()
-    const result = await (jobId === newId ? reply.result : joinJob(deps, context, jobId, job.claim, waitMs))
+    const result = await (jobId === newId
+      ? reply.result
+      : joinJob(deps, context, jobId, job.claim, waitMs))
     if (result !== undefined || response.closed) return { jobId, result }
     // The caller gets the job's id instead, and may ask for the result later.
     return { jobId, result: await retainResult(jobId) }
   } catch (error) {
-    if (error instanceof AcceptanceUnknownError) retainLater(newId, { tenant, threads: job.threads })
+    if (error instanceof AcceptanceUnknownError)
+      retainLater(newId, { tenant, threads: job.threads })
     throw error
   }
 }
 
 /**
- * Enqueues threads as one job, and counts them. Returns the job's id, or that of the earlier job that has claimed the
- * request's Idempotency-Key.
+ * Enqueues threads as one job, and counts them. Returns the job's id, or that of the earlier job
+ * that has claimed the request's Idempotency-Key.
  */
 export async function enqueueJob(
   { enqueuer, metrics }: EnqueueDeps,
-  { tenant, requestId, quota, span: request }: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'span'>,
+  {
+    tenant,
+    requestId,
+    quota,
+    span: request,
+  }: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'span'>,
   jobId: string,
   lane: Lane,
   job: Pick<IngestJob, 'threads' | 'retained' | 'replyTo' | 'import' | 'claim'>,
@@ -101,9 +137,15 @@ export async function enqueueJob(
     const traced = { ...by, ...(trace !== undefined && { trace }), ...job }
     return enqueuer.enqueue(jobId, lane, traced, quota)
   }
-  const attributes = { 'sluice.job_id': jobId, 'sluice.tenant': tenant, 'sluice.threads': job.threads.length }
+  const attributes = {
+    'sluice.job_id': jobId,
+    'sluice.tenant': tenant,
+    'sluice.threads': job.threads.length,
+  }
   const options = { kind: SpanKind.PRODUCER, attributes }
-  const id = await (request === undefined ? enqueue() : inSpan('enqueue', traceparentOf(request), options, enqueue))
+  const id = await (request === undefined
+    ? enqueue()
+    : inSpan('enqueue', traceparentOf(request), options, enqueue))
   if (id === jobId) metrics.accepted.inc(job.threads.length)
   return id
 }
@@ -121,14 +163,25 @@ function storedAnswer(
   const content = JSON.stringify({ ...threadAnswer(tenant, thread, receipt), warnings })
   // The answer has all stored fields of the quotes, also those that the request left out.
   chargeAnswer(context, Buffer.byteLength(content), thread.quotes.length * 1024)
-  return { status: 200, content, ...(prefer.strict && { headers: { 'preference-applied': STRICT } }) }
+  return {
+    status: 200,
+    content,
+    ...(prefer.strict && { headers: { 'preference-applied': STRICT } }),
+  }
 }
 
 /** A thread as its caller posted it. */
 type Posted = Extract<ParsedText, { ok: true }>
 
-/** 202 with the job's id. @throws {ProblemError} 504 if the caller waits and its request names no `wait`. */
-function unfinishedAnswer({ prefer }: RequestContext, { thread, warnings }: Posted, jobId: string): Answer {
+/**
+ * 202 with the job's id. @throws {ProblemError} 504 if the caller waits and its request names no
+ * `wait`.
+ */
+function unfinishedAnswer(
+  { prefer }: RequestContext,
+  { thread, warnings }: Posted,
+  jobId: string,
+): Answer {
   if (prefer.waits && prefer.wait === undefined) throw jobUndecided('job_pending', jobId)
   const applied = [
     ...(prefer.respondAsync ? ['respond-async'] : []),
@@ -148,7 +201,10 @@ const STRICT = 'handling=strict'
  */
 export const KEY_FORM = /^(?:"((?:[ !#-[\]-~]|\\["\\]){1,255})"|([!#-+\--:<-[\]-~]{1,255}))$/
 
-/** The claim of a request with an Idempotency-Key, the same for `"abc"` and `abc`. @throws {ProblemError} 400. */
+/**
+ * The claim of a request with an Idempotency-Key, the same for `"abc"` and `abc`. @throws
+ * {ProblemError} 400.
+ */
 function parseIdempotencyKey(tenant: string, header: string | string[]): { claim: string } {
   const [, quoted, bare] = KEY_FORM.exec(String(header)) ?? []
   const key = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare
@@ -159,8 +215,9 @@ function parseIdempotencyKey(tenant: string, header: string | string[]): { claim
 }
 
 /**
- * Waits for the job of an earlier request with the same key. A claim keeps the result longer than Redis knows the job.
- * Resolves with undefined if the job is not done in time, or if `signal` aborts.
+ * Waits for the job of an earlier request with the same key. A claim keeps the result longer than
+ * Redis knows the job. Resolves with undefined if the job is not done in time, or if `signal`
+ * aborts.
  */
 async function joinJob(
   { findClaimed, replyListener }: Pick<ApiDeps, 'findClaimed' | 'replyListener'>,
@@ -169,7 +226,8 @@ async function joinJob(
   claim: string | undefined,
   ms: number,
 ): Promise<JobResult | undefined> {
-  const find = async () => (claim === undefined ? undefined : findClaimed(claim, jobId).catch(() => undefined))
+  const find = async () =>
+    claim === undefined ? undefined : findClaimed(claim, jobId).catch(() => undefined)
   const wait = () => replyListener.wait(jobId, ms, signal, { lookUpAtOnce: true }).result
   try {
     return (await find()) ?? (await wait()) ?? (await find())

@@ -1,4 +1,5 @@
-// The results of checks of servers, and their lines: faults first, each with the command that fixes it. Checks clocks.
+// The results of checks of servers, and their lines: faults first, each with the command that fixes
+// it. Checks clocks.
 
 /** `FAULT`: must be repaired. `note`: could not be asked, or may be what the operator wants. */
 export interface ServerCheck {
@@ -15,7 +16,9 @@ export const check = (isRight: boolean, text: string, fix: string): ServerCheck 
 
 /** Describes checks in lines: faults, then notes, then the rest. */
 export function checkLines(title: string, checks: readonly ServerCheck[]): string[] {
-  const ordered = (['FAULT', 'note', 'ok'] as const).flatMap((state) => checks.filter((one) => one.state === state))
+  const ordered = (['FAULT', 'note', 'ok'] as const).flatMap((state) =>
+    checks.filter((one) => one.state === state),
+  )
   const linesOf = ({ state, text, fix }: ServerCheck) => [
     `  ${state.padEnd(5)}  ${text}`,
     ...(fix ? [`    fix: ${fix}`] : []),
@@ -24,8 +27,8 @@ export function checkLines(title: string, checks: readonly ServerCheck[]): strin
 }
 
 /**
- * Returns the ms by which a server's clock is ahead of this machine's (negative: behind). The delay of the answer is
- * not known, so the result is the smallest difference that is possible.
+ * Returns the ms by which a server's clock is ahead of this machine's (negative: behind). The delay
+ * of the answer is not known, so the result is the smallest difference that is possible.
  */
 export async function readClock(read: () => Promise<number>): Promise<number> {
   const before = Date.now()
@@ -36,11 +39,19 @@ export async function readClock(read: () => Promise<number>): Promise<number> {
 /** Clocks that differ by this much are a fault: NTP keeps them within milliseconds. */
 const MOST_APART_MS = 1_000
 
-/** Compares each clock with the middle one. If only two are known, compares them with the one that is behind. */
+/**
+ * Compares each clock with the middle one. If only two are known, compares them with the one that
+ * is behind.
+ */
 export function checkClocks(all: readonly [host: string, aheadMs: number][]): ServerCheck[] {
   const clocks = all.filter(([, aheadMs]) => Number.isFinite(aheadMs))
-  const unread = all.filter((one) => !clocks.includes(one)).map(([host]) => note(`${host}: its clock can’t be read`))
-  const middle = clocks.map(([, aheadMs]) => aheadMs).sort((one, other) => one - other)[clocks.length > 2 ? 1 : 0] ?? 0
+  const unread = all
+    .filter((one) => !clocks.includes(one))
+    .map(([host]) => note(`${host}: its clock can’t be read`))
+  const middle =
+    clocks.map(([, aheadMs]) => aheadMs).sort((one, other) => one - other)[
+      clocks.length > 2 ? 1 : 0
+    ] ?? 0
   const checks = clocks.map(([host, aheadMs]) => {
     const text = `${host}: ${((aheadMs - middle) / 1_000).toFixed(1)} s from the other clocks`
     return check(Math.abs(aheadMs - middle) < MOST_APART_MS, text, `chronyc makestep  # on ${host}`)

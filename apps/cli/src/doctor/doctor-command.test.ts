@@ -9,7 +9,10 @@ import { ObjectId } from 'mongodb'
 import { type TestContext, test } from 'vitest'
 import { type DoctorDeps, doctorCommand } from './doctor-command.ts'
 
-/** Runs `sluice doctor …` on a database of the test's own with two stored threads of two quotes, of two words each. */
+/**
+ * Runs `sluice doctor …` on a database of the test's own with two stored threads of two quotes, of
+ * two words each.
+ */
 async function examined(t: TestContext, withOwnQueue?: DoctorDeps['withQueue'], env = {}) {
   const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
@@ -56,7 +59,10 @@ async function examined(t: TestContext, withOwnQueue?: DoctorDeps['withQueue'], 
 test('finds nothing wrong after workers stored threads', async (t) => {
   const { doctor } = await examined(t)
   const { text, failures, shown } = await doctor()
-  assert.match(shown[0] ?? '', /^Compares the word count .* of each source with its stored quotes: about 2 sources\.$/)
+  assert.match(
+    shown[0] ?? '',
+    /^Compares the word count .* of each source with its stored quotes: about 2 sources\.$/,
+  )
   assert.match(text, /^Checked 2 sources/m)
   assert.match(text, /^ {2}ok {5}load of the queue: agrees with its jobs$/m)
   assert.match(text, /Wrong: 0\n$/)
@@ -65,14 +71,26 @@ test('finds nothing wrong after workers stored threads', async (t) => {
 
 test('corrects the totals of the load, and says why it did not compare them', async (t) => {
   const { redis, keys, doctor } = await examined(t)
-  await redis.eval("redis.call('HSET', KEYS[1], 'all', cmsgpack.pack(7, 7, 7, 0, 0, 0, 9))", 1, `${keys.base}load`)
+  await redis.eval(
+    "redis.call('HSET', KEYS[1], 'all', cmsgpack.pack(7, 7, 7, 0, 0, 0, 9))",
+    1,
+    `${keys.base}load`,
+  )
   t.onTestFinished(async () => void (await redis.del(`${keys.base}load`)))
-  assert.match((await doctor()).text, /^ {2}note {3}load of the queue: was wrong, and is corrected$/m)
+  assert.match(
+    (await doctor()).text,
+    /^ {2}note {3}load of the queue: was wrong, and is corrected$/m,
+  )
   assert.match((await doctor()).text, /load of the queue: agrees/)
   const refuse = () => Promise.reject(new RedisUnavailableError('Redis cannot be reached: refused'))
-  const away = await examined(t, refuse, { REDIS_URL: 'redis+sentinel://u:secret@one,[::1]:7001/main' })
+  const away = await examined(t, refuse, {
+    REDIS_URL: 'redis+sentinel://u:secret@one,[::1]:7001/main',
+  })
   const { text } = await away.doctor()
-  assert.match(text, /^ {2}FAULT {2}Redis cannot be reached: refused\. The load of the queue is not compared\.$/m)
+  assert.match(
+    text,
+    /^ {2}FAULT {2}Redis cannot be reached: refused\. The load of the queue is not compared\.$/m,
+  )
   assert.match(text, /^ +fix: redis-cli -h one -p 26379 ping; redis-cli -h ::1 -p 7001 ping$/m)
   assert.match(text, /Wrong: 0\n$/)
 })
@@ -98,7 +116,10 @@ test('names a source with a wrong count and fails, and changes nothing without -
   const { sources, doctor, wordCount } = await examined(t)
   await sources.updateOne({ externalId: 'one' }, { $set: { wordCount: 99 } })
   const { text, failures } = await doctor()
-  assert.match(text, /Wrong: 1\n {2}slack\/one of tenant acme.*: wordCount is 99, its quotes have 4 words/)
+  assert.match(
+    text,
+    /Wrong: 1\n {2}slack\/one of tenant acme.*: wordCount is 99, its quotes have 4 words/,
+  )
   assert.match(failures.join(), /--repair/)
   assert.equal(await wordCount(), 99)
 })
@@ -116,7 +137,9 @@ test('repairs wrong sources with --repair, and finds none afterwards', async (t)
 test('takes an expired token off a source, and says until when a younger one stays', async (t) => {
   const { sources, doctor } = await examined(t)
   const writer = (since: number) => ({
-    $set: { 'meta.tokens': [{ request: 'another', since: new Date(since), writer: 'gone', batch: 1 }] },
+    $set: {
+      'meta.tokens': [{ request: 'another', since: new Date(since), writer: 'gone', batch: 1 }],
+    },
   })
   await sources.updateOne({ externalId: 'one' }, writer(Date.now() - 120_000))
   await sources.updateOne({ externalId: 'two' }, writer(Date.now() - 15_000))
@@ -127,7 +150,9 @@ test('takes an expired token off a source, and says until when a younger one sta
     /\nRight, with the token of a writer that is slow or gone: 1\n.*slack\/two.*: a slow worker may still be writing it, .*--repair from 2\d{3}-.* on\n/,
   )
   assert.deepEqual(failures, [])
-  assert.deepEqual(await sources.distinct('externalId', { 'meta.tokens': { $exists: true } }), ['two'])
+  assert.deepEqual(await sources.distinct('externalId', { 'meta.tokens': { $exists: true } }), [
+    'two',
+  ])
 })
 
 test('calls nothing being written when nobody writes: a writer that is gone has left its token a moment ago', {

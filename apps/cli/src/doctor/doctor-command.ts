@@ -1,6 +1,12 @@
 // The command `sluice doctor`: checks Redis, MongoDB, clocks and sources, and repairs sources.
 import { hostname } from 'node:os'
-import { agreedSettings, type Environment, processSettings, readSettings, redisReplicasSetting } from '@sluice/process'
+import {
+  agreedSettings,
+  type Environment,
+  processSettings,
+  readSettings,
+  redisReplicasSetting,
+} from '@sluice/process'
 import type { Redis } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import {
@@ -14,7 +20,13 @@ import {
   type SourceDocument,
   StoreLayoutError,
 } from '@sluice/store'
-import { counted, formatNumber, messageForPeople, RedisUnavailableError, UserError } from '@sluice/terminal'
+import {
+  counted,
+  formatNumber,
+  messageForPeople,
+  RedisUnavailableError,
+  UserError,
+} from '@sluice/terminal'
 import { Command } from 'commander'
 import { type Db, type Document, MongoServerError } from 'mongodb'
 import { check, checkClocks, checkLines, note, type ServerCheck } from './check.ts'
@@ -24,7 +36,10 @@ import { checkMongodb } from './mongodb-checks.ts'
 export interface DoctorDeps {
   env: Environment
   openDb: () => Promise<{ db: Db; close: () => Promise<void> }>
-  /** Connects to the Redis of the queue until `work` is done. @throws {RedisUnavailableError | SettingsError} */
+  /**
+   * Connects to the Redis of the queue until `work` is done. @throws {RedisUnavailableError |
+   * SettingsError}
+   */
   withQueue: <Result>(work: (redis: Redis, keys: QueueKeys) => Promise<Result>) => Promise<Result>
   print: (line: string) => void
   /** Prints progress, on another stream than `print`. */
@@ -39,8 +54,8 @@ export interface DoctorDeps {
 const loadRedisChecks = () => import('./redis-checks.ts')
 
 /**
- * `sluice doctor`: checks servers, and compares each source with its quotes. Safe while APIs and workers run, except
- * with `--after-restore`.
+ * `sluice doctor`: checks servers, and compares each source with its quotes. Safe while APIs and
+ * workers run, except with `--after-restore`.
  */
 export function doctorCommand(deps: DoctorDeps): Command {
   return new Command('doctor')
@@ -52,23 +67,36 @@ export function doctorCommand(deps: DoctorDeps): Command {
       '--after-restore',
       'first removes what would answer for threads that are gone, and makes the queue feed this MongoDB, after it was restored to an earlier moment or moved; all APIs and workers must be stopped',
     )
-    .action(async ({ repair = false, afterRestore = false }: { repair?: boolean; afterRestore?: boolean }) => {
-      const { db, close } = await deps.openDb().catch((error) => failUnfinished(error, 'MongoDB'))
-      try {
-        if (afterRestore) {
-          const restored = await loadRedisChecks()
-          const lines = await deps.withQueue((redis, keys) => restored.afterRestore(redis, keys, db))
-          lines.forEach(deps.print)
+    .action(
+      async ({
+        repair = false,
+        afterRestore = false,
+      }: {
+        repair?: boolean
+        afterRestore?: boolean
+      }) => {
+        const { db, close } = await deps.openDb().catch((error) => failUnfinished(error, 'MongoDB'))
+        try {
+          if (afterRestore) {
+            const restored = await loadRedisChecks()
+            const lines = await deps.withQueue((redis, keys) =>
+              restored.afterRestore(redis, keys, db),
+            )
+            lines.forEach(deps.print)
+          }
+          const faults = await examineServers(deps, db)
+          await examineSources(deps, db, repair)
+          if (faults > 0)
+            deps.fail(
+              `${counted(faults, 'fault')} of servers: see the lines that begin with FAULT.`,
+            )
+        } catch (error) {
+          failUnfinished(explained(error, db.client), nameOf(db))
+        } finally {
+          await close()
         }
-        const faults = await examineServers(deps, db)
-        await examineSources(deps, db, repair)
-        if (faults > 0) deps.fail(`${counted(faults, 'fault')} of servers: see the lines that begin with FAULT.`)
-      } catch (error) {
-        failUnfinished(explained(error, db.client), nameOf(db))
-      } finally {
-        await close()
-      }
-    })
+      },
+    )
 }
 
 /** The examination ended early: what it did not reach may be right or wrong. */
@@ -76,7 +104,11 @@ class UnfinishedError extends UserError {
   override readonly exitCode = 2
 }
 
-function failUnfinished(error: unknown, mongodb: string, far = 'The sources are not checked'): never {
+function failUnfinished(
+  error: unknown,
+  mongodb: string,
+  far = 'The sources are not checked',
+): never {
   if (!(error instanceof Error) || messageForPeople(error) === undefined) throw error
   if (error instanceof UserError) throw new UnfinishedError(error.message)
   // The driver's messages name no server: "Topology is closed".
@@ -113,7 +145,9 @@ async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Pr
     for (const line of checkLines(title, checks)) print(line)
   }
   try {
-    const examined = await withQueue((redis, keys) => checkRedis(redis, keys, db, minMemory, replicas))
+    const examined = await withQueue((redis, keys) =>
+      checkRedis(redis, keys, db, minMemory, replicas),
+    )
     clocks.push([examined.host, examined.aheadMs])
     printChecks(examined.host, examined.checks)
   } catch (error) {
@@ -122,7 +156,12 @@ async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Pr
     printChecks('Redis', [check(false, text, pingCommands(redisUrl))])
   }
   const host = nameOf(db)
-  const { checks, aheadMs } = await checkMongodb({ database: db.databaseName, ask, probe, listSources })
+  const { checks, aheadMs } = await checkMongodb({
+    database: db.databaseName,
+    ask,
+    probe,
+    listSources,
+  })
   clocks.push([host, aheadMs])
   printChecks(host, [...checks, await checkOfLayout(db)])
   printChecks('Clocks', checkClocks(clocks))
@@ -135,7 +174,8 @@ async function checkOfLayout(db: Db): Promise<ServerCheck> {
     return { state: 'ok', text: 'layout of the documents: that of this release' }
   } catch (error) {
     if (error instanceof StoreLayoutError) return { state: 'FAULT', text: error.message }
-    if (error instanceof MongoServerError) return note(`the layout of the documents can’t be asked: ${error.message}`)
+    if (error instanceof MongoServerError)
+      return note(`the layout of the documents can’t be asked: ${error.message}`)
     throw error
   }
 }
@@ -143,8 +183,11 @@ async function checkOfLayout(db: Db): Promise<ServerCheck> {
 async function examineSources(deps: DoctorDeps, db: Db, repair: boolean): Promise<void> {
   const { print, show, fail } = deps
   const about = await db.collection('sources').estimatedDocumentCount()
-  const what = 'Compares the word count and the number of quotes of each source with its stored quotes'
-  show(`${what}${repair ? ', and repairs what differs' : ''}: about ${formatNumber(about)} sources.`)
+  const what =
+    'Compares the word count and the number of quotes of each source with its stored quotes'
+  show(
+    `${what}${repair ? ', and repairs what differs' : ''}: about ${formatNumber(about)} sources.`,
+  )
   const showFar = showProgress(about, deps)
   let far: string | undefined
   const onProgress = (checked: number, again: number, wrong: number) => {
@@ -155,16 +198,19 @@ async function examineSources(deps: DoctorDeps, db: Db, repair: boolean): Promis
   const { checked, wrong, leftOpen, beingWritten } = await comparing.catch((error) =>
     failUnfinished(error, nameOf(db), far),
   )
-  const compared = 'word counts and numbers of quotes against the stored quotes, and tokens of writers'
+  const compared =
+    'word counts and numbers of quotes against the stored quotes, and tokens of writers'
   print(`Checked ${counted(checked, 'source')}: ${compared}.`)
   print(`Wrong: ${wrong.length}`)
   for (const line of await explain(db, wrong)) print(line)
   if (repair) print(`Repaired: ${wrong.length}`)
-  if (leftOpen.length > 0) print(`Right, with the token of a writer that is slow or gone: ${leftOpen.length}`)
+  if (leftOpen.length > 0)
+    print(`Right, with the token of a writer that is slow or gone: ${leftOpen.length}`)
   for (const line of await explain(db, leftOpen)) print(line)
   if (beingWritten > 0) print(`Left alone, because workers are writing them: ${beingWritten}`)
   // With --repair, no wrong source is left: a refused recount is tried again until it is written.
-  if (!repair && wrong.length > 0) fail(`${wrong.length} of them to repair: run the command again with --repair.`)
+  if (!repair && wrong.length > 0)
+    fail(`${wrong.length} of them to repair: run the command again with --repair.`)
 }
 
 function showProgress(
@@ -178,18 +224,26 @@ function showProgress(
     lastAt = performance.now()
     show(`Checked ${formatNumber(checked)} of about ${formatNumber(about)} sources.`)
     if (isLast && again > 0)
-      show(`Workers are writing ${formatNumber(again)} of them: these are checked again in ten seconds.`)
+      show(
+        `Workers are writing ${formatNumber(again)} of them: these are checked again in ten seconds.`,
+      )
   }
 }
 
-/** A list names at most this number of sources: enough for people to see what they have in common. */
+/**
+ * A list names at most this number of sources: enough for people to see what they have in common.
+ */
 const SOURCES_NAMED = 20
 
 /** Names the first of these sources in lines, each with its fault. */
 async function explain(db: Db, found: readonly ComparedSource[]): Promise<string[]> {
-  const faults = new Map(found.slice(0, SOURCES_NAMED).map((finding) => [finding.id, faultOf(finding)]))
+  const faults = new Map(
+    found.slice(0, SOURCES_NAMED).map((finding) => [finding.id, faultOf(finding)]),
+  )
   const named = { projection: { tenant: 1, service: 1, externalId: 1 } }
-  const sources = db.collection<SourceDocument>('sources').find({ _id: { $in: [...faults.keys()] } }, named)
+  const sources = db
+    .collection<SourceDocument>('sources')
+    .find({ _id: { $in: [...faults.keys()] } }, named)
   const lines = (await sources.toArray()).map(
     ({ _id, tenant, service, externalId }) =>
       `  ${service}/${externalId} of tenant ${tenant} (${_id}): ${faults.get(_id)}`,
@@ -208,6 +262,7 @@ function faultOf({ stored, counted, openUntil }: ComparedSource): string {
   if (differences.length > 0) return `${differences.join('; ')}. --repair counts them again`
   const from = openUntil?.toISOString().slice(0, 19)
   const ends = `the next delivery of its request removes its token, or --repair from ${from} UTC on`
-  if (openUntil !== undefined && openUntil.getTime() < Date.now()) return `a writer did not finish: ${ends}`
+  if (openUntil !== undefined && openUntil.getTime() < Date.now())
+    return `a writer did not finish: ${ends}`
   return `a slow worker may still be writing it, and then nothing is to do. If its writer is gone, ${ends}`
 }

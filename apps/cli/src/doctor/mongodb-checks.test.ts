@@ -28,7 +28,9 @@ function checked(replies: Record<string, Document | Error> = {}, probe = async (
 
 async function found(...how: Parameters<typeof checked>) {
   const { checks } = await checked(...how)
-  return checks.filter(({ state }) => state !== 'ok').map(({ state, text, fix = '' }) => `${state} ${text} | ${fix}`)
+  return checks
+    .filter(({ state }) => state !== 'ok')
+    .map(({ state, text, fix = '' }) => `${state} ${text} | ${fix}`)
 }
 
 const refused = new MongoServerError({ code: 13, message: 'not authorized' })
@@ -48,17 +50,26 @@ test('calls nothing ok that the server does not say', async () => {
 })
 
 test('finds an old version, a majority that does not commit, too few members, and a weak write concern', async () => {
-  assert.match(String(await found({ buildInfo: { version: '4.2.24' } })), /^FAULT version: 4\.2\.24 .*apt-get install/)
+  assert.match(
+    String(await found({ buildInfo: { version: '4.2.24' } })),
+    /^FAULT version: 4\.2\.24 .*apt-get install/,
+  )
   const probe = async () => {
     throw new Error('waiting for replication timed out')
   }
-  assert.match(String(await found({}, probe)), /^FAULT a majority commits: Error: waiting .*rs\.status\(\)/)
+  assert.match(
+    String(await found({}, probe)),
+    /^FAULT a majority commits: Error: waiting .*rs\.status\(\)/,
+  )
   assert.match(
     String(await found({ hello: { setName: 'rs0', hosts: ['a:1'], localTime: new Date() } })),
     /^note .*members: 1 .*rs\.add/,
   )
   const weak = { getDefaultRWConcern: { defaultWriteConcern: { w: 1 } } }
-  assert.match(String(await found(weak)), /^note default write concern: \{"w":1\}.*setDefaultRWConcern/)
+  assert.match(
+    String(await found(weak)),
+    /^note default write concern: \{"w":1\}.*setDefaultRWConcern/,
+  )
 })
 
 test('says what can’t be asked, which is no fault', async () => {
@@ -75,9 +86,15 @@ const rows = (...firstBatch: Document[]) => ({ cursor: { firstBatch } })
 
 test('compares the shard keys if MongoDB is sharded', async () => {
   const hello = { msg: 'isdbgrid', localTime: new Date() }
-  const collections = rows({ _id: 'sluice.sources', key: { _id: 1 } }, { _id: 'sluice.quotes', key: { _id: 'hashed' } })
+  const collections = rows(
+    { _id: 'sluice.sources', key: { _id: 1 } },
+    { _id: 'sluice.quotes', key: { _id: 'hashed' } },
+  )
   const all = await found({ hello, shards: rows({ _id: 'shard0' }), collections })
-  assert.match(all[0] ?? '', /^FAULT shard key of quotes: \{"_id":"hashed"\}.*reshardCollection: "sluice\.quotes"/)
+  assert.match(
+    all[0] ?? '',
+    /^FAULT shard key of quotes: \{"_id":"hashed"\}.*reshardCollection: "sluice\.quotes"/,
+  )
   assert.match(
     all[1] ?? '',
     /^FAULT shard key of writers: none.*createIndex\(\{"_id":"hashed"\}\); sh\.shardCollection\("sluice\.writers", \{"_id":"hashed"\}\)/,
@@ -91,18 +108,33 @@ test('compares the shard keys if MongoDB is sharded', async () => {
 
 /** Recorded. The driver reads an int64 as one of these, by its options. */
 const documentDb = (localTime: number | bigint | Long) => ({
-  hello: { isWritablePrimary: true, msg: 'isdbgrid', localTime, maxWireVersion: 21, readOnly: false, ok: 1 },
+  hello: {
+    isWritablePrimary: true,
+    msg: 'isdbgrid',
+    localTime,
+    maxWireVersion: 21,
+    readOnly: false,
+    ok: 1,
+  },
   shards: rows(),
   collections: rows(),
 })
 const ferretDb = {
-  hello: { isWritablePrimary: true, localTime: new Date(), maxWireVersion: 21, readOnly: false, ok: 1 },
+  hello: {
+    isWritablePrimary: true,
+    localTime: new Date(),
+    maxWireVersion: 21,
+    readOnly: false,
+    ok: 1,
+  },
 }
 
 test('finds no fault of engines that speak its protocol and shard nothing, and reads their clocks', async () => {
   const now = Date.now()
   for (const replies of [ferretDb, ...[now, BigInt(now), Long.fromNumber(now)].map(documentDb)]) {
-    assert.deepEqual(await found(replies), ['note replica set: none, members: 0 (in production at least 3) | '])
+    assert.deepEqual(await found(replies), [
+      'note replica set: none, members: 0 (in production at least 3) | ',
+    ])
     assert.ok(Math.abs((await checked(replies)).aheadMs) < 1_000)
   }
 })

@@ -22,33 +22,62 @@ type ChecksOf = (reply: Document) => ServerCheck[]
 
 const shell = (script: string) => `mongosh "$MONGODB_URL" --eval '${script}'`
 
-/** Checks MongoDB and reads its clock (ms ahead of this machine). @throws the driver's error if it can't be reached. */
+/**
+ * Checks MongoDB and reads its clock (ms ahead of this machine). @throws the driver's error if it
+ * can't be reached.
+ */
 export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   const checks: ServerCheck[] = []
-  /** Adds the checks of the reply, a note if the server refuses the command, or nothing if the collection is absent. */
-  async function ask(what: string, of: string, command: Document, checksOf: ChecksOf): Promise<void> {
+  /**
+   * Adds the checks of the reply, a note if the server refuses the command, or nothing if the
+   * collection is absent.
+   */
+  async function ask(
+    what: string,
+    of: string,
+    command: Document,
+    checksOf: ChecksOf,
+  ): Promise<void> {
     try {
       checks.push(...checksOf(await deps.ask(of, command)))
     } catch (error) {
       if (!(error instanceof MongoServerError)) throw error
-      if (error.code !== COLLECTION_ABSENT) checks.push(note(`${what} can’t be asked: ${error.message}`))
+      if (error.code !== COLLECTION_ABSENT)
+        checks.push(note(`${what} can’t be asked: ${error.message}`))
     }
   }
   const askIndexes = (collection: string, indexes: Readonly<Record<string, string>>) =>
     ask(`the indexes of ${collection}`, database, { listIndexes: collection }, ({ cursor }) =>
       Object.entries(indexes).map(([name, field]) => {
-        const isThere = cursor.firstBatch.some(({ key, partialFilterExpression, hidden }: Document) => {
-          return Object.keys(key)[0] === field && key[field] === 1 && !partialFilterExpression && !hidden
-        })
+        const isThere = cursor.firstBatch.some(
+          ({ key, partialFilterExpression, hidden }: Document) => {
+            return (
+              Object.keys(key)[0] === field &&
+              key[field] === 1 &&
+              !partialFilterExpression &&
+              !hidden
+            )
+          },
+        )
         const create = `db.${collection}.createIndex({ "${field}": 1 }, { name: "${name}" })`
-        return check(isThere, `index of ${collection} by ${field}${isThere ? '' : ': missing'}`, shell(create))
+        return check(
+          isThere,
+          `index of ${collection} by ${field}${isThere ? '' : ': missing'}`,
+          shell(create),
+        )
       }),
     )
 
   await ask('the version', 'admin', { buildInfo: 1 }, ({ version }) => {
     const upgrade = 'sudo apt-get install -y mongodb-org  # on each member'
     if (typeof version !== 'string') return [note('version: MongoDB does not say it')]
-    return [check(Number.parseFloat(version) >= OLDEST, `version: ${version} (at least ${OLDEST})`, upgrade)]
+    return [
+      check(
+        Number.parseFloat(version) >= OLDEST,
+        `version: ${version} (at least ${OLDEST})`,
+        upgrade,
+      ),
+    ]
   })
   let hello: Document = {}
   const aheadMs = await readClock(async () => {
@@ -58,20 +87,30 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   })
   const { msg, setName, hosts = [] } = hello
   let isSharded = msg === 'isdbgrid'
-  // Gateways of engines that shard nothing call themselves a router too. A real router knows at least one shard.
+  // Gateways of engines that shard nothing call themselves a router too. A real router knows at
+  // least one shard.
   if (isSharded)
     await ask('the shards', 'config', { find: 'shards', limit: 1 }, ({ cursor }) => {
       isSharded = cursor.firstBatch.length > 0
       return []
     })
   const members = `replica set: ${setName ?? 'none'}, members: ${hosts.length} (in production at least ${MEMBERS})`
-  if (!isSharded && hosts.length < MEMBERS) checks.push(note(members, setName && shell('rs.add("HOST:27017")')))
+  if (!isSharded && hosts.length < MEMBERS)
+    checks.push(note(members, setName && shell('rs.add("HOST:27017")')))
   else if (!isSharded) checks.push({ state: 'ok', text: members })
-  await ask('the default write concern', 'admin', { getDefaultRWConcern: 1 }, ({ defaultWriteConcern }) => {
-    const text = `default write concern: ${JSON.stringify(defaultWriteConcern ?? {})}; Sluice’s own writes name majority`
-    const set = 'db.adminCommand({ setDefaultRWConcern: 1, defaultWriteConcern: { w: "majority" } })'
-    return [defaultWriteConcern?.w === 'majority' ? { state: 'ok', text } : note(text, shell(set))]
-  })
+  await ask(
+    'the default write concern',
+    'admin',
+    { getDefaultRWConcern: 1 },
+    ({ defaultWriteConcern }) => {
+      const text = `default write concern: ${JSON.stringify(defaultWriteConcern ?? {})}; Sluice’s own writes name majority`
+      const set =
+        'db.adminCommand({ setDefaultRWConcern: 1, defaultWriteConcern: { w: "majority" } })'
+      return [
+        defaultWriteConcern?.w === 'majority' ? { state: 'ok', text } : note(text, shell(set)),
+      ]
+    },
+  )
   const fault = await probe().then(() => undefined, String)
   const status = 'rs.status().members.map(m => [m.name, m.stateStr])'
   checks.push(check(!fault, `a majority commits: ${fault ?? 'yes'}`, shell(status)))
@@ -79,15 +118,25 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   const wanted = await indexesFor((command) => deps.ask(database, command), { listsSources })
   for (const [collection, indexes] of Object.entries(wanted)) await askIndexes(collection, indexes)
   if (!isSharded) return { checks, aheadMs }
-  const filter = { _id: { $regex: `^${database}\\.` }, dropped: { $ne: true }, unsplittable: { $ne: true } }
+  const filter = {
+    _id: { $regex: `^${database}\\.` },
+    dropped: { $ne: true },
+    unsplittable: { $ne: true },
+  }
   await ask('the shard keys', 'config', { find: 'collections', filter }, ({ cursor }) =>
     Object.entries(SHARD_KEYS).map(([collection, wanted]) => {
       const name = `${database}.${collection}`
       const key = JSON.stringify(wanted)
       const found = JSON.stringify(cursor.firstBatch.find(({ _id }: Document) => _id === name)?.key)
       const reshard = `db.adminCommand({ reshardCollection: "${name}", key: ${key} })`
-      const shard = found ? reshard : `db.${collection}.createIndex(${key}); sh.shardCollection("${name}", ${key})`
-      return check(found === key, `shard key of ${collection}: ${found ?? 'none'}, should be ${key}`, shell(shard))
+      const shard = found
+        ? reshard
+        : `db.${collection}.createIndex(${key}); sh.shardCollection("${name}", ${key})`
+      return check(
+        found === key,
+        `shard key of ${collection}: ${found ?? 'none'}, should be ${key}`,
+        shell(shard),
+      )
     }),
   )
   return { checks, aheadMs }

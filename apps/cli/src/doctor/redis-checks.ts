@@ -1,6 +1,6 @@
-// Checks Redis: whether it keeps what it accepts, its replicas, its layout, the processes that use it, and the load of
-// the queue. `--after-restore` deletes digests, results, idempotency keys and imports, which may refer to threads that
-// the restored MongoDB no longer has.
+// Checks Redis: whether it keeps what it accepts, its replicas, its layout, the processes that use
+// it, and the load of the queue. `--after-restore` deletes digests, results, idempotency keys and
+// imports, which may refer to threads that the restored MongoDB no longer has.
 
 import { readMarks } from '@sluice/boot/marks'
 import type { SeenProcess } from '@sluice/contract'
@@ -16,7 +16,14 @@ import {
   unwrittenOf,
 } from '@sluice/process/redis'
 import type { LoadAudit, QueueKeys } from '@sluice/queue'
-import { checkFedStore, createLoadAudit, feedStore, forgetAnswers, nameOf, OtherStoreError } from '@sluice/queue'
+import {
+  checkFedStore,
+  createLoadAudit,
+  feedStore,
+  forgetAnswers,
+  nameOf,
+  OtherStoreError,
+} from '@sluice/queue'
 import { explained, forgetDigests, mongoCommands, readStore, renewStore } from '@sluice/store'
 import { counted, UserError } from '@sluice/terminal'
 import type { Db } from 'mongodb'
@@ -38,19 +45,28 @@ export function pingCommands(redisUrl: string): string {
 }
 
 /**
- * Checks Redis and reads its clock (ms ahead of this machine). Changes nothing but a wrong load of the queue.
+ * Checks Redis and reads its clock (ms ahead of this machine). Changes nothing but a wrong load of
+ * the queue.
  *
  * @param minMemory in bytes.
  * @param confirming the number of replicas that must confirm a write (REDIS_REPLICAS).
  */
-export async function checkRedis(redis: Redis, keys: QueueKeys, db: Db, minMemory: number, confirming: number) {
+export async function checkRedis(
+  redis: Redis,
+  keys: QueueKeys,
+  db: Db,
+  minMemory: number,
+  confirming: number,
+) {
   const info = await redis.info()
   const { remoteAddress, remotePort } = redis.stream
   const cli = `redis-cli -h ${remoteAddress} -p ${remotePort}`
   const set = (setting: string) => `${cli} config set ${setting}  # and in its redis.conf`
   const numberOf = (name: string) => Number(infoField(info, name) ?? 0)
-  // A managed Redis refuses CONFIG, and a user with the least rights that Sluice needs may not send it.
-  const ask = async (name: string) => String(await redis.config('GET', name).catch(() => '')).split(',')[1]
+  // A managed Redis refuses CONFIG, and a user with the least rights that Sluice needs may not send
+  // it.
+  const ask = async (name: string) =>
+    String(await redis.config('GET', name).catch(() => '')).split(',')[1]
   const [fsync, minReplicas] = [await ask('appendfsync'), await ask('min-replicas-to-write')]
   const layout = Number(await redis.get(`${keys.base}layout`))
   const faults = Object.values(redisFaults(info, minMemory)).flat()
@@ -66,20 +82,30 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, db: Db, minMemor
   const follow = `redis-cli -h REPLICA replicaof ${remoteAddress} ${remotePort}`
   const checks: ServerCheck[] = [
     ...faults.map((text): ServerCheck => ({ state: 'FAULT', text })),
-    ...(fsync && minReplicas ? [] : [note('CONFIG is refused: appendfsync and min-replicas-to-write can’t be asked')]),
+    ...(fsync && minReplicas
+      ? []
+      : [note('CONFIG is refused: appendfsync and min-replicas-to-write can’t be asked')]),
     ...(fsync ? [check(fsync !== 'no', `appendfsync: ${fsync}`, set('appendfsync everysec'))] : []),
     infoField(info, 'rdb_last_bgsave_status')
       ? check(!unwritten, written, `${cli} ${unwritten?.command}  # when its disk has space`)
       : note('last writes to its disk: INFO does not say'),
     check(used < most * FULL, `memory: ${used} of ${most} bytes`, set(`maxmemory ${most * 2}`)),
-    check(online >= needed, `replicas: ${online} online, ${needed} needed by REDIS_REPLICAS`, follow),
+    check(
+      online >= needed,
+      `replicas: ${online} online, ${needed} needed by REDIS_REPLICAS`,
+      follow,
+    ),
     ...(minReplicas ? [check(isGuarded, guarded, set(`min-replicas-to-write ${guard}`))] : []),
     check(
       layout <= LAYOUT.reads,
       `layout: ${layout}, read up to ${LAYOUT.reads}`,
       'git checkout RELEASE  # a newer one',
     ),
-    await askedOf(db, `the queue ${keys.queues.interactive} feeds this MongoDB`, checkStore(redis, keys, db)),
+    await askedOf(
+      db,
+      `the queue ${keys.queues.interactive} feeds this MongoDB`,
+      checkStore(redis, keys, db),
+    ),
     await askedOf(db, 'Redis has kept its data', checkLoss(redis, keys, db)),
     checkVersions(await readAlive(redis, keys)),
     await checkLoad(redis, keys),
@@ -98,7 +124,9 @@ async function checkStore(redis: Redis, keys: QueueKeys, db: Db): Promise<Server
 
 async function checkLoss(redis: Redis, keys: QueueKeys, db: Db): Promise<ServerCheck> {
   const { loss } = await readMarks(redis, keys, db)
-  return loss ? { state: 'FAULT', text: lossWords(loss) } : { state: 'ok', text: 'Redis has kept its data' }
+  return loss
+    ? { state: 'FAULT', text: lossWords(loss) }
+    : { state: 'ok', text: 'Redis has kept its data' }
 }
 
 /** The result of a check that also asks MongoDB, which may be unavailable. */
@@ -109,16 +137,27 @@ function askedOf(db: Db, what: string, checking: Promise<ServerCheck>): Promise<
   })
 }
 
-/** During an upgrade, two releases run. Afterwards, this finds a process of the old release that was forgotten. */
+/**
+ * During an upgrade, two releases run. Afterwards, this finds a process of the old release that was
+ * forgotten.
+ */
 function checkVersions(alive: readonly SeenProcess[]): ServerCheck {
   if (alive.length === 0) return note('processes: none is alive')
   const newest = alive.toSorted((one, other) => one.startedAt.localeCompare(other.startedAt)).at(-1)
   const others = alive.filter(({ version, revision }) => {
-    return version !== newest?.version || (revision && newest.revision && revision !== newest.revision)
+    return (
+      version !== newest?.version || (revision && newest.revision && revision !== newest.revision)
+    )
   })
-  const named = others.map((one) => `; ${one.kind} ${one.host}:${one.pid} has ${codeOf(one)}`).join('')
+  const named = others
+    .map((one) => `; ${one.kind} ${one.host}:${one.pid} has ${codeOf(one)}`)
+    .join('')
   const text = `processes: ${alive.length}, the newest has version ${newest && codeOf(newest)}${named}`
-  return check(named === '', text, others.map(({ host, pid }) => `ssh ${host} kill ${pid}`).join('; '))
+  return check(
+    named === '',
+    text,
+    others.map(({ host, pid }) => `ssh ${host} kill ${pid}`).join('; '),
+  )
 }
 
 const LOAD: Readonly<Record<LoadAudit, ServerCheck>> = {
@@ -141,9 +180,10 @@ async function checkLoad(redis: Redis, keys: QueueKeys): Promise<ServerCheck> {
 }
 
 /**
- * After MongoDB was restored to an earlier moment, or moved: removes digests, idempotency keys, results and imports,
- * makes the queue feed this store, and returns lines that say so. No API or worker may run meanwhile: it could answer from what is not removed yet, and such an answer
- * can't be taken back.
+ * After MongoDB was restored to an earlier moment, or moved: removes digests, idempotency keys,
+ * results and imports, makes the queue feed this store, and returns lines that say so. No API or
+ * worker may run meanwhile: it could answer from what is not removed yet, and such an answer can't
+ * be taken back.
  *
  * @throws {UserError} if an API or a worker runs. Then removes nothing.
  */

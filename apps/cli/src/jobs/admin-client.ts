@@ -1,14 +1,21 @@
-// Calls the API's paths under `/admin` with an operator's key: failed jobs, operations, lanes, searches and status.
+// Calls the API's paths under `/admin` with an operator's key: failed jobs, operations, lanes,
+// searches and status.
 import { setTimeout as delay } from 'node:timers/promises'
 import * as contract from '@sluice/contract'
 import { type ApiOptions, type FindApiDeps, findApi, UserError } from '@sluice/terminal'
 import { createAnswerCheck, createBoundedFetch, findSilence, silenceOf } from '../answers.ts'
 
-/** The API as operators use it. Every function throws UserError if the API refuses, or can't be reached. */
+/**
+ * The API as operators use it. Every function throws UserError if the API refuses, or can't be
+ * reached.
+ */
 export type AdminClient = Awaited<ReturnType<typeof openAdminClient>>
 /** What a client reads, and can read without the API. */
 export interface Reads {
-  list(filter: contract.FailedJobFilter, page: { limit: number; after?: string }): Promise<contract.FailedJobPage>
+  list(
+    filter: contract.FailedJobFilter,
+    page: { limit: number; after?: string },
+  ): Promise<contract.FailedJobPage>
   groups(filter: contract.FailedJobFilter): Promise<contract.FailedJobGroups>
   show(id: string): Promise<contract.FailedJob>
   operations(): Promise<{ operations: contract.Operation[] }>
@@ -38,8 +45,15 @@ export interface AdminDeps {
   print: (line: string) => void
 }
 
-/** Looks every `everyMs` until the process is interrupted. Throws if the first look fails; shows later UserErrors. */
-export async function watch(look: () => Promise<void>, everyMs: number, show: (line: string) => void): Promise<never> {
+/**
+ * Looks every `everyMs` until the process is interrupted. Throws if the first look fails; shows
+ * later UserErrors.
+ */
+export async function watch(
+  look: () => Promise<void>,
+  everyMs: number,
+  show: (line: string) => void,
+): Promise<never> {
   await look()
   for (let shown = ''; ; ) {
     await delay(everyMs)
@@ -62,14 +76,17 @@ const checks = {
 }
 
 /**
- * Opens a client of the API that the options name, else of this folder's. With a fallback, it reads from Redis while the
- * API does not answer; what changes something needs the API. Throws UserError.
+ * Opens a client of the API that the options name, else of this folder's. With a fallback, it reads
+ * from Redis while the API does not answer; what changes something needs the API. Throws UserError.
  */
 export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fallback?: Fallback) {
   const { url, apiKey: key } = await findApi(deps, options, 'operator')
 
   async function request(path: string, init: RequestInit): Promise<Response> {
-    const headers = { 'x-api-key': key, ...(init.body !== undefined && { 'content-type': 'application/json' }) }
+    const headers = {
+      'x-api-key': key,
+      ...(init.body !== undefined && { 'content-type': 'application/json' }),
+    }
     const response = await createBoundedFetch()(new URL(`.${path}`, url), {
       ...init,
       headers,
@@ -82,7 +99,11 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
     throw response.status < 500 ? new RefusedError(text) : new UserError(text)
   }
 
-  async function ask<Answer>(check: (answer: unknown) => Answer, path: string, body?: object): Promise<Answer> {
+  async function ask<Answer>(
+    check: (answer: unknown) => Answer,
+    path: string,
+    body?: object,
+  ): Promise<Answer> {
     const post = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
     return check(await (await request(path, post)).json().catch(unreachable))
   }
@@ -91,7 +112,10 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
     throw new UserError(silenceOf(url, error))
   }
 
-  /** Opens an operation. Sends nothing to an API that hangs: the API could carry the operation out much later. */
+  /**
+   * Opens an operation. Sends nothing to an API that hangs: the API could carry the operation out
+   * much later.
+   */
   async function operate(path: string, body: object): Promise<contract.Operation> {
     const silence = await findSilence(url)
     if (silence !== undefined) throw new UserError(`Nothing was changed. ${silence}`)
@@ -107,14 +131,22 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
 
   const reads: Reads = {
     list: (filter, { limit, after }) => {
-      const query = new URLSearchParams({ ...filter, limit: String(limit), ...(after !== undefined && { after }) })
+      const query = new URLSearchParams({
+        ...filter,
+        limit: String(limit),
+        ...(after !== undefined && { after }),
+      })
       return ask(checks.list, `/admin/jobs?${query}`)
     },
     groups: (filter) => ask(checks.groups, `/admin/job-groups?${new URLSearchParams(filter)}`),
     show: (id) => ask(checks.show, `/admin/jobs/${encodeURIComponent(id)}`),
     operations: () => ask(checks.operations, '/admin/operations'),
     find: (query) => ask(checks.found, `/admin/find?${new URLSearchParams(query)}`),
-    recent: (after) => ask(checks.recent, `/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`),
+    recent: (after) =>
+      ask(
+        checks.recent,
+        `/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`,
+      ),
     status: () => ask(checks.status, '/admin/overview'),
   }
 
@@ -139,15 +171,24 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
     find: (query: contract.FindQuery) => read((from) => from.find(query)),
     recent: (after?: string) => read((from) => from.recent(after)),
     status: () => read((from) => from.status()),
-    open: (kind: contract.OperationKind, request: contract.OperationRequest) => operate(`/admin/jobs:${kind}`, request),
-    operateLane: (kind: contract.LaneOperationKind, lane: string, { why, seconds }: contract.PauseQuery) => {
-      const query = new URLSearchParams({ ...(why && { why }), ...(seconds && { seconds: String(seconds) }) })
+    open: (kind: contract.OperationKind, request: contract.OperationRequest) =>
+      operate(`/admin/jobs:${kind}`, request),
+    operateLane: (
+      kind: contract.LaneOperationKind,
+      lane: string,
+      { why, seconds }: contract.PauseQuery,
+    ) => {
+      const query = new URLSearchParams({
+        ...(why && { why }),
+        ...(seconds && { seconds: String(seconds) }),
+      })
       return operate(`/admin/lanes/${lane}:${kind}?${query}`, {})
     },
     /** Returns an operation that the API has accepted. */
     async operation(id: string): Promise<contract.Operation> {
       const silence = await findSilence(url)
-      if (silence === undefined) return ask(checks.operation, `/admin/operations/${encodeURIComponent(id)}`)
+      if (silence === undefined)
+        return ask(checks.operation, `/admin/operations/${encodeURIComponent(id)}`)
       const found = `Operation ${id} was accepted, and goes on when an API runs: see \`sluice jobs operations\`.`
       throw new UserError(`${silence} ${found}`)
     },
@@ -156,6 +197,10 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
 
 function describeProblem(status: number, answer: unknown): string {
   const { code, detail, errors } = Object(answer)
-  const messages = Array.isArray(errors) ? errors.map((error) => `\n  ${Object(error).message}`).join('') : ''
-  return typeof detail === 'string' ? `${detail} (${status} ${code})${messages}` : `The API answered ${status}.`
+  const messages = Array.isArray(errors)
+    ? errors.map((error) => `\n  ${Object(error).message}`).join('')
+    : ''
+  return typeof detail === 'string'
+    ? `${detail} (${status} ${code})${messages}`
+    : `The API answered ${status}.`
 }

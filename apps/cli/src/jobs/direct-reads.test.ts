@@ -11,7 +11,10 @@ import { type TestContext, test } from 'vitest'
 import { openAdminClient } from './admin-client.ts'
 import { createReadDirectly } from './direct-reads.ts'
 
-/** A client of an API that accepts connections and, unless it has a listener, answers nothing. Its queue has a failed job. */
+/**
+ * A client of an API that accepts connections and, unless it has a listener, answers nothing. Its
+ * queue has a failed job.
+ */
 async function open(t: TestContext, listener: RequestListener = () => {}) {
   const hung = createServer(listener).listen(0, '127.0.0.1')
   t.onTestFinished(() => {
@@ -33,7 +36,10 @@ async function open(t: TestContext, listener: RequestListener = () => {}) {
   const fallback = { show: (line: string) => void notes.push(line), readDirectly }
   const client = await openAdminClient(deps, { url: `http://127.0.0.1:${port}` }, fallback)
   const id = newJobId('C1')
-  const thread = { source: { service: 'slack' as const, externalId: 'C1', title: 'A title' }, quotes: [] }
+  const thread = {
+    source: { service: 'slack' as const, externalId: 'C1', title: 'A title' },
+    quotes: [],
+  }
   const job = { tenant: 'acme', requestId: 'r', retained: false, threads: [thread] }
   await createJobAdder(redis, keys)({ id, lane: 'bulk', job })
   await redis.lrem(`${keys.jobs.bulk}wait`, 1, id)
@@ -48,7 +54,10 @@ test('everything is read from Redis while the API hangs, soon, and each client s
   const status = await client.status()
   assert.ok(performance.now() - began < 6_000)
   assert.ok(status.verdict?.some(({ code }) => code === 'process_missing'))
-  const [list, found] = await Promise.all([client.list({ tenant: 'acme' }, { limit: 1 }), client.find({ q: 'C1' })])
+  const [list, found] = await Promise.all([
+    client.list({ tenant: 'acme' }, { limit: 1 }),
+    client.find({ q: 'C1' }),
+  ])
   assert.deepEqual(
     list.jobs.map((job) => [job.id, job.reason]),
     [[id, 'too large']],
@@ -64,9 +73,15 @@ test('a hung API is asked for no operation, and whoever waits for one hears that
   const asked = new Set<string | undefined>()
   const { client, id } = await open(t, ({ method, url }) => asked.add(`${method} ${url}`))
   const began = performance.now()
-  const operations = [client.open('discard', { ids: [id] }), client.operateLane('pause', 'bulk', {})]
+  const operations = [
+    client.open('discard', { ids: [id] }),
+    client.operateLane('pause', 'bulk', {}),
+  ]
   for (const operation of operations)
-    await assert.rejects(operation, /^UserError: Nothing was changed\. The API at .* it does not answer\.$/)
+    await assert.rejects(
+      operation,
+      /^UserError: Nothing was changed\. The API at .* it does not answer\.$/,
+    )
   await assert.rejects(
     client.operation('o'),
     /it does not answer\. Operation o was accepted, and goes on when an API runs/,
@@ -82,7 +97,10 @@ test('an operation that an API neither accepts nor refuses is said to be unknown
     ({ url }, response) => void response.writeHead(url === '/livez' ? 200 : status).end(),
   )
   const open503 = client.open('retry', { ids: [id] })
-  await assert.rejects(open503, /answered 503\. Later, `sluice jobs operations` shows whether it was accepted/)
+  await assert.rejects(
+    open503,
+    /answered 503\. Later, `sluice jobs operations` shows whether it was accepted/,
+  )
   status = 400
   await assert.rejects(client.open('retry', { ids: [id] }), /answered 400\.$/)
 }, 60_000)

@@ -1,4 +1,5 @@
-// Reads what the API would answer to an operator from Redis and MongoDB, while the API does not answer.
+// Reads what the API would answer to an operator from Redis and MongoDB, while the API does not
+// answer.
 import { parseFailedJobQuery } from '@sluice/contract'
 import { failedJobOf, openAdmin, requireActs } from '@sluice/operations'
 import type { Redis } from '@sluice/process/redis'
@@ -9,7 +10,10 @@ import type { Db } from 'mongodb'
 import type { DoctorDeps } from '../doctor/doctor-command.ts'
 import { type Fallback, NotFailedError, type Reads } from './admin-client.ts'
 
-/** Opens connections for one read. Whoever may connect to Redis may see everything in it, without a key. */
+/**
+ * Opens connections for one read. Whoever may connect to Redis may see everything in it, without a
+ * key.
+ */
 export function createReadDirectly({
   openDb,
   withQueue,
@@ -19,7 +23,10 @@ export function createReadDirectly({
     try {
       return await withQueue((redis, keys) => {
         const reads = readsOf(openAdmin(redis, keys, db).viewFor(OPERATOR))
-        return ask({ ...reads, find: (query) => checkStore(redis, keys, db).then(() => reads.find(query)) })
+        return ask({
+          ...reads,
+          find: (query) => checkStore(redis, keys, db).then(() => reads.find(query)),
+        })
       })
     } finally {
       await close()

@@ -6,7 +6,12 @@ import type { AdminClient } from './admin-client.ts'
 import { tailCommand } from './hits-commands.ts'
 
 test('a tail goes on after an answer that failed, says once why, and misses no job', async () => {
-  const job = (id: string): Hit => ({ kind: 'job', id, tenant: 'acme', endedAt: '2024-05-01T00:00:00.000Z' })
+  const job = (id: string): Hit => ({
+    kind: 'job',
+    id,
+    tenant: 'acme',
+    endedAt: '2024-05-01T00:00:00.000Z',
+  })
   const away = new UserError('Redis is unavailable')
   const lists = [undefined, away, away, undefined, new Error('the end')]
   const asked: (string | undefined)[] = []

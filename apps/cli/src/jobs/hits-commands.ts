@@ -1,9 +1,18 @@
-// The commands that print hits: `sluice find` looks a text up in jobs, and in what is stored. `sluice tail` prints jobs
-// as they complete or fail, until it is interrupted, or with `--no-follow` only the last ones.
+// The commands that print hits: `sluice find` looks a text up in jobs, and in what is stored.
+// `sluice tail` prints jobs as they complete or fail, until it is interrupted, or with
+// `--no-follow` only the last ones.
 import type { FailedJobPage, FindQuery, Hit } from '@sluice/contract'
 import { FindQuerySchema, failedHit } from '@sluice/contract'
 import { reasonWords } from '@sluice/operations'
-import { type ApiOptions, apiOptions, counted, formatMoment, jsonText, pickFields, shortened } from '@sluice/terminal'
+import {
+  type ApiOptions,
+  apiOptions,
+  counted,
+  formatMoment,
+  jsonText,
+  pickFields,
+  shortened,
+} from '@sluice/terminal'
 import { Command } from 'commander'
 import { type AdminDeps, watch } from './admin-client.ts'
 
@@ -23,10 +32,15 @@ export function findCommand(deps: AdminDeps): Command {
 }
 
 async function find(deps: AdminDeps, q: string, options: FindOptions): Promise<void> {
-  const found = await (await deps.openClient(options)).find({ ...pickFields(options, FindQuerySchema), q })
+  const found = await (await deps.openClient(options)).find({
+    ...pickFields(options, FindQuerySchema),
+    q,
+  })
   if (options.json) return deps.print(jsonText(found))
   found.hits.flatMap(hitLines).forEach(deps.print)
-  deps.print(`${counted(found.hits.length, 'hit')}.${found.more ? ' There are more: add filters.' : ''}`)
+  deps.print(
+    `${counted(found.hits.length, 'hit')}.${found.more ? ' There are more: add filters.' : ''}`,
+  )
   found.notes.forEach(deps.print)
 }
 
@@ -50,7 +64,10 @@ export function hitLines({ kind, id, tenant, state, name, quote, reason, ...hit 
     tenant,
     `${name ?? `${hit.threads} threads`}${found}`,
   ]
-  const jobs = [hit.insertedBy && `inserted by ${hit.insertedBy}`, hit.changedBy && `changed by ${hit.changedBy}`]
+  const jobs = [
+    hit.insertedBy && `inserted by ${hit.insertedBy}`,
+    hit.changedBy && `changed by ${hit.changedBy}`,
+  ]
   const ids = [
     `${kind} ${id}`,
     hit.sourceId && `source ${hit.sourceId}`,
@@ -74,7 +91,10 @@ interface TailOptions extends ApiOptions {
 type TailDeps = AdminDeps & { show: (line: string) => void }
 
 export function tailCommand(deps: TailDeps): Command {
-  return apiOptions(new Command('tail').description('Prints jobs as they complete or fail'), 'operator')
+  return apiOptions(
+    new Command('tail').description('Prints jobs as they complete or fail'),
+    'operator',
+  )
     .option('--failed', 'only jobs that fail')
     .option('--no-follow', 'prints the last jobs and ends')
     .option('--json', 'each job as JSON')
@@ -95,7 +115,9 @@ async function tail(deps: TailDeps, options: TailOptions): Promise<void> {
     after = recent?.next
     const fresh = failed.filter((job) => !seen.has(failureOf(job)))
     seen = new Set(failed.map(failureOf))
-    const ended = [...(recent?.jobs ?? []), ...fresh.map(failedHit)].sort((one, other) => timeOf(one) - timeOf(other))
+    const ended = [...(recent?.jobs ?? []), ...fresh.map(failedHit)].sort(
+      (one, other) => timeOf(one) - timeOf(other),
+    )
     for (const job of ended) deps.print(options.json ? jsonText(job) : lineOf(job))
   }
   await (options.follow ? watch(look, EVERY_MS, deps.show) : look())
@@ -110,13 +132,35 @@ function timeOf({ endedAt = '' }: Hit): number {
   return Date.parse(endedAt)
 }
 
-function lineOf({ id, tenant, name = '', state = 'completed', endedAt = '', acceptedAt, ...job }: Hit): string {
+function lineOf({
+  id,
+  tenant,
+  name = '',
+  state = 'completed',
+  endedAt = '',
+  acceptedAt,
+  ...job
+}: Hit): string {
   const { created = 0, updated = 0, unchanged = 0 } = job.outcomes ?? {}
-  const counts = Object.entries({ created, updated, unchanged }).filter(([, threads]) => threads > 0)
-  const outcome = counts.map(([word, threads]) => (threads === 1 ? word : `${threads} ${word}`)).join(', ')
+  const counts = Object.entries({ created, updated, unchanged }).filter(
+    ([, threads]) => threads > 0,
+  )
+  const outcome = counts
+    .map(([word, threads]) => (threads === 1 ? word : `${threads} ${word}`))
+    .join(', ')
   const took =
-    acceptedAt === undefined || state === 'failed' ? '' : `${Date.parse(endedAt) - Date.parse(acceptedAt)} ms`
-  const facts = [endedAt, state.padEnd(9), id, tenant, name, state === 'failed' ? '' : outcome, took]
+    acceptedAt === undefined || state === 'failed'
+      ? ''
+      : `${Date.parse(endedAt) - Date.parse(acceptedAt)} ms`
+  const facts = [
+    endedAt,
+    state.padEnd(9),
+    id,
+    tenant,
+    name,
+    state === 'failed' ? '' : outcome,
+    took,
+  ]
   const reason = job.reason === undefined ? [] : [briefReason(job.reason)]
   return [...facts.filter((text) => text !== ''), ...reason].join('  ')
 }

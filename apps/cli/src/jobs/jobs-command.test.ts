@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict'
-import type { FailedJobFilter, FailedJobPage, Hit, Operation, OperationRequest } from '@sluice/contract'
+import type {
+  FailedJobFilter,
+  FailedJobPage,
+  Hit,
+  Operation,
+  OperationRequest,
+} from '@sluice/contract'
 import { createPrinter, messageForPeople, UserError } from '@sluice/terminal'
 import type { Command } from 'commander'
 import { test } from 'vitest'
@@ -45,8 +51,14 @@ const GROUP = {
   },
 }
 
-/** Runs `sluice jobs …` with an API that has this number of failed jobs; returns what was printed, asked and sent. */
-async function terminal(args: string[], given: { jobs?: Job[]; answer?: boolean; hits?: Hit[] } = {}) {
+/**
+ * Runs `sluice jobs …` with an API that has this number of failed jobs; returns what was printed,
+ * asked and sent.
+ */
+async function terminal(
+  args: string[],
+  given: { jobs?: Job[]; answer?: boolean; hits?: Hit[] } = {},
+) {
   const { jobs = [JOB], answer = false, hits = [] } = given
   const printed: string[] = []
   const asked: string[] = []
@@ -64,7 +76,13 @@ async function terminal(args: string[], given: { jobs?: Job[]; answer?: boolean;
     },
     async show(id) {
       if (jobs.length === 0) throw new NotFailedError('Posting the thread again is safe.')
-      return { ...JOB, id, ...HISTORY, stack: ['Error: refused\n    at store.ts:1'], payload: { tenant: 'acme' } }
+      return {
+        ...JOB,
+        id,
+        ...HISTORY,
+        stack: ['Error: refused\n    at store.ts:1'],
+        payload: { tenant: 'acme' },
+      }
     },
     groups: async () => ({
       groups: [{ ...GROUP, jobs: 1_200, threads: 2_400 }, GROUP],
@@ -117,13 +135,19 @@ test('a list is a table whose texts cannot steer the terminal', async () => {
 test('groups are a table with whole reason groups, and say what is missing', async () => {
   const { printed } = await terminal(['groups'])
   assert.match(printed[0] ?? '', /^GROUP +JOBS +THREADS +LAST HOUR +FAILED FROM +TO +REASON GROUP$/)
-  assert.match(printed[1] ?? '', /^0a1b2c3d {2}1,200 {2}2,400 {4}3 +2024-05-01T00:01Z .* Document … failed$/)
+  assert.match(
+    printed[1] ?? '',
+    /^0a1b2c3d {2}1,200 {2}2,400 {4}3 +2024-05-01T00:01Z .* Document … failed$/,
+  )
   assert.equal(printed.at(-1), 'More failed jobs were not examined: add --since.')
 })
 
 test('a list takes as many pages as it needs, and no job more than its limit', async () => {
   const jobs = Array.from({ length: 250 }, () => JOB)
-  const { printed, sent } = await terminal(['list', '--limit', '120', '--json', '--tenant', 'acme'], { jobs })
+  const { printed, sent } = await terminal(
+    ['list', '--limit', '120', '--json', '--tenant', 'acme'],
+    { jobs },
+  )
   assert.equal(JSON.parse(printed.join('\n')).length, 120)
   assert.deepEqual(sent, [{ tenant: 'acme' }, { tenant: 'acme' }])
 })
@@ -133,14 +157,25 @@ test('a job is shown with its failed threads and its last stack, and with its pa
   const { printed } = await terminal(['show', JOB.id, '--payload'])
   assert.deepEqual(
     printed.slice(-6),
-    ['try 1:', '  Error: refused', '      at store.ts:1', 'payload:', '{', '  "tenant": "acme"', '}'].slice(-6),
+    [
+      'try 1:',
+      '  Error: refused',
+      '      at store.ts:1',
+      'payload:',
+      '{',
+      '  "tenant": "acme"',
+      '}',
+    ].slice(-6),
   )
   assert.ok(printed.includes('reason      refused'))
   assert.match(
     printed.join('\n'),
     /\nattempts:\n.+Z +retried by ada\n {2}2024-05-01T00:01:00.000Z +here:1 +refused\ufffd\n {2}and 4 more\n/,
   )
-  assert.match(printed.join('\n'), /\nfailed threads:\n {2}threads\[3\] +slack\/C01 +too large\n {2}and 6 more\n/)
+  assert.match(
+    printed.join('\n'),
+    /\nfailed threads:\n {2}threads\[3\] +slack\/C01 +too large\n {2}and 6 more\n/,
+  )
 })
 
 test('a job that has not failed is shown as it is, and its operator is told to post nothing', async () => {
@@ -153,7 +188,8 @@ test('a job that has not failed is shown as it is, and its operator is told to p
 })
 
 test('a reason is cut after what distinguishes it', () => {
-  const info = '{"failingDocumentId":"G","details":{"operatorName":"$ne","specifiedAs":{"speaker":{"$ne":"refused"}}}}'
+  const info =
+    '{"failingDocumentId":"G","details":{"operatorName":"$ne","specifiedAs":{"speaker":{"$ne":"refused"}}}}'
   const refused = `Document failed validation (code 121 DocumentValidationFailure, collection quotes, _id "G\\"", errInfo ${info})`
   assert.equal(
     briefReason(`threads[13] "custom/one \\"2": ${refused}`),
@@ -177,16 +213,22 @@ test('a filter of the command is the filter of the request', async () => {
   ]
   const { sent } = await terminal(['retry', ...options])
   const since = '2024-05-01T00:00:00.000Z'
-  assert.deepEqual(sent, [{ filter: { service: 'slack', externalId: 'a', reason: 'no', group: '0a1b2c3d', since } }])
+  assert.deepEqual(sent, [
+    { filter: { service: 'slack', externalId: 'a', reason: 'no', group: '0a1b2c3d', since } },
+  ])
 })
 
 test('one job is discarded without a question, many only after an answer or with --yes', async () => {
   const jobs = Array.from({ length: 100 }, () => ({ ...JOB, threads: 50, failedThreadCount: 3 }))
   assert.deepEqual((await terminal(['discard', 'a'])).sent, [{ ids: ['a'] }])
   const refused = await terminal(['discard', '--all'], { jobs })
-  assert.deepEqual(refused.asked, ['Discard 100 or more jobs? 300 or more threads that failed are lost for good.'])
+  assert.deepEqual(refused.asked, [
+    'Discard 100 or more jobs? 300 or more threads that failed are lost for good.',
+  ])
   assert.match(refused.error ?? '', /Nothing was discarded/)
-  assert.deepEqual((await terminal(['discard', 'a', 'b'], { answer: true })).printed, ['Discarded 3 jobs.'])
+  assert.deepEqual((await terminal(['discard', 'a', 'b'], { answer: true })).printed, [
+    'Discarded 3 jobs.',
+  ])
   const forced = await terminal(['discard', '--all', '--yes'], { jobs })
   assert.deepEqual([forced.asked, forced.sent], [[], [{ filter: {} }]])
 })

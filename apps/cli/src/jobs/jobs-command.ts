@@ -1,4 +1,5 @@
-// The commands `sluice jobs list|groups|show|retry|discard|operations`, and how they show failed jobs.
+// The commands `sluice jobs list|groups|show|retry|discard|operations`, and how they show failed
+// jobs.
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   type FailedJob,
@@ -51,10 +52,12 @@ export function jobsCommand(deps: JobsDeps): Command {
       const found = await listJobs(await deps.openClient(options), filterOf(options), options.limit)
       printAnswer(deps, options, found, jobTable)
     })
-  withFilter(add('groups', 'Groups failed jobs by their reason')).action(async (options: FilterOptions) => {
-    const found = await (await deps.openClient(options)).groups(filterOf(options))
-    printAnswer(deps, options, found, groupTable)
-  })
+  withFilter(add('groups', 'Groups failed jobs by their reason')).action(
+    async (options: FilterOptions) => {
+      const found = await (await deps.openClient(options)).groups(filterOf(options))
+      printAnswer(deps, options, found, groupTable)
+    },
+  )
   add('show', 'Shows a failed job: its reason, its attempts and its failed threads')
     .argument('<id>', 'the id of the job')
     .option('--payload', 'also the payload and all stacks')
@@ -84,8 +87,11 @@ async function show(deps: JobsDeps, id: string, options: ShowOptions): Promise<v
     printAnswer(deps, options, job, (shown) => describeJob(shown, options.payload === true))
   } catch (error) {
     if (!(error instanceof NotFailedError)) throw error
-    const hit = (await client.find({ q: id })).hits.find((one) => one.kind === 'job' && one.id === id)
-    if (hit === undefined) throw new UserError('No job has this id, or it was completed or discarded too long ago.')
+    const hit = (await client.find({ q: id })).hits.find(
+      (one) => one.kind === 'job' && one.id === id,
+    )
+    if (hit === undefined)
+      throw new UserError('No job has this id, or it was completed or discarded too long ago.')
     printAnswer(deps, options, hit, (shown) => ['This job has not failed.', ...hitLines(shown)])
   }
 }
@@ -99,7 +105,10 @@ async function listJobs(client: AdminClient, filter: FailedJobFilter, limit: num
   const jobs = []
   let after: string | undefined
   do {
-    const page = { limit: Math.min(limit - jobs.length, JOBS_PER_PAGE), ...(after !== undefined && { after }) }
+    const page = {
+      limit: Math.min(limit - jobs.length, JOBS_PER_PAGE),
+      ...(after !== undefined && { after }),
+    }
     const { jobs: found, next } = await client.list(filter, page)
     jobs.push(...found)
     after = next
@@ -113,7 +122,12 @@ type MoveOptions = FilterOptions & {
   wait: boolean
 }
 
-async function move(deps: JobsDeps, kind: OperationKind, ids: string[], options: MoveOptions): Promise<void> {
+async function move(
+  deps: JobsDeps,
+  kind: OperationKind,
+  ids: string[],
+  options: MoveOptions,
+): Promise<void> {
   const request = requestOf(ids, options)
   const client = await deps.openClient(options)
   if (kind === 'discard' && !options.yes && !(await isConfirmed(deps, client, request)))
@@ -126,12 +140,17 @@ async function move(deps: JobsDeps, kind: OperationKind, ids: string[], options:
 function requestOf(ids: string[], options: MoveOptions): OperationRequest {
   const filter = filterOf(options)
   const chosen = [ids.length > 0, Object.keys(filter).length > 0, options.all === true]
-  if (chosen.filter(Boolean).length !== 1) throw new UserError('Give ids of jobs, or a filter, or --all.')
+  if (chosen.filter(Boolean).length !== 1)
+    throw new UserError('Give ids of jobs, or a filter, or --all.')
   return ids.length > 0 ? { ids } : { filter }
 }
 
 /** Asks before several jobs are discarded. One job needs no question. */
-async function isConfirmed({ confirm }: JobsDeps, client: AdminClient, request: OperationRequest): Promise<boolean> {
+async function isConfirmed(
+  { confirm }: JobsDeps,
+  client: AdminClient,
+  request: OperationRequest,
+): Promise<boolean> {
   if ('ids' in request) {
     const { length } = request.ids
     return length <= 1 || confirm(`Discard ${length} jobs? Their failed threads are lost for good.`)
@@ -139,8 +158,13 @@ async function isConfirmed({ confirm }: JobsDeps, client: AdminClient, request: 
   const jobs = await listJobs(client, request.filter, JOBS_PER_PAGE)
   if (jobs.length <= 1) return true
   const more = jobs.length === JOBS_PER_PAGE ? ' or more' : ''
-  const threads = jobs.reduce((sum, { failedThreadCount, threads }) => sum + (failedThreadCount ?? threads), 0)
-  return confirm(`Discard ${jobs.length}${more} jobs? ${threads}${more} threads that failed are lost for good.`)
+  const threads = jobs.reduce(
+    (sum, { failedThreadCount, threads }) => sum + (failedThreadCount ?? threads),
+    0,
+  )
+  return confirm(
+    `Discard ${jobs.length}${more} jobs? ${threads}${more} threads that failed are lost for good.`,
+  )
 }
 
 const POLL_MS = 500
@@ -199,21 +223,30 @@ function groupTable({ groups, isComplete }: FailedJobGroups): string[] {
       briefReason(reasonGroup),
     ]
   })
-  const lines = tableLines([['GROUP', 'JOBS', 'THREADS', 'LAST HOUR', 'FAILED FROM', 'TO', 'REASON GROUP'], ...rows])
+  const lines = tableLines([
+    ['GROUP', 'JOBS', 'THREADS', 'LAST HOUR', 'FAILED FROM', 'TO', 'REASON GROUP'],
+    ...rows,
+  ])
   return isComplete ? lines : [...lines, 'More failed jobs were not examined: add --since.']
 }
 
 function operationTable(operations: Operation[]): string[] {
-  const rows = operations.map(({ createdAt, by, kind, filter, lane, total, state, done, stored, failedAgain }) => [
-    formatMoment(new Date(createdAt)),
-    by,
-    kind,
-    lane ?? shortened(filter === undefined ? `${total} named` : JSON.stringify(filter), SHOWN_NAME),
-    state,
-    formatNumber(done),
-    ...[stored, failedAgain].map((jobs = 0) => (kind === 'retry' ? formatNumber(jobs) : '-')),
+  const rows = operations.map(
+    ({ createdAt, by, kind, filter, lane, total, state, done, stored, failedAgain }) => [
+      formatMoment(new Date(createdAt)),
+      by,
+      kind,
+      lane ??
+        shortened(filter === undefined ? `${total} named` : JSON.stringify(filter), SHOWN_NAME),
+      state,
+      formatNumber(done),
+      ...[stored, failedAgain].map((jobs = 0) => (kind === 'retry' ? formatNumber(jobs) : '-')),
+    ],
+  )
+  return tableLines([
+    ['OPENED', 'BY', 'KIND', 'OF', 'STATE', 'DONE', 'STORED', 'FAILED AGAIN'],
+    ...rows,
   ])
-  return tableLines([['OPENED', 'BY', 'KIND', 'OF', 'STATE', 'DONE', 'STORED', 'FAILED AGAIN'], ...rows])
 }
 
 function describeJob(job: FailedJob, isWhole: boolean): string[] {

@@ -34,7 +34,14 @@ const STATUS: Status = {
   tenants: [{ tenant: 'acme\u202e', threads: 60_000 }],
   processes: [
     {
-      ...{ id: 'p', kind: 'worker', version: '0.1.0', host: 'host-1', pid: 42, startedAt: '2024-05-01T00:00:00.000Z' },
+      ...{
+        id: 'p',
+        kind: 'worker',
+        version: '0.1.0',
+        host: 'host-1',
+        pid: 42,
+        startedAt: '2024-05-01T00:00:00.000Z',
+      },
       ...{ seenMsAgo: 1_300, cpu: 0.42, memoryBytes: 150_000_000 },
       slowJobs: [{ id: 'j', name: 'slack/thread-1', activeMs: 12_000 }],
     },
@@ -47,7 +54,12 @@ const STATUS: Status = {
       text: 'MongoDB has been unavailable for 40 s; 1,203 jobs wait',
       page: '/jobs',
     },
-    { code: 'failed_threads', level: 'note', text: '2 threads could not be stored', page: '/failures' },
+    {
+      code: 'failed_threads',
+      level: 'note',
+      text: '2 threads could not be stored',
+      page: '/failures',
+    },
   ],
   lastMinutes: POINT,
   lastHour: { ...POINT, minutes: 60, coveredSeconds: 3_600 },
@@ -59,7 +71,10 @@ async function terminal(args: string[] = [], status = STATUS): Promise<string> {
   const client: Pick<AdminClient, 'status'> = { status: async () => status }
   const openClient = async () => client
   const print = createPrinter((text) => void printed.push(text.slice(0, -1)))
-  await statusCommand({ openClient, screen: printedOn(print), show: assert.fail }).parseAsync(args, { from: 'user' })
+  await statusCommand({ openClient, screen: printedOn(print), show: assert.fail }).parseAsync(
+    args,
+    { from: 'user' },
+  )
   return printed.join('\n')
 }
 
@@ -100,7 +115,9 @@ test('the status shows how full the queue is, also for callers that wait', async
   const [process] = STATUS.processes
   assert(process)
   const api = { ...process, kind: 'api' as const, queueBounds, tenantShare: 0.5, slowJobs: [] }
-  const queued = [{ lane: 'interactive' as const, state: 'waiting' as const, jobs: 1, threads: 450, oldestMs: 0 }]
+  const queued = [
+    { lane: 'interactive' as const, state: 'waiting' as const, jobs: 1, threads: 450, oldestMs: 0 },
+  ]
   const load = { threads: 594, bytes: 2e6 }
   assert.match(
     await terminal([], { ...STATUS, processes: [api], queued, load }),
@@ -114,5 +131,8 @@ test('--json prints the whole answer', async () => {
 
 test('a status without a problem begins with the words that all is well', async () => {
   const notes = STATUS.verdict?.filter(({ level }) => level === 'note') ?? []
-  assert.match(await terminal([], { ...STATUS, verdict: notes }), /^All is well\.\n2 threads could not be stored\.\n/)
+  assert.match(
+    await terminal([], { ...STATUS, verdict: notes }),
+    /^All is well\.\n2 threads could not be stored\.\n/,
+  )
 })

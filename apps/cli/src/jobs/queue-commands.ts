@@ -1,5 +1,6 @@
-// The commands of the queue as a whole: `sluice status` shows the queue, the processes and what happened lately, once
-// or every five seconds. `sluice pause` and `sluice resume` stop and restart the fetching of a lane's jobs.
+// The commands of the queue as a whole: `sluice status` shows the queue, the processes and what
+// happened lately, once or every five seconds. `sluice pause` and `sluice resume` stop and restart
+// the fetching of a lane's jobs.
 import {
   ALIVE_MS,
   COUNT_NAMES,
@@ -30,7 +31,10 @@ import type { Line, Screen } from '../screen.ts'
 import { type AdminClient, type AdminDeps, watch } from './admin-client.ts'
 
 interface StatusDeps {
-  openClient: (options: ApiOptions, show: (line: string) => void) => Promise<Pick<AdminClient, 'status'>>
+  openClient: (
+    options: ApiOptions,
+    show: (line: string) => void,
+  ) => Promise<Pick<AdminClient, 'status'>>
   screen: Pick<Screen, 'print' | 'redraw' | 'canRedraw'>
   show: (line: string) => void
 }
@@ -113,7 +117,9 @@ function tableOf(heads: readonly string[], rows: readonly (readonly string[])[])
 /** What is wrong, the worst first. */
 function verdictLines({ verdict = [] }: Status): Line[] {
   const isWell = verdict.every(({ level }) => level === 'note')
-  const found = verdict.map(({ text, level }): Line => [`${text}.`, level === 'note' ? 'yellow' : 'red'])
+  const found = verdict.map(
+    ({ text, level }): Line => [`${text}.`, level === 'note' ? 'yellow' : 'red'],
+  )
   return [...(isWell ? [['All is well.', 'green'] as const] : []), ...found]
 }
 
@@ -124,7 +130,9 @@ function boundLines({ processes, queued, load }: Status): string[] {
   const threads = `${formatNumber(load.threads)} of ${formatNumber(most.threads)} threads`
   const interactive = `${formatNumber(loadOf(queued, 'interactive'))} of ${formatNumber(most.interactive ?? most.threads)} interactive`
   const bytes = `${megabytes(load.bytes)} of ${megabytes(most.bytes)}`
-  return [`The queue has ${threads}, ${interactive}, ${bytes}; a tenant may use ${tenantShare * 100}% of each.`]
+  return [
+    `The queue has ${threads}, ${interactive}, ${bytes}; a tenant may use ${tenantShare * 100}% of each.`,
+  ]
 }
 
 /** The processes. Those without a sign of life are marked. */
@@ -138,7 +146,11 @@ function processLines(processes: Status['processes']): Line[] {
 const SHOWN_NAME = 60
 
 function timeRows(name: string, point: HistoryPoint): string[][] {
-  return timesOf(point).map(({ of, p50, p95, p99 }) => [name, of, ...[p50, p95, p99].map(milliseconds)])
+  return timesOf(point).map(({ of, p50, p95, p99 }) => [
+    name,
+    of,
+    ...[p50, p95, p99].map(milliseconds),
+  ])
 }
 
 /** Accepted and stored threads with their rates: the other counts should be zero. */
@@ -169,7 +181,9 @@ const TEXTS = {
     description: 'Pauses a lane: its jobs wait, and more are accepted',
     done: (lane: string, { pause, createdAt }: Pick<Operation, 'pause' | 'createdAt'>) => {
       const isFirst = pause === undefined || pause.since === createdAt
-      const words = isFirst ? 'is paused' : `was paused already: it has been${pauseWords(pause, createdAt)}`
+      const words = isFirst
+        ? 'is paused'
+        : `was paused already: it has been${pauseWords(pause, createdAt)}`
       const end = pause?.until === undefined ? '' : ` The pause ends by itself at ${pause.until}.`
       return `The ${lane} lane ${words}.${end} \`sluice resume ${lane}\` ends ${isFirst ? 'that' : 'both'}.`
     },
@@ -182,14 +196,27 @@ const TEXTS = {
 
 /** `sluice pause` or `sluice resume`. */
 export function laneCommand(kind: LaneOperationKind, deps: AdminDeps): Command {
-  const lane = new Argument('<lane>', 'bulk has imports, interactive the jobs with a waiting caller')
+  const lane = new Argument(
+    '<lane>',
+    'bulk has imports, interactive the jobs with a waiting caller',
+  )
   const command = apiOptions(new Command(kind).description(TEXTS[kind].description), 'operator')
     .addArgument(lane.choices(['bulk', 'interactive']))
     .option('--why <text>', 'what others shall know about it')
-    .action(async (name: string, { why, for: seconds, ...options }: ApiOptions & { why?: string; for?: number }) => {
-      const query = { ...(why && { why }), ...(seconds && { seconds }) }
-      deps.print(TEXTS[kind].done(name, await (await deps.openClient(options)).operateLane(kind, name, query)))
-    })
+    .action(
+      async (
+        name: string,
+        { why, for: seconds, ...options }: ApiOptions & { why?: string; for?: number },
+      ) => {
+        const query = { ...(why && { why }), ...(seconds && { seconds }) }
+        deps.print(
+          TEXTS[kind].done(
+            name,
+            await (await deps.openClient(options)).operateLane(kind, name, query),
+          ),
+        )
+      },
+    )
   return kind === 'resume'
     ? command
     : command.option('--for <time>', 'after which the pause ends by itself: 30m, 2h', parseDuration)

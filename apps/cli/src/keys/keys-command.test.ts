@@ -6,7 +6,9 @@ import { type Command, CommanderError } from 'commander'
 import { type TestContext, test } from 'vitest'
 import { keysCommand } from './keys-command.ts'
 
-/** Runs `sluice keys …` on a database of the test's own; returns its output, or throws its error. */
+/**
+ * Runs `sluice keys …` on a database of the test's own; returns its output, or throws its error.
+ */
 async function terminal(t: TestContext) {
   const db = await testDatabase(t)
   const state = { open: 0 }
@@ -48,7 +50,9 @@ test('a new key is the last line, below all that was made', async (t) => {
   assert.equal(lines.join('\n').split(key).length, 2, 'the key is printed once')
   const [record] = await listKeys(db)
   assert.deepEqual([record?.tenant, record?.name], ['acme', 'importer'])
-  assert.ok(record?.expiresAt && record.expiresAt.getTime() - record.createdAt.getTime() > 89 * 86_400_000)
+  assert.ok(
+    record?.expiresAt && record.expiresAt.getTime() - record.createdAt.getTime() > 89 * 86_400_000,
+  )
   assert.deepEqual(lines.slice(1, 7), [
     `  id       ${record.id.slice(0, 12)}`,
     '  name     importer',
@@ -135,14 +139,19 @@ test('rotation prints a new key, and until when the old one works', async (t) =>
   const left = (replaced?.expiresAt?.getTime() ?? 0) - now
   assert.ok(left >= 86_400_000 && left < 86_460_000)
   const end = replaced?.expiresAt?.toISOString()
-  assert.equal(lines[0], `Key ${replaced?.id.slice(0, 12)} is replaced and works until ${end} (in 24h).`)
+  assert.equal(
+    lines[0],
+    `Key ${replaced?.id.slice(0, 12)} is replaced and works until ${end} (in 24h).`,
+  )
 })
 
 test('rotation keeps the expiry, or gives another one', async (t) => {
   const { run } = await terminal(t)
   await run('create', '--tenant', 'acme', '--name', 'importer', '--expires', '2130-01-31')
   assert.ok(
-    (await run('rotate', 'importer', '--overlap', '0s')).some((line) => line.startsWith('  expires  2130-01-31T')),
+    (await run('rotate', 'importer', '--overlap', '0s')).some((line) =>
+      line.startsWith('  expires  2130-01-31T'),
+    ),
   )
   const lines = await run('rotate', 'importer', '--overlap', '0s', '--expires', '2131-01-31')
   assert.ok(lines.some((line) => line.startsWith('  expires  2131-01-31T')))
@@ -153,7 +162,9 @@ test('a revoked key is named', async (t) => {
   await run('create', '--tenant', 'acme')
   const [record] = await listKeys(db)
   const id = record?.id.slice(0, 12) ?? ''
-  assert.deepEqual(await run('revoke', id), [`Revoked the key ${id} of tenant acme, named default.`])
+  assert.deepEqual(await run('revoke', id), [
+    `Revoked the key ${id} of tenant acme, named default.`,
+  ])
   assert.ok((await listKeys(db))[0]?.revokedAt)
 })
 
@@ -164,13 +175,25 @@ test('a mistake of the operator is one line', async (t) => {
   for (const [args, message] of [
     [['create'], /The key of an importer needs a tenant/],
     [['create', '--tenant', ' '], /The tenant is blank/],
-    [['create', '--tenant', 'acme', '--name', 'importer'], /The tenant acme has a key named "importer" that works/],
-    [['create', '--role', 'operator', '--tenant', 'acme'], /concerned with all tenants, so the key has no tenant/],
+    [
+      ['create', '--tenant', 'acme', '--name', 'importer'],
+      /The tenant acme has a key named "importer" that works/,
+    ],
+    [
+      ['create', '--role', 'operator', '--tenant', 'acme'],
+      /concerned with all tenants, so the key has no tenant/,
+    ],
     [['create', '--role', 'admin'], /Allowed choices are importer, operator, viewer/],
-    [['create', '--tenant', 'acme', '--burst-quotes', '5'], /--burst-quotes needs --quotes-per-second/],
+    [
+      ['create', '--tenant', 'acme', '--burst-quotes', '5'],
+      /--burst-quotes needs --quotes-per-second/,
+    ],
     [['create', '--tenant', 'acme', '--quotes-per-second', '0'], /a whole number of at least 1/],
     [['limit', 'importer'], /either --quotes-per-second or --none/],
-    [['limit', 'importer', '--none', '--quotes-per-second', '5'], /either --quotes-per-second or --none/],
+    [
+      ['limit', 'importer', '--none', '--quotes-per-second', '5'],
+      /either --quotes-per-second or --none/,
+    ],
     [['create', '--tenant', 'acme', '--expires', 'tomorrow'], /Write a time from now/],
     [['create', '--tenant', 'acme', '--expires', '2001-01-01'], /expired already/],
     [['revoke', 'nothing'], /No live key has the name or id "nothing"/],
@@ -186,6 +209,9 @@ test('a mistake of the operator is one line', async (t) => {
 })
 
 test('a database that fails is no fault of the operator', async () => {
-  const command = keysCommand({ openDb: () => Promise.reject(new Error('away')), print: () => assert.fail('printed') })
+  const command = keysCommand({
+    openDb: () => Promise.reject(new Error('away')),
+    print: () => assert.fail('printed'),
+  })
   await assert.rejects(command.parseAsync(['list'], { from: 'user' }), { message: 'away' })
 })

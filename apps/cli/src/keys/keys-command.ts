@@ -34,10 +34,15 @@ const DAY_SECONDS = 86_400
 
 /** A new key is the last line printed, so that a script can read it. */
 export function keysCommand(deps: KeysDeps): Command {
-  const keys = new Command('keys').description('Creates, lists, limits, rotates and revokes API keys')
+  const keys = new Command('keys').description(
+    'Creates, lists, limits, rotates and revokes API keys',
+  )
   const add = (name: string, description: string) => keys.command(name).description(description)
   const addForKey = (name: string, description: string) =>
-    add(name, description).argument('<name|id>', 'the name of the key, or the first six or more digits of its id')
+    add(name, description).argument(
+      '<name|id>',
+      'the name of the key, or the first six or more digits of its id',
+    )
 
   const role = new Option(
     '--role <role>',
@@ -46,7 +51,11 @@ export function keysCommand(deps: KeysDeps): Command {
   const creating = add('create', 'Creates a key and shows it once')
     .addOption(role.choices(KEY_ROLES).default('importer'))
     .option('--tenant <name>', 'the tenant whose data the key opens; required for an importer')
-    .option('--name <name>', 'your name for the key, which no other working key of the tenant has', 'default')
+    .option(
+      '--name <name>',
+      'your name for the key, which no other working key of the tenant has',
+      'default',
+    )
     .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date', parseEnd)
   withLimits(creating).action((options: CreateOptions) => create(deps, options))
 
@@ -55,14 +64,28 @@ export function keysCommand(deps: KeysDeps): Command {
     .option('--json', 'as JSON, with whole ids')
     .action((options: { tenant?: string; json?: true }) => list(deps, options))
 
-  withLimits(addForKey('limit', 'Changes how many quotes a key may post; every API applies it within five seconds'))
+  withLimits(
+    addForKey(
+      'limit',
+      'Changes how many quotes a key may post; every API applies it within five seconds',
+    ),
+  )
     .option('--none', 'removes the limits of its own: those of all keys apply')
-    .action((reference: string, options: LimitOptions & { none?: true }) => limit(deps, reference, options))
+    .action((reference: string, options: LimitOptions & { none?: true }) =>
+      limit(deps, reference, options),
+    )
 
   const overlap = new Option('--overlap <time>', 'how long the old key still works: 30m, 24h, 7d')
-  addForKey('rotate', 'Creates a key that replaces another one; the old key works until the overlap ends')
+  addForKey(
+    'rotate',
+    'Creates a key that replaces another one; the old key works until the overlap ends',
+  )
     .addOption(overlap.argParser(parseDuration).default(DAY_SECONDS, '24h'))
-    .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date (default: that of the old key)', parseEnd)
+    .option(
+      '--expires <when>',
+      'a time from now (90d) or an ISO 8601 date (default: that of the old key)',
+      parseEnd,
+    )
     .action((reference: string, options: RotateOptions) => rotate(deps, reference, options))
 
   addForKey('revoke', 'Revokes a key for good; every API refuses it within five seconds').action(
@@ -92,7 +115,11 @@ async function create(deps: KeysDeps, options: CreateOptions): Promise<void> {
   printNewKey(await withDb(deps, (db) => createKey(db, details)), deps)
 }
 
-async function limit(deps: KeysDeps, reference: string, options: LimitOptions & { none?: true }): Promise<void> {
+async function limit(
+  deps: KeysDeps,
+  reference: string,
+  options: LimitOptions & { none?: true },
+): Promise<void> {
   const limits = limitsOf(options)
   if ((limits === undefined) !== (options.none === true))
     throw new UserError('Give either --quotes-per-second or --none.')
@@ -102,7 +129,11 @@ async function limit(deps: KeysDeps, reference: string, options: LimitOptions & 
 
 function withLimits(command: Command): Command {
   return command
-    .option('--quotes-per-second <number>', 'how many quotes the key may post each second', parseCount)
+    .option(
+      '--quotes-per-second <number>',
+      'how many quotes the key may post each second',
+      parseCount,
+    )
     .option(
       '--burst-quotes <number>',
       'how many it may post at once after a pause (default: those of a minute)',
@@ -121,7 +152,10 @@ function limitsOf({ quotesPerSecond, burstQuotes }: LimitOptions): KeyLimits | u
   return undefined
 }
 
-async function list(deps: KeysDeps, { tenant, json }: { tenant?: string; json?: true }): Promise<void> {
+async function list(
+  deps: KeysDeps,
+  { tenant, json }: { tenant?: string; json?: true },
+): Promise<void> {
   const records = await withDb(deps, (db) => listKeys(db, tenant))
   const withState = records.map((record) => ({ ...record, state: keyState(record, Date.now()) }))
   printAnswer(deps, { json }, withState, (found) => tableLines([COLUMNS, ...found.map(cells)]))
@@ -132,7 +166,11 @@ interface RotateOptions {
   expires?: Date
 }
 
-async function rotate(deps: KeysDeps, reference: string, { overlap, expires }: RotateOptions): Promise<void> {
+async function rotate(
+  deps: KeysDeps,
+  reference: string,
+  { overlap, expires }: RotateOptions,
+): Promise<void> {
   const options = { overlapSeconds: overlap, expiresAt: expires }
   const rotated = await withDb(deps, (db) => rotateKey(db, reference, options))
   const { id, expiresAt } = rotated.replaced
@@ -152,11 +190,24 @@ function printNewKey({ key, record }: NewKey, { print }: KeysDeps): void {
   print(key)
 }
 
-const COLUMNS = ['ID', 'ROLE', 'TENANT', 'NAME', 'STATE', 'QUOTES/S', 'BURST', 'CREATED', 'LAST USED', 'EXPIRES']
+const COLUMNS = [
+  'ID',
+  'ROLE',
+  'TENANT',
+  'NAME',
+  'STATE',
+  'QUOTES/S',
+  'BURST',
+  'CREATED',
+  'LAST USED',
+  'EXPIRES',
+]
 
 function cells(record: KeyRecord & { state: string }): string[] {
   const { id, role, tenant, name, state, limits, createdAt, lastUsedAt, expiresAt } = record
-  const counts = [limits?.quotesPerSecond, limits?.burstQuotes].map((count) => count?.toString() ?? '-')
+  const counts = [limits?.quotesPerSecond, limits?.burstQuotes].map(
+    (count) => count?.toString() ?? '-',
+  )
   const moments = [createdAt, lastUsedAt, expiresAt].map(formatMoment)
   const shownState = expiresSoon(record, Date.now()) ? 'expires soon' : state
   return [shortKeyId(id), role, tenant || '-', name, shownState, ...counts, ...moments]
@@ -168,7 +219,10 @@ function keyDetails({ id, role, tenant, name, expiresAt, limits }: KeyRecord): s
     ['  id', shortKeyId(id)],
     ['  name', name],
     ['  role', role],
-    ['  tenant', tenant || `none: it ${role === 'viewer' ? 'sees' : 'handles'} the failed jobs of all tenants`],
+    [
+      '  tenant',
+      tenant || `none: it ${role === 'viewer' ? 'sees' : 'handles'} the failed jobs of all tenants`,
+    ],
     ['  expires', describeEnd(expiresAt)],
     ['  limits', role !== 'importer' ? 'none: it posts nothing' : describeLimits(limits)],
   ]

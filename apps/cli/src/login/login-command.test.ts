@@ -50,5 +50,8 @@ test('prints a link that logs in once, with Redis alone, and says if Redis is un
   t.onTestFinished(() => redis.disconnect())
   await once(redis, 'ready')
   const by = `${userInfo().username}@${hostname()}`
-  assert.deepEqual(await createSessions(redis, queueKeys(QUEUE)).useLink(token), { role: 'viewer', by })
+  assert.deepEqual(await createSessions(redis, queueKeys(QUEUE)).useLink(token), {
+    role: 'viewer',
+    by,
+  })
 })

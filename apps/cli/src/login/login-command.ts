@@ -1,10 +1,21 @@
-// The command `sluice login`: prints a link that logs in to the dashboard once. It needs Redis only, because people
-// look at the queue when MongoDB is unavailable.
+// The command `sluice login`: prints a link that logs in to the dashboard once. It needs Redis
+// only, because people look at the queue when MongoDB is unavailable.
 
 import { loginLink } from '@sluice/credentials/sessions'
-import { dashboardUrlSetting, type Environment, processSettings, readSettings } from '@sluice/process'
+import {
+  dashboardUrlSetting,
+  type Environment,
+  processSettings,
+  readSettings,
+} from '@sluice/process'
 import type { QueueAddress } from '@sluice/process/redis'
-import { instancePaths, noSluiceIn, RedisUnavailableError, type RunningInstance, readRunning } from '@sluice/terminal'
+import {
+  instancePaths,
+  noSluiceIn,
+  RedisUnavailableError,
+  type RunningInstance,
+  readRunning,
+} from '@sluice/terminal'
 import { Command, Option } from 'commander'
 
 export type LoginRole = 'operator' | 'viewer'
@@ -19,9 +30,15 @@ interface LoginDeps {
   print: (line: string) => void
 }
 
-/** Uses the Redis and the dashboard of the environment, else of the `start` in the folder, else the default ones. */
+/**
+ * Uses the Redis and the dashboard of the environment, else of the `start` in the folder, else the
+ * default ones.
+ */
 export function loginCommand({ folder, env, createLink, print }: LoginDeps): Command {
-  const role = new Option('--role <role>', 'what the session may do: operator everything, viewer only look')
+  const role = new Option(
+    '--role <role>',
+    'what the session may do: operator everything, viewer only look',
+  )
   return new Command('login')
     .description('Prints a link that logs in to the dashboard once, within ten minutes')
     .addOption(role.choices(['operator', 'viewer']).default('operator'))
@@ -40,12 +57,15 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
 }
 
 /**
- * Returns the address of a queue: the Redis of the environment, else of the `start` in the folder, else the default
- * one. The queue's name comes from the environment only, or is the default.
+ * Returns the address of a queue: the Redis of the environment, else of the `start` in the folder,
+ * else the default one. The queue's name comes from the environment only, or is the default.
  *
  * @throws {SettingsError} if the environment names a queue that can't be used.
  */
 export function findQueue(env: Environment, running: RunningInstance | undefined): QueueAddress {
   const { redisUrl, queue } = processSettings
-  return readSettings({ redisUrl, queue }, { ...env, REDIS_URL: env.REDIS_URL || running?.redisUrl })
+  return readSettings(
+    { redisUrl, queue },
+    { ...env, REDIS_URL: env.REDIS_URL || running?.redisUrl },
+  )
 }

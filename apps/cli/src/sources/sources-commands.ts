@@ -1,4 +1,5 @@
-// The commands `sluice list` and `sluice get`: they show stored threads as people read them, or as JSON.
+// The commands `sluice list` and `sluice get`: they show stored threads as people read them, or as
+// JSON.
 import type {
   ListedSource,
   ListOptions as ListOfSources,
@@ -39,16 +40,25 @@ const DEFAULT_SHOWN = 50
 type ListOptions = ApiOptions & { service?: Service; since?: Date; limit: number; json?: true }
 
 export function listCommand(deps: SourcesDeps): Command {
-  const command = new Command('list').description('Lists stored threads, those first that were accepted last')
+  const command = new Command('list').description(
+    'Lists stored threads, those first that were accepted last',
+  )
   return apiOptions(command, 'importer')
     .option('--service <service>', 'only those of this service, such as slack')
-    .option('--since <when>', 'only those first accepted since a date, or not longer ago (2h)', parsePast)
+    .option(
+      '--since <when>',
+      'only those first accepted since a date, or not longer ago (2h)',
+      parsePast,
+    )
     .option('--limit <number>', 'how many threads', parseCount, DEFAULT_SHOWN)
     .option('--json', 'as JSON')
     .action((options: ListOptions) => list(deps, options))
 }
 
-async function list(deps: SourcesDeps, { service, since, limit, json, ...api }: ListOptions): Promise<void> {
+async function list(
+  deps: SourcesDeps,
+  { service, since, limit, json, ...api }: ListOptions,
+): Promise<void> {
   const client = await openClient(deps, api)
   const sources: ListedSource[] = []
   let after: string | undefined
@@ -58,7 +68,8 @@ async function list(deps: SourcesDeps, { service, since, limit, json, ...api }: 
     sources.push(...found.sources)
     after = found.next
   } while (after !== undefined && sources.length < limit)
-  const more = after === undefined ? [] : [`Older ones are left out: --limit ${limit * 10} shows more.`]
+  const more =
+    after === undefined ? [] : [`Older ones are left out: --limit ${limit * 10} shows more.`]
   printAnswer(deps, { json }, sources, (found) => [...listLines(found), ...more])
 }
 
@@ -70,7 +81,13 @@ function listLines(sources: readonly ListedSource[]): string[] {
   if (sources.length === 0) return ['No such thread is stored.']
   const rows = sources.map(({ acceptedAt, service, quoteCount, wordCount, externalId, title }) => {
     const counts = [String(quoteCount), String(wordCount)]
-    return [formatMoment(new Date(acceptedAt)), service, ...counts, externalId, shortened(title, SHOWN_TITLE)]
+    return [
+      formatMoment(new Date(acceptedAt)),
+      service,
+      ...counts,
+      externalId,
+      shortened(title, SHOWN_TITLE),
+    ]
   })
   return tableLines([COLUMNS, ...rows])
 }
@@ -84,7 +101,9 @@ export function getCommand(deps: SourcesDeps): Command {
     .argument('<service>', 'the service of the thread, such as slack')
     .argument('<external-id>', 'the externalId of the thread')
     .option('--json', 'as JSON')
-    .action((service: Service, externalId: string, options: GetOptions) => get(deps, { service, externalId }, options))
+    .action((service: Service, externalId: string, options: GetOptions) =>
+      get(deps, { service, externalId }, options),
+    )
 }
 
 async function get(deps: SourcesDeps, name: SourceName, options: GetOptions): Promise<void> {
@@ -92,15 +111,24 @@ async function get(deps: SourcesDeps, name: SourceName, options: GetOptions): Pr
   const pages: SourcePage[] = []
   for await (const page of pagesOf(client, name)) pages.push(page)
   const source = pages.at(-1)?.source
-  if (source === undefined) throw new UserError(`No thread ${name.externalId} of ${name.service} is stored.`)
+  if (source === undefined)
+    throw new UserError(`No thread ${name.externalId} of ${name.service} is stored.`)
   const quotes = pages.flatMap((page) => page.quotes)
   printAnswer(deps, options, { source, quotes }, threadLines)
 }
 
-function threadLines({ source, quotes }: { source: StoredSource; quotes: readonly StoredQuote[] }): string[] {
+function threadLines({
+  source,
+  quotes,
+}: {
+  source: StoredSource
+  quotes: readonly StoredQuote[]
+}): string[] {
   const { id, title, service, externalId, wordCount, createdAt, url, description } = source
   const counts = [counted(quotes.length, 'message'), counted(wordCount, 'word')]
-  const speakers = new Map(quotes.map((quote) => [quote.externalId, quote.speaker ?? quote.externalId]))
+  const speakers = new Map(
+    quotes.map((quote) => [quote.externalId, quote.speaker ?? quote.externalId]),
+  )
   return [
     title,
     `${service} ${externalId}: ${formatMoment(new Date(createdAt))}, ${counts.join(', ')}`,
@@ -109,8 +137,13 @@ function threadLines({ source, quotes }: { source: StoredSource; quotes: readonl
     ...(description === null ? [] : textLines(description)),
     ...quotes.flatMap(({ speaker, createdAt: at, replyingTo, text }) => {
       const date = at === undefined ? '' : `, ${formatMoment(new Date(at))}`
-      const parent = replyingTo === undefined ? '' : `, to ${speakers.get(replyingTo) ?? replyingTo}`
-      return ['', `${speaker ?? 'Unknown'}${date}${parent}`, ...textLines(text).map((line) => `  ${line}`)]
+      const parent =
+        replyingTo === undefined ? '' : `, to ${speakers.get(replyingTo) ?? replyingTo}`
+      return [
+        '',
+        `${speaker ?? 'Unknown'}${date}${parent}`,
+        ...textLines(text).map((line) => `  ${line}`),
+      ]
     }),
   ]
 }
@@ -119,7 +152,9 @@ function textLines(text: string): string[] {
   return text.replaceAll('\t', '  ').split(/\r\n|[\r\n]/)
 }
 
-/** People wait for the answer: a service that is unavailable is reported after the second attempt. */
+/**
+ * People wait for the answer: a service that is unavailable is reported after the second attempt.
+ */
 async function openClient(deps: SourcesDeps, options: ApiOptions) {
   const target = await findApi(deps, options, 'importer')
   const client = createClient({ ...target, maxRetries: 1, fetch: createBoundedFetch() })
@@ -128,7 +163,8 @@ async function openClient(deps: SourcesDeps, options: ApiOptions) {
   return {
     async listSources(page: ListOfSources) {
       const found = checkList(await client.listSources(page))
-      // With a service, a page may be empty: the API reads a bounded number of sources, and all may be of others.
+      // With a service, a page may be empty: the API reads a bounded number of sources, and all may
+      // be of others.
       const advances = page.service !== undefined && found.next !== page.after
       return advances ? found : unlessEndless(found, 'sources')
     },
@@ -142,11 +178,14 @@ async function openClient(deps: SourcesDeps, options: ApiOptions) {
 const checkList = createAnswerCheck(SourceListSchema)
 const checkPage = createAnswerCheck(SourcePageSchema)
 
-/** Refuses an empty page that names a next one: such pages could follow for ever. @throws {UserError} */
-function unlessEndless<Items extends string, Page extends { [Name in Items]: readonly unknown[] } & { next?: string }>(
-  page: Page,
-  items: Items,
-): Page {
+/**
+ * Refuses an empty page that names a next one: such pages could follow for ever. @throws
+ * {UserError}
+ */
+function unlessEndless<
+  Items extends string,
+  Page extends { [Name in Items]: readonly unknown[] } & { next?: string },
+>(page: Page, items: Items): Page {
   if (page[items].length > 0 || page.next === undefined) return page
   throw new UserError('The API answers an empty page that is not the last one.')
 }

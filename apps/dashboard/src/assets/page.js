@@ -17,8 +17,12 @@ function isInUse(part) {
   const isSelected = selection?.isCollapsed === false && part.contains(selection.anchorNode)
   // A focused table does not count as in use: `replace` restores its focus and its scroll position.
   const focused = document.activeElement
-  const isChosen = [...part.querySelectorAll('input')].some((one) => one.checked || one.value !== one.defaultValue)
-  return isSelected || isChosen || (part.contains(focused) && focused?.getAttribute('role') !== 'region')
+  const isChosen = [...part.querySelectorAll('input')].some(
+    (one) => one.checked || one.value !== one.defaultValue,
+  )
+  return (
+    isSelected || isChosen || (part.contains(focused) && focused?.getAttribute('role') !== 'region')
+  )
 }
 
 function replace(part, fresh) {
@@ -47,7 +51,10 @@ async function refresh() {
   // 401: the session has ended. 404: the import or the group of failures is gone. The page says so once it is reloaded.
   if (response?.status === 401 || response?.status === 404) return location.replace(address)
   // The page that says that Redis is unavailable has the status 503: it is shown, too.
-  const text = response?.ok || response?.status === 503 ? await response.text().catch(() => undefined) : undefined
+  const text =
+    response?.ok || response?.status === 503
+      ? await response.text().catch(() => undefined)
+      : undefined
   tookMs = performance.now() - began
   document.getElementById('stale').hidden = text !== undefined
   if (text !== undefined) {
@@ -65,7 +72,8 @@ async function refresh() {
 
 function start() {
   clearTimeout(timer)
-  if (!document.hidden) timer = setTimeout(refresh, Math.min(Math.max(EVERY_MS.least, 9 * tookMs), EVERY_MS.most))
+  if (!document.hidden)
+    timer = setTimeout(refresh, Math.min(Math.max(EVERY_MS.least, 9 * tookMs), EVERY_MS.most))
 }
 
 const zoned = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium' })
@@ -78,7 +86,10 @@ const dayOnAxis = new Intl.DateTimeFormat('sv-SE', { month: '2-digit', day: '2-d
 function localise(part) {
   sources.set(part, part.innerHTML)
   for (const time of part.querySelectorAll('time')) {
-    const [utc, local] = [time.dateTime.replace('T', ' ').slice(0, 19), zoned.format(new Date(time.dateTime))]
+    const [utc, local] = [
+      time.dateTime.replace('T', ' ').slice(0, 19),
+      zoned.format(new Date(time.dateTime)),
+    ]
     const isAge = time.classList.contains('age')
     time.title = isAge ? `${local} (${utc} UTC)` : `${utc} UTC`
     if (!isAge) time.textContent = local
@@ -89,9 +100,11 @@ function localise(part) {
   }
   for (const title of part.querySelectorAll('.plot title'))
     title.textContent = title.textContent.replace(/^\S+Z/, (at) => exact.format(new Date(at)))
-  for (const zone of part.querySelectorAll('.zone')) zone.textContent = zoned.resolvedOptions().timeZone
+  for (const zone of part.querySelectorAll('.zone'))
+    zone.textContent = zoned.resolvedOptions().timeZone
   // Browsers copy only from pages that came by https or from this machine.
-  if (navigator.clipboard) for (const button of part.querySelectorAll('.copy')) button.hidden = false
+  if (navigator.clipboard)
+    for (const button of part.querySelectorAll('.copy')) button.hidden = false
 }
 
 const CHART = '.plot [role=group]'
@@ -102,9 +115,11 @@ function showPoint(svg, index) {
   const points = pointsOf(svg)
   const at = Math.min(Math.max(index, 0), points.length - 1)
   svg.dataset.point = String(at)
-  svg.closest('figure').querySelector('output').textContent = points[at].querySelector('title').textContent
+  svg.closest('figure').querySelector('output').textContent =
+    points[at].querySelector('title').textContent
   const x = (at / Math.max(points.length - 1, 1)) * svg.viewBox.baseVal.width
-  for (const pointer of document.querySelectorAll('.pointer')) pointer.setAttribute('d', `M${x} 0V100`)
+  for (const pointer of document.querySelectorAll('.pointer'))
+    pointer.setAttribute('d', `M${x} 0V100`)
 }
 
 for (const type of ['pointermove', 'click'])
@@ -130,7 +145,8 @@ function showSelection() {
   if (bar === null) return
   const boxes = [...document.querySelectorAll('.jobs input')]
   const selected = boxes.filter(({ checked }) => checked).length
-  bar.querySelector('output').textContent = selected === 0 ? 'Nothing is selected' : `${selected} selected`
+  bar.querySelector('output').textContent =
+    selected === 0 ? 'Nothing is selected' : `${selected} selected`
   for (const button of bar.querySelectorAll('button')) button.disabled = selected === 0
   const all = bar.querySelector('.all input')
   all.parentElement.hidden = false
@@ -150,7 +166,8 @@ document.addEventListener('keydown', (event) => {
     const points = pointsOf(event.target)
     const { point = points.length } = event.target.dataset
     if (step !== undefined) return showPoint(event.target, Number(point) + step)
-    if (event.key === 'Enter') return location.assign((points[point] ?? points.at(-1)).getAttribute('href'))
+    if (event.key === 'Enter')
+      return location.assign((points[point] ?? points.at(-1)).getAttribute('href'))
   }
   if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return
   if (event.target.matches('input, select')) return
@@ -165,7 +182,9 @@ function showAge() {
   updated.textContent = seconds < 2 ? 'now' : `${seconds} s ago`
 }
 
-document.addEventListener('visibilitychange', () => (document.hidden ? clearTimeout(timer) : refresh()))
+document.addEventListener('visibilitychange', () =>
+  document.hidden ? clearTimeout(timer) : refresh(),
+)
 // On a phone, the navigation is a row that scrolls.
 document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
 for (const part of document.querySelectorAll('[data-refresh]')) localise(part)

@@ -24,7 +24,9 @@ test('a session outlasts an outage of MongoDB, and ends once it is back and its 
     isSecure: false,
     log: { info: (line: object, msg?: string) => void log.push({ ...line, msg }) },
   }
-  const app = express().use(async (request, response) => response.json((await findSession(request, deps)) ?? null))
+  const app = express().use(async (request, response) =>
+    response.json((await findSession(request, deps)) ?? null),
+  )
   const server = createServer(app).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.onTestFinished(() => void server.close().closeAllConnections())
@@ -41,7 +43,8 @@ test('an address that tried ten logins waits for the next minute, and holds up n
   vi.useFakeTimers()
   t.onTestFinished(() => void vi.useRealTimers())
   const mayTry = createAttemptLimit()
-  const tries = (address: string, times: number) => Array.from({ length: times }, () => mayTry(address))
+  const tries = (address: string, times: number) =>
+    Array.from({ length: times }, () => mayTry(address))
   assert.deepEqual(tries('10.0.0.1', 11), [...Array(10).fill(true), false])
   assert.equal(mayTry('10.0.0.2'), true)
   vi.advanceTimersByTime(59_999)

@@ -1,7 +1,13 @@
-// The login: by a key, by a link that works once, or by an identity provider. Every page behind it needs a session.
+// The login: by a key, by a link that works once, or by an identity provider. Every page behind it
+// needs a session.
 import { hash } from 'node:crypto'
 import { isWellFormedKey, type Keyring, keyHash } from '@sluice/credentials/keys'
-import { isWellFormedLink, SESSION_MS, type Sessions, type Visitor } from '@sluice/credentials/sessions'
+import {
+  isWellFormedLink,
+  SESSION_MS,
+  type Sessions,
+  type Visitor,
+} from '@sluice/credentials/sessions'
 import type { Logger } from '@sluice/process'
 import { type Request, type Response, Router } from 'express'
 import { html } from 'hono/html'
@@ -22,9 +28,9 @@ export interface LoginDeps {
 type Sent = Pick<Request, 'headers'>
 
 /**
- * An address has at most MOST_ATTEMPTS attempts in WINDOW_MS. Keys and links can't be guessed: the bound spares Redis, MongoDB and
- * the identity provider. A malformed key or link reaches none of them, so it does not count: others behind the same
- * address can still log in.
+ * An address has at most MOST_ATTEMPTS attempts in WINDOW_MS. Keys and links can't be guessed: the
+ * bound spares Redis, MongoDB and the identity provider. A malformed key or link reaches none of
+ * them, so it does not count: others behind the same address can still log in.
  */
 const MOST_ATTEMPTS = 10
 const WINDOW_MS = 60_000
@@ -63,12 +69,14 @@ export function loginRoutes(deps: LoginDeps): Router {
   }
 
   router.get('/login', async ({ query }, response) => {
-    const page = typeof query.link === 'string' ? linkForm(query.link, query.to) : keyForm(deps, query.to)
+    const page =
+      typeof query.link === 'string' ? linkForm(query.link, query.to) : keyForm(deps, query.to)
     response.send(await renderPage({ title: 'Log in', body: page }))
   })
   router.post('/login', async (request, response) => {
     const { key, link, to } = request.body ?? {}
-    const isWellFormed = typeof link === 'string' ? isWellFormedLink(link) : isWellFormedKey(keyIn(key))
+    const isWellFormed =
+      typeof link === 'string' ? isWellFormedLink(link) : isWellFormedKey(keyIn(key))
     const found = await attempt(request, () => findVisitor(deps, { key, link }), isWellFormed)
     if ('refusal' in found) return refuse(response, found, deps, to)
     await logIn(request, response, found, deps, to)
@@ -77,15 +85,22 @@ export function loginRoutes(deps: LoginDeps): Router {
 
   const { name, attributes } = cookieOf(deps, 'sluice-oidc')
   router.get('/login/oidc', async (request, response) => {
-    // Neither this nor a callback that the browser's own login did not lead to is an attempt: any site may link to both.
+    // Neither this nor a callback that the browser's own login did not lead to is an attempt: any
+    // site may link to both.
     const begun = await oidc.begin(ownPath(request.query.to))
     if ('refusal' in begun) return refuse(response, begun, deps, request.query.to)
-    response.cookie(name, begun.cookie, { ...attributes, maxAge: PENDING_MS }).redirect(303, begun.url)
+    response
+      .cookie(name, begun.cookie, { ...attributes, maxAge: PENDING_MS })
+      .redirect(303, begun.url)
   })
   router.get('/login/oidc/callback', async (request, response) => {
     const { search } = new URL(request.originalUrl, 'http://dashboard')
     const cookie = cookieIn(request, name)
-    const found = await attempt(request, () => oidc.finish(search, cookie), oidc.isPending(search, cookie))
+    const found = await attempt(
+      request,
+      () => oidc.finish(search, cookie),
+      oidc.isPending(search, cookie),
+    )
     response.clearCookie(name, attributes)
     if ('refusal' in found) return refuse(response, found, deps)
     await logIn(request, response, found, deps, found.to)
@@ -93,7 +108,12 @@ export function loginRoutes(deps: LoginDeps): Router {
   return router
 }
 
-async function refuse(response: Response, refused: LoginRefusal, deps: LoginDeps, to?: unknown): Promise<void> {
+async function refuse(
+  response: Response,
+  refused: LoginRefusal,
+  deps: LoginDeps,
+  to?: unknown,
+): Promise<void> {
   const { status, refusal, reason } = refused
   deps.log.info({ status, reason }, 'login.refused')
   const body = html`<p class="problem" role="alert">${refusal}</p>${keyForm(deps, to)}`
@@ -115,7 +135,8 @@ async function logIn(
   to: unknown,
 ): Promise<void> {
   const { visitor, subject } = found
-  // Ends an earlier session of the browser: a login must never continue a session whose token somebody else may know.
+  // Ends an earlier session of the browser: a login must never continue a session whose token
+  // somebody else may know.
   const before = tokenIn(request, deps)
   if (before !== undefined) await deps.sessions.close(before)
   const token = await deps.sessions.open(visitor)
@@ -135,13 +156,14 @@ export async function logOut(request: Request, response: Response, deps: LoginDe
 }
 
 /**
- * Finds the session of a request. A session ends within five seconds after its key was revoked or has expired. While
- * MongoDB is unavailable, the session goes on.
+ * Finds the session of a request. A session ends within five seconds after its key was revoked or
+ * has expired. While MongoDB is unavailable, the session goes on.
  */
 export async function findSession(request: Sent, deps: LoginDeps): Promise<Session | undefined> {
   const token = tokenIn(request, deps)
   if (token === undefined) return undefined
-  // Only a navigation is a visit, and extends an idle session. Pages that refresh themselves must not extend it.
+  // Only a navigation is a visit, and extends an idle session. Pages that refresh themselves must
+  // not extend it.
   const isVisit = (request.headers['sec-fetch-mode'] ?? 'navigate') === 'navigate'
   const visitor = await deps.sessions.find(token, isVisit)
   if (visitor === undefined) return undefined
@@ -166,7 +188,10 @@ async function findVisitor(
   if (typeof sent.link === 'string') {
     const visitor = await sessions.useLink(sent.link)
     if (visitor !== undefined) return { visitor }
-    return refused(403, 'This link was used, or is older than ten minutes. `sluice login` prints another one.')
+    return refused(
+      403,
+      'This link was used, or is older than ten minutes. `sluice login` prints another one.',
+    )
   }
   const key = keyIn(sent.key)
   const check = await keyring.find(key)
@@ -176,7 +201,11 @@ async function findVisitor(
       'MongoDB is unavailable, so no key can be checked. `sluice login` prints a link that needs Redis only.',
     )
   if (check.outcome === 'unknown')
-    return refused(403, 'This key is unknown, revoked or expired.', check.keyId && `${check.why} key ${check.keyId}`)
+    return refused(
+      403,
+      'This key is unknown, revoked or expired.',
+      check.keyId && `${check.why} key ${check.keyId}`,
+    )
   if (check.role === 'importer')
     return refused(403, 'This is the key of an importer. Use the key of an operator or a viewer.')
   return { visitor: { role: check.role, by: check.keyId, keyId: keyHash(key) } }
@@ -204,14 +233,22 @@ function linkForm(link: string, to: unknown): Html {
 </form>`
 }
 
-/** Where to go after the login: always a path of the dashboard, even if another site made the link to the login. */
+/**
+ * Where to go after the login: always a path of the dashboard, even if another site made the link
+ * to the login.
+ */
 function ownPath(to: unknown): string {
   const path = typeof to === 'string' ? to : ''
   const { origin, pathname, search } = URL.parse(path, 'http://here') ?? new URL('http://here')
-  return path.startsWith('/') && origin === 'http://here' ? pathname.replace(/^\/+/, '/') + search : '/'
+  return path.startsWith('/') && origin === 'http://here'
+    ? pathname.replace(/^\/+/, '/') + search
+    : '/'
 }
 
-/** A cookie named `__Host-…` can't be set by another host or over http (RFC 6265bis, section 4.1.3.2). */
+/**
+ * A cookie named `__Host-…` can't be set by another host or over http (RFC 6265bis, section
+ * 4.1.3.2).
+ */
 function cookieOf({ isSecure }: Pick<LoginDeps, 'isSecure'>, name = 'sluice') {
   const attributes = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const
   return { name: isSecure ? `__Host-${name}` : name, attributes }

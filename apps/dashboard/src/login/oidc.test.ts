@@ -8,7 +8,11 @@ import { readSettings, SettingsError } from '@sluice/process'
 import { connectFailFast } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
-import { createBrowser, type Person, startIdentityProvider } from '@sluice/test-support/identity-provider'
+import {
+  createBrowser,
+  type Person,
+  startIdentityProvider,
+} from '@sluice/test-support/identity-provider'
 import express from 'express'
 import { type TestContext, test, vi } from 'vitest'
 import { dashboardSettings } from '../settings.ts'
@@ -29,7 +33,10 @@ interface Options {
   isLimited?: boolean
 }
 
-/** Two replicas of the login, and their identity provider. Behind the login, they answer with the visitor. */
+/**
+ * Two replicas of the login, and their identity provider. Behind the login, they answer with the
+ * visitor.
+ */
 async function open(t: TestContext, options: Options = {}) {
   const { authMethod, env, isLimited } = options
   const redis = connectFailFast({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
@@ -47,14 +54,23 @@ async function open(t: TestContext, options: Options = {}) {
     if (left.length > 0) await redis.del(left)
     redis.disconnect()
   })
-  const [url = '', other = ''] = servers.map((server) => `http://127.0.0.1:${Object(server.address()).port}`)
+  const [url = '', other = ''] = servers.map(
+    (server) => `http://127.0.0.1:${Object(server.address()).port}`,
+  )
   const idp = await startIdentityProvider(t, url, authMethod)
   const log: Record<string, unknown>[] = []
-  const settings = readSettings(dashboardSettings, { ...idp.settings, DASHBOARD_URL: `${url}/`, ...env })
+  const settings = readSettings(dashboardSettings, {
+    ...idp.settings,
+    DASHBOARD_URL: `${url}/`,
+    ...env,
+  })
   for (const server of servers) {
     const deps: LoginDeps = {
       sessions: createSessions(redis, keys),
-      keyring: { find: async () => ({ outcome: 'unknown' }), findById: async () => ({ outcome: 'unknown' }) },
+      keyring: {
+        find: async () => ({ outcome: 'unknown' }),
+        findById: async () => ({ outcome: 'unknown' }),
+      },
       oidc: await openOidc(settings),
       isSecure: false,
       log: { info: (line: object, msg?: string) => void log.push({ ...line, msg }) },
@@ -63,14 +79,28 @@ async function open(t: TestContext, options: Options = {}) {
     const app = express()
     // Routes of its own for each request: these tests log in more often than an address may.
     app.use((...request) => (isLimited ? limited : loginRoutes(deps))(...request))
-    app.use(async (request, response) => response.json((await findSession(request, deps))?.visitor ?? null))
+    app.use(async (request, response) =>
+      response.json((await findSession(request, deps))?.visitor ?? null),
+    )
     server.on('request', app)
   }
   const callback = `${url}/login/oidc/callback`
-  /** Goes through the login up to the address by which the identity provider sends the browser back. */
+  /**
+   * Goes through the login up to the address by which the identity provider sends the browser back.
+   */
   const begin = (browser = createBrowser(), to = '/failures') =>
-    browser.open(`${url}/login/oidc?to=${encodeURIComponent(to)}`, callback).then((page) => page.url)
-  return { url, other, idp, log, begin, callback, sessions: () => redis.keys(`${keys.base}session:*`) }
+    browser
+      .open(`${url}/login/oidc?to=${encodeURIComponent(to)}`, callback)
+      .then((page) => page.url)
+  return {
+    url,
+    other,
+    idp,
+    log,
+    begin,
+    callback,
+    sessions: () => redis.keys(`${keys.base}session:*`),
+  }
 }
 
 test('a person logs in as what the claim says, is named by a verified address, and the log says it', async (t) => {
@@ -79,16 +109,36 @@ test('a person logs in as what the claim says, is named by a verified address, a
     idp.person = person
     return createBrowser().open(`${url}/login/oidc?to=/failures?x=1`)
   }
-  const ada = { sub: 'u-1', email: 'ada@corp.example', email_verified: true, groups: ['all', 'support', 'on call'] }
+  const ada = {
+    sub: 'u-1',
+    email: 'ada@corp.example',
+    email_verified: true,
+    groups: ['all', 'support', 'on call'],
+  }
   const page = await logIn(ada)
   assert.deepEqual(
     [page.url, JSON.parse(page.text)],
     [`${url}/failures?x=1`, { ...JSON.parse(page.text), role: 'operator', by: 'ada@corp.example' }],
   )
-  const opened = { msg: 'session.opened', role: 'operator', by: 'ada@corp.example', how: 'oidc', subject: 'u-1' }
+  const opened = {
+    msg: 'session.opened',
+    role: 'operator',
+    by: 'ada@corp.example',
+    how: 'oidc',
+    subject: 'u-1',
+  }
   assert.deepEqual(log, [opened])
-  const { text } = await logIn({ sub: 'u-2', email: 'ada@corp.example', email_verified: false, groups: 'support' })
-  assert.deepEqual([JSON.parse(text).role, JSON.parse(text).by], ['viewer', 'u-2'], 'anybody can claim an address')
+  const { text } = await logIn({
+    sub: 'u-2',
+    email: 'ada@corp.example',
+    email_verified: false,
+    groups: 'support',
+  })
+  assert.deepEqual(
+    [JSON.parse(text).role, JSON.parse(text).by],
+    ['viewer', 'u-2'],
+    'anybody can claim an address',
+  )
   for (const groups of [undefined, [], 'all', ['operator', 'On Call'], { 'on call': true }, 7]) {
     const refused = await logIn({ sub: 'u-3', groups })
     assert.equal(refused.status, 403, JSON.stringify(groups))
@@ -102,7 +152,10 @@ test('the request has PKCE, state and nonce, new each time, and asks for the sco
   const { url, idp } = await open(t)
   const queries = await Promise.all(
     ['/', '/'].map(async (to) => {
-      const { url: asked } = await createBrowser().open(`${url}/login/oidc?to=${to}`, `${idp.url}/auth`)
+      const { url: asked } = await createBrowser().open(
+        `${url}/login/oidc?to=${to}`,
+        `${idp.url}/auth`,
+      )
       return Object.fromEntries(new URL(asked).searchParams)
     }),
   )
@@ -115,7 +168,10 @@ test('the request has PKCE, state and nonce, new each time, and asks for the sco
     scope: 'openid email groups',
     code_challenge_method: 'S256',
   })
-  assert.equal(new Set([state, nonce, code_challenge, two?.state, two?.nonce, two?.code_challenge]).size, 6)
+  assert.equal(
+    new Set([state, nonce, code_challenge, two?.state, two?.nonce, two?.code_challenge]).size,
+    6,
+  )
 })
 
 test('an address gives a role only if it was verified', async (t) => {
@@ -128,7 +184,11 @@ test('an address gives a role only if it was verified', async (t) => {
     [undefined, 403],
   ] as const) {
     idp.person = { sub: 'u-1', email: 'ada@corp.example', email_verified }
-    assert.equal((await createBrowser().open(`${url}/login/oidc`)).status, status, String(email_verified))
+    assert.equal(
+      (await createBrowser().open(`${url}/login/oidc`)).status,
+      status,
+      String(email_verified),
+    )
   }
 })
 
@@ -161,9 +221,19 @@ test('a login ends where it began: not in another browser, not twice, not late, 
   keep()
   await refused(victim, `${back}&code=x`, /"code".*once|parameter/, 'two codes')
   keep()
-  await refused(victim, back.replace(/iss=[^&]*/, 'iss=https://elsewhere.example'), /"iss"/, 'another issuer')
+  await refused(
+    victim,
+    back.replace(/iss=[^&]*/, 'iss=https://elsewhere.example'),
+    /"iss"/,
+    'another issuer',
+  )
   keep()
-  await refused(victim, back.replace(/code=[^&]*/, 'error=access_denied'), /access_denied/, 'the person declined')
+  await refused(
+    victim,
+    back.replace(/code=[^&]*/, 'error=access_denied'),
+    /access_denied/,
+    'the person declined',
+  )
   const [token, at] = pending.split('.')
   for (const changed of [
     `${token}.${Number(at) + 1}.Lw`,
@@ -286,7 +356,12 @@ test('settings of the identity provider that can’t be used are named', () => {
     return []
   }
   const { OIDC_ISSUER } = OIDC
-  assert.deepEqual(faultsOf({ OIDC_ISSUER }), ['DASHBOARD_URL', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_ROLES'])
+  assert.deepEqual(faultsOf({ OIDC_ISSUER }), [
+    'DASHBOARD_URL',
+    'OIDC_CLIENT_ID',
+    'OIDC_CLIENT_SECRET',
+    'OIDC_ROLES',
+  ])
   for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'])
     assert.deepEqual(faultsOf({ [name]: 'x' }), ['OIDC_ISSUER'])
   assert.deepEqual(faultsOf(OIDC), [])

@@ -1,4 +1,5 @@
-// The login by an identity provider that speaks OpenID Connect: an authorization code with PKCE, state and nonce.
+// The login by an identity provider that speaks OpenID Connect: an authorization code with PKCE,
+// state and nonce.
 import { hash, randomBytes } from 'node:crypto'
 import type { Visitor } from '@sluice/credentials/sessions'
 import type { Settings } from '@sluice/process'
@@ -6,7 +7,11 @@ import type { ClientAuth } from 'openid-client'
 import type { oidcSettings } from '../settings.ts'
 
 /** Why nobody is logged in. @param reason for the log alone */
-export const refused = (status: number, refusal: string, reason?: string) => ({ status, refusal, reason })
+export const refused = (status: number, refusal: string, reason?: string) => ({
+  status,
+  refusal,
+  reason,
+})
 export type LoginRefusal = ReturnType<typeof refused>
 
 export type Oidc = NonNullable<Awaited<ReturnType<typeof openOidc>>>
@@ -19,35 +24,51 @@ const TIMEOUT_SECONDS = 5
 const MAX_PATH = 2_000
 
 /**
- * Opens the login by the identity provider, if the settings name one. Sends the provider nothing before somebody logs
- * in, so that the dashboard starts while the provider is unavailable.
+ * Opens the login by the identity provider, if the settings name one. Sends the provider nothing
+ * before somebody logs in, so that the dashboard starts while the provider is unavailable.
  *
- * A login in progress is stored in a cookie of the browser, and nowhere else: any replica can finish the login, and
- * visitors without an account fill no memory. State, nonce and verifier are hashes of that cookie. So they are of no
- * use in another browser, and a cookie whose time or path was changed fails the login.
+ * A login in progress is stored in a cookie of the browser, and nowhere else: any replica can
+ * finish the login, and visitors without an account fill no memory. State, nonce and verifier are
+ * hashes of that cookie. So they are of no use in another browser, and a cookie whose time or path
+ * was changed fails the login.
  */
 export async function openOidc(settings: Settings<typeof oidcSettings>) {
-  const { url, oidcIssuer, oidcClientId, oidcClientSecret, oidcRoles, oidcScope, oidcClaim } = settings
-  // OIDC_ISSUER needs the four others (`needs` in `oidcSettings`): without one of them, no provider is named.
+  const { url, oidcIssuer, oidcClientId, oidcClientSecret, oidcRoles, oidcScope, oidcClaim } =
+    settings
+  // OIDC_ISSUER needs the four others (`needs` in `oidcSettings`): without one of them, no provider
+  // is named.
   if (!(url && oidcIssuer && oidcClientId && oidcClientSecret && oidcRoles)) return undefined
   const client = await import('openid-client')
   const issuer = new URL(oidcIssuer)
   const redirectUri = new URL('/login/oidc/callback', url).href
   const roles = parseRoles(oidcRoles)
 
-  const [post, basic] = [client.ClientSecretPost(oidcClientSecret), client.ClientSecretBasic(oidcClientSecret)]
+  const [post, basic] = [
+    client.ClientSecretPost(oidcClientSecret),
+    client.ClientSecretBasic(oidcClientSecret),
+  ]
   const authenticate: ClientAuth = (server, ...rest) => {
     const offersPost = server.token_endpoint_auth_methods_supported?.includes('client_secret_post')
     return (offersPost ? post : basic)(server, ...rest)
   }
 
-  /** Reads the provider's metadata again for each step, to learn whether the provider can be reached. */
+  /**
+   * Reads the provider's metadata again for each step, to learn whether the provider can be
+   * reached.
+   */
   async function discover() {
     const execute = [client.enableNonRepudiationChecks]
     if (issuer.protocol === 'http:') execute.push(client.allowInsecureRequests)
     const options = { execute, timeout: TIMEOUT_SECONDS }
-    const config = await client.discovery(issuer, oidcClientId ?? '', undefined, authenticate, options)
-    // openid-client accepts Microsoft's issuer of all tenants, where administrators of any tenant could give roles.
+    const config = await client.discovery(
+      issuer,
+      oidcClientId ?? '',
+      undefined,
+      authenticate,
+      options,
+    )
+    // openid-client accepts Microsoft's issuer of all tenants, where administrators of any tenant
+    // could give roles.
     const { issuer: found } = config.serverMetadata()
     if (new URL(found).href !== issuer.href) throw new Error(`the issuer is ${found}`)
     return config
@@ -60,7 +81,10 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
     /** The identity provider, as people know it. */
     name: issuer.host,
 
-    /** Begins a login that leads to a path. Returns the page of the identity provider, and the cookie of the login. */
+    /**
+     * Begins a login that leads to a path. Returns the page of the identity provider, and the
+     * cookie of the login.
+     */
     async begin(to: string): Promise<{ url: string; cookie: string } | LoginRefusal> {
       try {
         const path = Buffer.from(to.length > MAX_PATH ? '/' : to).toString('base64url')
@@ -89,16 +113,25 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
     ): Promise<{ visitor: Visitor; subject: string; to: string } | LoginRefusal> {
       const [, , path = ''] = cookie.split('.')
       if (!isPending(search, cookie))
-        return refused(403, 'This login began in another browser, or more than ten minutes ago. Begin again.')
+        return refused(
+          403,
+          'This login began in another browser, or more than ten minutes ago. Begin again.',
+        )
       const config = await discover().catch(unreachable)
       if ('refusal' in config) return config
       try {
         const { state, nonce, verifier } = secretsOf(cookie)
         const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier }
-        const tokens = await client.authorizationCodeGrant(config, new URL(search, redirectUri), checks)
+        const tokens = await client.authorizationCodeGrant(
+          config,
+          new URL(search, redirectUri),
+          checks,
+        )
         const identity = tokens.claims() ?? { sub: '' }
         const hasMore = config.serverMetadata().userinfo_endpoint !== undefined
-        const more = hasMore ? await client.fetchUserInfo(config, tokens.access_token, identity.sub) : {}
+        const more = hasMore
+          ? await client.fetchUserInfo(config, tokens.access_token, identity.sub)
+          : {}
         const claims = { ...more, ...identity }
         const visitor = visitorOf(claims, oidcClaim, roles)
         if (visitor !== undefined)
@@ -131,16 +164,23 @@ function secretsOf(cookie: string): Record<'state' | 'nonce' | 'verifier', strin
 
 /** Reads pairs such as `a=operator, b=viewer`. A value may contain equals signs. */
 function parseRoles(text: string): Map<unknown, string> {
-  return new Map(text.split(/ *, */).map((pair) => [pair.replace(/=\w+$/, ''), pair.replace(/^.*=/, '')]))
+  return new Map(
+    text.split(/ *, */).map((pair) => [pair.replace(/=\w+$/, ''), pair.replace(/^.*=/, '')]),
+  )
 }
 
 type Claims = Readonly<Record<string, unknown>> & { sub: string }
 
 /**
- * Returns a visitor with the highest role that the claim's values have; undefined without a role. An e-mail address
- * names a person, and counts as a claim, only if it is verified: anybody can choose an unverified one.
+ * Returns a visitor with the highest role that the claim's values have; undefined without a role.
+ * An e-mail address names a person, and counts as a claim, only if it is verified: anybody can
+ * choose an unverified one.
  */
-function visitorOf(claims: Claims, claim: string, roles: ReadonlyMap<unknown, string>): Visitor | undefined {
+function visitorOf(
+  claims: Claims,
+  claim: string,
+  roles: ReadonlyMap<unknown, string>,
+): Visitor | undefined {
   const { email, email_verified, sub } = claims
   const address = email_verified === true && typeof email === 'string' ? email : undefined
   const values = [claim === 'email' ? address : claims[claim]].flat()
@@ -152,5 +192,7 @@ function visitorOf(claims: Claims, claim: string, roles: ReadonlyMap<unknown, st
 /** The cause may have tokens and claims, so its message alone is logged. */
 function reasonOf(error: unknown): string {
   const { message, error: code, cause } = Object(error)
-  return [message, code, Object(cause).message].filter((part) => typeof part === 'string').join(': ')
+  return [message, code, Object(cause).message]
+    .filter((part) => typeof part === 'string')
+    .join(': ')
 }

@@ -1,6 +1,6 @@
-// Draws a chart of what was counted over a span of time. It is SVG that the server renders: it can be printed, a screen
-// reader reads its label, and each of its points is a link to the jobs of its time. page.js shows the values of the point
-// under the pointer or chosen by the arrow keys.
+// Draws a chart of what was counted over a span of time. It is SVG that the server renders: it can
+// be printed, a screen reader reads its label, and each of its points is a link to the jobs of its
+// time. page.js shows the values of the point under the pointer or chosen by the arrow keys.
 import type { HistoryPoint } from '@sluice/contract'
 import type { CountedSpan } from '@sluice/operations'
 import { html } from 'hono/html'
@@ -40,8 +40,8 @@ export function sinceData(points: readonly CountedSpan[]): readonly CountedSpan[
 }
 
 /**
- * Draws a chart of at most three lines, told apart by their dashes as well. A time in which no process lived is a gap. A
- * time in which MongoDB was unavailable has a background of its own.
+ * Draws a chart of at most three lines, told apart by their dashes as well. A time in which no
+ * process lived is a gap. A time in which MongoDB was unavailable has a background of its own.
  *
  * @param points oldest first
  */
@@ -70,11 +70,16 @@ export function chart(
     .filter(({ place }) => place >= 0 && place < points.length)
   const hits = points.map(({ at, point }, index) => {
     const found = lines.map(
-      ({ name, values }) => `${name} ${values[index] === undefined ? 'nothing' : shown(values[index])}`,
+      ({ name, values }) =>
+        `${name} ${values[index] === undefined ? 'nothing' : shown(values[index])}`,
     )
-    const happened = inSpan.filter(({ place }) => Math.floor(place) === index).map(({ text }) => text)
+    const happened = inSpan
+      .filter(({ place }) => Math.floor(place) === index)
+      .map(({ text }) => text)
     const all =
-      point === null ? ['no process lived'] : [...found, ...(point.storeAwaySeconds ? ['MongoDB unavailable'] : [])]
+      point === null
+        ? ['no process lived']
+        : [...found, ...(point.storeAwaySeconds ? ['MongoDB unavailable'] : [])]
     const [since, until] = [0, pointMs].map((ms) => minuteOf(Date.parse(at) + ms))
     const query = new URLSearchParams({ since: since ?? at, until: until ?? at })
     const column = columnOf(index * step, step)
@@ -100,10 +105,16 @@ function columnOf(x: number, step: number): Html {
   return html`x="${left.toFixed(1)}" y="0" width="${(Math.min(x + step / 2, WIDTH) - left).toFixed(1)}" height="${HEIGHT}"`
 }
 
-/** Returns the values of the lines of the grid, the highest first: two to four equal steps of 1, 2 or 5. */
+/**
+ * Returns the values of the lines of the grid, the highest first: two to four equal steps of 1, 2
+ * or 5.
+ */
 function gridOf(most: number, least: number): number[] {
   const ten = 10 ** Math.floor(Math.log10(Math.max(most / 3, least)))
-  const step = Math.max([1, 2, 5, 10].map((times) => times * ten).find((one) => one * 3.01 >= most) ?? most, least)
+  const step = Math.max(
+    [1, 2, 5, 10].map((times) => times * ten).find((one) => one * 3.01 >= most) ?? most,
+    least,
+  )
   const count = Math.max(Math.ceil(most / step), 2)
   return Array.from({ length: count + 1 }, (_, at) => Number(((count - at) * step).toPrecision(6)))
 }
@@ -118,7 +129,9 @@ function ticksOf(points: readonly CountedSpan[]) {
   const every = TICK_MINUTES.find((one) => length / one < MOST_TICKS) ?? 360
   return points.flatMap(({ at }, place) => {
     const text = at.slice(11, 16)
-    return (minutes[place] ?? 0) % every === 0 ? [{ at, place, text: text === '00:00' ? at.slice(5, 10) : text }] : []
+    return (minutes[place] ?? 0) % every === 0
+      ? [{ at, place, text: text === '00:00' ? at.slice(5, 10) : text }]
+      : []
   })
 }
 

@@ -1,5 +1,6 @@
-// The pages of failed jobs, by reason, with the forms that retry or discard all jobs of one reason. The page of
-// operations: what was retried, discarded, paused and resumed, by whom, and with what progress.
+// The pages of failed jobs, by reason, with the forms that retry or discard all jobs of one reason.
+// The page of operations: what was retried, discarded, paused and resumed, by whom, and with what
+// progress.
 import type { FailedJobFilter, FailedJobGroups, Operation, OperationKind } from '@sluice/contract'
 import { parseFailedJobFilter, SERVICES } from '@sluice/contract'
 import { reasonWords } from '@sluice/operations'
@@ -31,7 +32,10 @@ import {
 
 type Group = FailedJobGroups['groups'][number]
 
-/** Shows the groups, those with the most threads first: of all failed jobs, or of those that meet a filter. */
+/**
+ * Shows the groups, those with the most threads first: of all failed jobs, or of those that meet a
+ * filter.
+ */
 export const groupsPage: PageHandler = async (visit) => {
   const { view, query } = visit
   const input = inputOf(query)
@@ -39,7 +43,9 @@ export const groupsPage: PageHandler = async (visit) => {
   const form = filterForm(input, await tenantsOf(visit))
   if (!filter.ok) return invalidPage('Failures', filter.errors, form)
   const isFiltered = Object.keys(filter.value).length > 0
-  const { groups, isComplete } = await (isFiltered ? view.groupFailed(filter.value) : view.readGroups())
+  const { groups, isComplete } = await (isFiltered
+    ? view.groupFailed(filter.value)
+    : view.readGroups())
   const body = html`${form}<div id="groups" data-refresh>
 ${!isComplete && html`<p class="note">There are more: these are the largest of the newest failures.</p>`}
 ${groupTable(groups)}
@@ -75,7 +81,11 @@ ${isOperator(visit) && actsOf(visit, group)}
 <h2>${next === undefined ? 'Jobs' : `The newest ${newest.length} jobs`}</h2>
 <div id="jobs" data-refresh>${jobTable('Failed jobs', newest, { isOneReason: true })}</div>
 <p><a href="/jobs?state=failed&group=${id}">Select jobs${next !== undefined && ', and see the older ones'}</a></p>`
-  return { title: reasonWords(reason).slice(0, TITLE_CHARACTERS).replaceAll('`', ''), trail: FAILURES, body }
+  return {
+    title: reasonWords(reason).slice(0, TITLE_CHARACTERS).replaceAll('`', ''),
+    trail: FAILURES,
+    body,
+  }
 }
 
 /** Longer reasons are whole behind the disclosure. */
@@ -120,8 +130,8 @@ ${discardForm(visit, '/failures/discard', group, fields)}</div>`
 }
 
 /**
- * Returns the page that says that nothing is left to do, if somebody asked for the same before, for these jobs or more.
- * A job that has failed again since then is another failure, after `until`.
+ * Returns the page that says that nothing is left to do, if somebody asked for the same before, for
+ * these jobs or more. A job that has failed again since then is another failure, after `until`.
  */
 export async function nothingLeft(
   { view }: Visit,
@@ -134,10 +144,14 @@ export async function nothingLeft(
     return one.kind === kind && group !== undefined && group === filter.group && isWide
   })
   if (same === undefined) return undefined
-  if (same.state === 'completed' && (await view.listFailed({ filter, limit: 1 })).jobs.length > 0) return undefined
+  if (same.state === 'completed' && (await view.listFailed({ filter, limit: 1 })).jobs.length > 0)
+    return undefined
   const { id, by, state, createdAt, reasonGroup = '' } = same
   const past = PAST[kind]
-  const what = state === 'completed' ? `was ${past} by ${by}, asked for at ` : `is being ${past} by ${by} since `
+  const what =
+    state === 'completed'
+      ? `was ${past} by ${by}, asked for at `
+      : `is being ${past} by ${by} since `
   const body = html`<p class="problem">${withCode(reasonWords(reasonGroup))}: ${what}${timeTag(createdAt)}.</p>
 <p><a href="/operations#${id}">Show this operation</a>, or <a href="/failures">what still fails</a>.</p>`
   return { title: 'Nothing left to do', body, status: 409 }
@@ -150,24 +164,50 @@ const HEADS = ['Asked for', 'What', 'By', 'What of', 'Progress']
 /** Shows the newest operations. */
 export const operationsPage: PageHandler = async ({ view }) => {
   const rows = (await view.listOperations()).map(operationCells)
-  const list = table('Operations', HEADS, rows, 'Nothing was retried, discarded, paused or resumed.')
+  const list = table(
+    'Operations',
+    HEADS,
+    rows,
+    'Nothing was retried, discarded, paused or resumed.',
+  )
   return { title: 'Operations', body: html`<div id="operations" data-refresh>${list}</div>` }
 }
 
-function operationCells({ id, kind, state, by, filter, lane, why, createdAt, ...of }: Operation): Cell[] {
+function operationCells({
+  id,
+  kind,
+  state,
+  by,
+  filter,
+  lane,
+  why,
+  createdAt,
+  ...of
+}: Operation): Cell[] {
   const { total, examined, done } = of
   const asked = [html`<span id="${id}">${timeTag(createdAt)}</span>`, kind, by]
   if (lane !== undefined || kind === 'pause' || kind === 'resume')
-    return [...asked, html`the ${lane} lane ${why && html`<span class="reason">${why}</span>`}`, state]
+    return [
+      ...asked,
+      html`the ${lane} lane ${why && html`<span class="reason">${why}</span>`}`,
+      state,
+    ]
   // A group says its reason. Its `until` only leaves out what failed since.
   const { group, until, ...others } = filter ?? {}
-  const reason = group && html`<a href="/failures/${group}">${reasonLine(of.reasonGroup ?? `group ${group}`)}</a>`
+  const reason =
+    group &&
+    html`<a href="/failures/${group}">${reasonLine(of.reasonGroup ?? `group ${group}`)}</a>`
   const jobs = html`${filter === undefined && plural(total, 'selected job')}${reason}
 ${Object.entries(group ? others : (filter ?? {})).map(([name, value]) => html`<div><span class="note">${name}</span> <span class="reason">${value}</span></div>`)}`
-  const bar = progress(`Progress of the ${kind}`, state === 'completed' ? Math.max(total, 1) : examined, total)
+  const bar = progress(
+    `Progress of the ${kind}`,
+    state === 'completed' ? Math.max(total, 1) : examined,
+    total,
+  )
   const past = PAST[kind]
   const so = state !== 'completed' && `, ${shown(examined)} of ${shown(total)} examined`
-  const none = state === 'completed' && done === 0 && ' (all were being retried or discarded before)'
+  const none =
+    state === 'completed' && done === 0 && ' (all were being retried or discarded before)'
   const numbers = html`${state}: ${shown(done)}${filter === undefined && ` of ${shown(total)}`} ${past}${so}${none}`
   return [...asked, jobs, html`${bar} ${numbers}${kind === 'retry' && outcomesOf(id, of)}`]
 }

@@ -21,5 +21,8 @@ test('a hit links to the page of its thread and, by TRACE_URL, to its trace', ()
 })
 
 test('a job of several threads links to none of them', () => {
-  assert.doesNotMatch(String(hitCells({ ...HIT, threads: 2, name: 'slack/a … slack/b (2)' }, null)), /thread\?/)
+  assert.doesNotMatch(
+    String(hitCells({ ...HIT, threads: 2, name: 'slack/a … slack/b (2)' }, null)),
+    /thread\?/,
+  )
 })

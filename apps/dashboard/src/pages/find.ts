@@ -51,7 +51,8 @@ export function hitsTable({ hits, more, notes }: FindAnswer, traceUrl: string | 
 const HIT_HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
 
 /**
- * Jobs of one state, a line each, with a link to the page of the job. Columns without any value are left out.
+ * Jobs of one state, a line each, with a link to the page of the job. Columns without any value are
+ * left out.
  *
  * @param isOneReason the page says the reason that all of its jobs have
  */
@@ -65,7 +66,9 @@ export function jobTable(
     const took = acceptedAt && endedAt && lengthOf(Date.parse(endedAt) - Date.parse(acceptedAt))
     const since = endedAt ?? acceptedAt
     return {
-      Select: maySelect && html`<input type="checkbox" name="id" value="${id}" aria-label="Select ${name}">`,
+      Select:
+        maySelect &&
+        html`<input type="checkbox" name="id" value="${id}" aria-label="Select ${name}">`,
       State: dot(state),
       Job: html`<a href="/jobs/${id}" title="${name}, ${id}">${name}</a>`,
       Outcome: countsOf(outcomes).join(', '),
@@ -76,14 +79,18 @@ export function jobTable(
       '#Duration': took,
     }
   })
-  const heads = Object.keys(rows[0] ?? {}).filter((head) => rows.some((row) => row[head] || row[head] === 0))
+  const heads = Object.keys(rows[0] ?? {}).filter((head) =>
+    rows.some((row) => row[head] || row[head] === 0),
+  )
   const cells = rows.map((row) => heads.map((head) => row[head]))
   return html`<div class="jobs">${table(label, heads, cells, ifEmpty)}</div>`
 }
 
 /** How many threads were created, updated and unchanged, without zeros. */
 const countsOf = (outcomes: Hit['outcomes'] = { created: 0, updated: 0, unchanged: 0 }) =>
-  Object.entries(outcomes).flatMap(([outcome, threads]) => (threads > 0 ? `${threads} ${outcome}` : []))
+  Object.entries(outcomes).flatMap(([outcome, threads]) =>
+    threads > 0 ? `${threads} ${outcome}` : [],
+  )
 
 /** The state of a job as a coloured dot. */
 function dot(state: string): Html {
@@ -99,7 +106,10 @@ export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
   const text = quote === undefined ? (name ?? id) : `${name} · ${quote}`
   const isThread = name !== undefined && (kind !== 'job' || hit.threads === 1)
   const folder = { job: 'jobs', import: 'imports', source: undefined, quote: undefined }[kind]
-  const ownId = folder === undefined ? `${kind} ${id}` : html`<a class="id" href="/${folder}/${id}">${kind} ${id}</a>`
+  const ownId =
+    folder === undefined
+      ? `${kind} ${id}`
+      : html`<a class="id" href="/${folder}/${id}">${kind} ${id}</a>`
   const when = endedAt ?? acceptedAt
   const took = endedAt && acceptedAt && lengthOf(Date.parse(endedAt) - Date.parse(acceptedAt))
   const notes = [
@@ -108,8 +118,13 @@ export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
     hit.worker,
     hit.keyId && `key ${hit.keyId}`,
   ]
-  const writers = [hit.insertedBy && `inserted by ${hit.insertedBy}`, hit.changedBy && `changed by ${hit.changedBy}`]
-  const what = reason ? reasonLine(reason) : [...countsOf(outcomes), ...writers].filter(Boolean).join(', ')
+  const writers = [
+    hit.insertedBy && `inserted by ${hit.insertedBy}`,
+    hit.changedBy && `changed by ${hit.changedBy}`,
+  ]
+  const what = reason
+    ? reasonLine(reason)
+    : [...countsOf(outcomes), ...writers].filter(Boolean).join(', ')
   return [
     html`${isThread ? threadLink(tenant, name, text) : text}<div class="note">${ownId}</div>`,
     state && html`${dot(state)} ${state}`,
@@ -135,7 +150,10 @@ export function tenantField(tenant = ''): Html {
   return html`<p><label for="tenant">Tenant</label><input id="tenant" name="tenant" list="tenants" value="${tenant}"></p>`
 }
 
-/** The tenants that the field for a tenant proposes: those in the queue, and those refused in the last hour. */
+/**
+ * The tenants that the field for a tenant proposes: those in the queue, and those refused in the
+ * last hour.
+ */
 export async function tenantsOf({ view }: Visit): Promise<Html> {
   const { tenants } = summarize(await view.readLately())
   return html`<datalist id="tenants">${tenants.map(({ tenant }) => html`<option value="${tenant}"></option>`)}</datalist>`
@@ -148,7 +166,14 @@ export function filters(action: string, isOpen: boolean, fields: Html): Html {
 }
 
 /** A list to choose a filter from. */
-export function choice(name: string, label: string, values: readonly string[], chosen?: string): Html {
-  const options = values.map((value) => html`<option${value === chosen ? html` selected` : ''}>${value}</option>`)
+export function choice(
+  name: string,
+  label: string,
+  values: readonly string[],
+  chosen?: string,
+): Html {
+  const options = values.map(
+    (value) => html`<option${value === chosen ? html` selected` : ''}>${value}</option>`,
+  )
   return html`<p><label for="${name}">${label}</label><select id="${name}" name="${name}"><option value="">any</option>${options}</select></p>`
 }

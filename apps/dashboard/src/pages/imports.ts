@@ -20,13 +20,26 @@ import {
 
 const HEADS = ['Import', 'Begun', 'Owner', 'State', '#Items', '#Stored', '#Failed', '#Items/s']
 
-/** Lists the imports: first the unfinished ones without a waiting caller, then the others by their last outcome. */
+/**
+ * Lists the imports: first the unfinished ones without a waiting caller, then the others by their
+ * last outcome.
+ */
 export const importsPage: PageHandler = async ({ view }) => {
   const rows = (await view.listImports()).map((one): Cell[] => {
     const link = html`<a class="id" href="/imports/${one.id}">${one.id}</a>`
-    const failed = one.counts.failed > 0 && html`<strong class="badge">${shown(one.counts.failed)}</strong>`
+    const failed =
+      one.counts.failed > 0 && html`<strong class="badge">${shown(one.counts.failed)}</strong>`
     const stored = doneOf(one) - one.counts.failed
-    return [link, beginning(one.id, one), ownerOf(one), stateOf(one), one.received, stored, failed, rateOf(one)]
+    return [
+      link,
+      beginning(one.id, one),
+      ownerOf(one),
+      stateOf(one),
+      one.received,
+      stored,
+      failed,
+      rateOf(one),
+    ]
   })
   const body = html`<p class="note">Each is listed until a day after its last outcome. A caller that waits posts many requests as one import if all name it by the header <code>Import-Id</code>, as <code>sluice import</code> does.</p>
 <div id="imports" data-refresh>${table('Imports', HEADS, rows, 'No import.')}</div>`
@@ -44,7 +57,8 @@ function ownerOf({ tenant, by }: Numbers): Html {
   return html`${tenant}${by && html` <span class="note">key ${by}</span>`}`
 }
 
-const doneOf = ({ counts: { created, updated, unchanged, failed } }: Numbers) => created + updated + unchanged + failed
+const doneOf = ({ counts: { created, updated, unchanged, failed } }: Numbers) =>
+  created + updated + unchanged + failed
 
 /** The items a second from the first outcome to the last. */
 function rateOf(one: Numbers): number | undefined {
@@ -52,12 +66,16 @@ function rateOf(one: Numbers): number | undefined {
   return ms < 1_000 ? undefined : (doneOf(one) / ms) * 1_000
 }
 
-/** Shows the progress. The number of items still to come is known only for an import without a waiting caller. */
+/**
+ * Shows the progress. The number of items still to come is known only for an import without a
+ * waiting caller.
+ */
 export function stateOf(one: Numbers): Html {
   const { isWaitedFor, done, ended, again, received, changedAt } = one
   const at = changedAt && html` ${timeTag(changedAt)}`
   const items = `${shown((received ?? 0) - again)} items`
-  if (done && ended === 'cut') return html`<strong class="badge">stopped</strong> after ${items}${at}`
+  if (done && ended === 'cut')
+    return html`<strong class="badge">stopped</strong> after ${items}${at}`
   // Whether its caller has sent all of it is not known.
   if (done) return ended === 'part' ? html`no request since${at}` : html`ended${at}`
   if (isWaitedFor) return html`under way`
@@ -107,12 +125,18 @@ ${problems.length > 0 && failures}</div>`
 const JOBS_READ = 20
 
 /** Reads why the threads of failed jobs could not be stored, by job and externalId. */
-async function reasonsOf(view: Visit['view'], { problems }: FoundImport): Promise<ReadonlyMap<string, string>> {
+async function reasonsOf(
+  view: Visit['view'],
+  { problems }: FoundImport,
+): Promise<ReadonlyMap<string, string>> {
   const ids = [...new Set(problems.flatMap(({ jobId }) => jobId ?? []))].slice(0, JOBS_READ)
   const jobs = await Promise.all(ids.map(view.readJob))
   return new Map(
     jobs.flatMap((job) =>
-      (job?.failedThreads ?? []).map(({ externalId, reason }) => [`${job?.hit.id} ${externalId}`, reason]),
+      (job?.failedThreads ?? []).map(({ externalId, reason }) => [
+        `${job?.hit.id} ${externalId}`,
+        reason,
+      ]),
     ),
   )
 }
@@ -121,12 +145,16 @@ function problemCells(
   { index, line, externalId, refused, jobId }: ImportProblem,
   reasons: ReadonlyMap<string, string>,
 ): Cell[] {
-  const detail = [refused?.detail, ...(refused?.errors ?? []).map(({ message }) => message)].join(' ')
+  const detail = [refused?.detail, ...(refused?.errors ?? []).map(({ message }) => message)].join(
+    ' ',
+  )
   const reason = reasons.get(`${jobId} ${externalId}`)
   const problem =
     refused === undefined
       ? html`<a href="/jobs/${jobId}">${PROBLEMS.job_failed.title}</a>${reason && html` ${reasonLine(reason)}`}`
       : html`<code>${refused.code}</code> ${refused.title}. ${detail}`
-  const thread = externalId !== undefined && html`<a href="/find?q=${encodeURIComponent(externalId)}">${externalId}</a>`
+  const thread =
+    externalId !== undefined &&
+    html`<a href="/find?q=${encodeURIComponent(externalId)}">${externalId}</a>`
   return [html`${index + 1}${line !== undefined && ` (line ${line})`}`, thread, problem]
 }

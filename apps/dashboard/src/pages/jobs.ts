@@ -1,5 +1,5 @@
-// The list of jobs in each state, from which operators retry and discard failed ones, and the page of a job: what happened to
-// it, its threads with their outcomes, and, when asked, its payload.
+// The list of jobs in each state, from which operators retry and discard failed ones, and the page
+// of a job: what happened to it, its threads with their outcomes, and, when asked, its payload.
 import { inspect } from 'node:util'
 import {
   type JobListQuery,
@@ -45,7 +45,10 @@ export const jobsPage: PageHandler = async (visit) => {
   if (!parsed.ok) return invalidPage('Jobs', parsed.errors, html``)
   const query = { state: 'completed', ...parsed.value } as const satisfies JobListQuery
   const { after: _, ...filter } = query
-  const [{ jobs, next }, status] = await Promise.all([visit.view.listJobs(query), visit.view.readLately()])
+  const [{ jobs, next }, status] = await Promise.all([
+    visit.view.listJobs(query),
+    visit.view.readLately(),
+  ])
   const counts = new Map<string, number>()
   for (const { state, jobs: of } of status.queued) counts.set(state, (counts.get(state) ?? 0) + of)
   const states = LISTED_STATES.map((state) => {
@@ -57,7 +60,9 @@ export const jobsPage: PageHandler = async (visit) => {
   const maySelect = query.state === 'failed' && isOperator(visit)
   const ifEmpty = next === undefined ? 'No job.' : 'No job so far.'
   const list = html`<div id="jobs" data-refresh>${jobTable('Jobs', jobs, { ifEmpty, maySelect })}</div>`
-  const more = next !== undefined && html`<p><a href="${addressOf({ ...query, after: next })}">Next jobs</a></p>`
+  const more =
+    next !== undefined &&
+    html`<p><a href="${addressOf({ ...query, after: next })}">Next jobs</a></p>`
   const { since, until, ...anyTime } = filter
   const time =
     (since ?? until) &&
@@ -75,7 +80,10 @@ function addressOf(query: JobListQuery): string {
   return `/jobs?${new URLSearchParams(Object.entries(query).filter(([, value]) => value !== undefined))}`
 }
 
-function filterForm({ state, lane, tenant, service, text = '', ...of }: JobListQuery, tenants: Html): Html {
+function filterForm(
+  { state, lane, tenant, service, text = '', ...of }: JobListQuery,
+  tenants: Html,
+): Html {
   const { group, operation, worker, since, until } = of
   const hidden = Object.entries({ state, group, operation, worker, since, until }).filter(
     ([, value]) => value !== undefined,
@@ -110,7 +118,10 @@ export const discardQuestion: PageHandler = async (visit) => {
   const found = await Promise.all(selectedIds(visit).map((id) => visit.view.readJob(id)))
   const jobs = found.filter((job) => job?.hit.state === 'failed')
   if (jobs.length === 0) return NOTHING_SELECTED
-  const lost = jobs.reduce((sum, job) => sum + (job?.failedThreadCount || (job?.hit.threads ?? 0)), 0)
+  const lost = jobs.reduce(
+    (sum, job) => sum + (job?.failedThreadCount || (job?.hit.threads ?? 0)),
+    0,
+  )
   const ids = jobs.map((job) => html`<input type="hidden" name="id" value="${job?.hit.id}">`)
   const discard = html`${ids}${CONFIRMED}<button class="danger">Discard ${plural(jobs.length, 'job')}</button>`
   const body = html`<p class="problem">This removes ${plural(jobs.length, 'job')} for good. ${plural(lost, 'thread')} could not be stored, and would be lost.</p>
@@ -125,7 +136,10 @@ const SHOWN_GROUP = 100
 /** Threads that the page lists. */
 const THREADS = 100
 
-/** Shows a job, and its payload if `acts` is present. Redirects to the look-up if no job has this id. */
+/**
+ * Shows a job, and its payload if `acts` is present. Redirects to the look-up if no job has this
+ * id.
+ */
 export async function jobPage(visit: Visit, acts?: Acts): ReturnType<PageHandler> {
   const id = String(visit.params.id)
   const job = await (acts?.revealJob ?? visit.view.readJob)(id)
@@ -165,10 +179,15 @@ ${isRevealed && payloadOf(job)}`
   return { title: `${name} · ${state} job`, trail: above, body }
 }
 
-/** What happened to a job, its failed threads, and the problem that its caller got. @param said as of `reasonLine` */
+/**
+ * What happened to a job, its failed threads, and the problem that its caller got. @param said as
+ * of `reasonLine`
+ */
 export function historyOf(job: JobDetail, said = ''): Html {
   const isFailed = job.hit.state === 'failed'
-  const unlisted = isFailed ? unlistedAttempts({ attempts: job.hit.attempts ?? 0, tries: job.tries }) : 0
+  const unlisted = isFailed
+    ? unlistedAttempts({ attempts: job.hit.attempts ?? 0, tries: job.tries })
+    : 0
   return html`<h2>What happened</h2>${timelineOf(job, said)}
 ${unlisted > 0 && html`<p class="note">${plural(unlisted, 'attempt is', 'attempts are')} not listed: a worker died in it, or later ones took its place.</p>`}
 ${threadTable(job, said)}
@@ -179,7 +198,13 @@ ${
 }`
 }
 
-type Event = { at: string | number | undefined; what: string; by?: string | undefined; reason?: string; tone?: string }
+type Event = {
+  at: string | number | undefined
+  what: string
+  by?: string | undefined
+  reason?: string
+  tone?: string
+}
 
 /** The events of a job in their order, each with the time since the one before as a bar. */
 function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string): Html {
@@ -198,10 +223,14 @@ function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string
     { at: state === 'active' ? fetchedAt : undefined, what: 'fetched' },
     { at: endedAt, by: worker, ...end },
   ]
-  const known = events.flatMap(({ at, ...event }) => (at === undefined ? [] : { ...event, ms: new Date(at).getTime() }))
+  const known = events.flatMap(({ at, ...event }) =>
+    at === undefined ? [] : { ...event, ms: new Date(at).getTime() },
+  )
   const ordered = known.sort((one, other) => one.ms - other.ms)
   // The time until an operator acts would make all other bars too short to see.
-  const lasted = ordered.map(({ ms, tone }, at) => (tone === 'idle' ? 0 : ms - (ordered[at - 1]?.ms ?? ms)))
+  const lasted = ordered.map(({ ms, tone }, at) =>
+    tone === 'idle' ? 0 : ms - (ordered[at - 1]?.ms ?? ms),
+  )
   const all = Math.max(
     lasted.reduce((sum, ms) => sum + ms, 0),
     1,
@@ -226,7 +255,8 @@ function foldedAttempts(tries: JobDetail['tries']): Event[] {
     const last = rows.at(-1)
     if (retriedBy !== undefined)
       rows.push({ at, what: 'retried by an operator', by: retriedBy, times: 0, tone: 'idle' })
-    else if (last?.reason === reason && last.by === worker) Object.assign(last, { at, times: last.times + 1 })
+    else if (last?.reason === reason && last.by === worker)
+      Object.assign(last, { at, times: last.times + 1 })
     else rows.push({ at, what: '', by: worker, reason, times: 1, tone: 'failed' })
   }
   return rows.map(({ times, ...row }) => ({
@@ -244,25 +274,43 @@ ${!isRevealed && job.threads && actForm(visit, `/jobs/${id}/reveal`, html`<butto
 ${isFailed && discardForm(visit, '/jobs/discard', { jobs: 1, threads: job.failedThreadCount || threads }, html`${field}${CONFIRMED}`)}</div>`
 }
 
-/** The threads of a job of several, those that could not be stored first. The facts have the only thread of a job. */
-function threadTable({ hit, threads = [], failedThreads, failedThreadCount }: JobDetail, said: string): Html | false {
+/**
+ * The threads of a job of several, those that could not be stored first. The facts have the only
+ * thread of a job.
+ */
+function threadTable(
+  { hit, threads = [], failedThreads, failedThreadCount }: JobDetail,
+  said: string,
+): Html | false {
   const reasons = new Map(failedThreads.map(({ place, reason }) => [place, reason]))
   const all = threads.map((thread, place) => ({ ...thread, place }))
-  const ordered = [...all.filter(({ place }) => reasons.has(place)), ...all.filter(({ place }) => !reasons.has(place))]
+  const ordered = [
+    ...all.filter(({ place }) => reasons.has(place)),
+    ...all.filter(({ place }) => !reasons.has(place)),
+  ]
   const rows = ordered.slice(0, THREADS).map(({ service, externalId, outcome, place }): Cell[] => {
     const reason = reasons.get(place)
     const why = reason && reasonLine(reason, said)
-    return [place + 1, threadLink(hit.tenant, `${service}/${externalId}`), outcome ?? 'not yet', why]
+    return [
+      place + 1,
+      threadLink(hit.tenant, `${service}/${externalId}`),
+      outcome ?? 'not yet',
+      why,
+    ]
   })
   if (rows.length < 2) return false
   const failed =
-    failedThreadCount > 0 && html`<p class="note">${plural(failedThreadCount, 'thread')} could not be stored.</p>`
+    failedThreadCount > 0 &&
+    html`<p class="note">${plural(failedThreadCount, 'thread')} could not be stored.</p>`
   const heads = ['Place', 'Thread', 'Outcome', ...(failedThreads.length > 0 ? ['Reason'] : [])]
   return html`<h2>Threads</h2>${failed}${table('Threads', heads, failedThreads.length > 0 ? rows : rows.map((row) => row.slice(0, 3)))}
 ${threads.length > THREADS && html`<p class="note">${plural(threads.length - THREADS, 'more thread')} are not listed.</p>`}`
 }
 
-/** How much of a payload is shown: enough to recognise its threads. No payload of ours has deeper levels. */
+/**
+ * How much of a payload is shown: enough to recognise its threads. No payload of ours has deeper
+ * levels.
+ */
 const SHOWN = { depth: 6, maxArrayLength: 10, maxStringLength: 300, compact: false }
 
 function payloadOf({ payload }: JobDetail): Html {

@@ -24,25 +24,37 @@ const textsIn = (page: string, name: string) =>
 
 test('a chart has a gap where no process lived, and its last value is that of the last minute', () => {
   const status = { queued: [], lastMinutes: POINT }
-  const [threads = ''] = String(charts(status, spansOf([POINT, null, POINT, POINT]), [])).split('</figure>')
+  const [threads = ''] = String(charts(status, spansOf([POINT, null, POINT, POINT]), [])).split(
+    '</figure>',
+  )
   assert.match(threads, /class="line-0" d="M0\.0 0\.0h0M666\.7 0\.0h0L1000\.0 0\.0"/)
   assert.match(threads, /<title>2024-05-01T09:28Z accepted 1\/s, stored 0\/s<\/title>/)
   assert.match(threads, /<title>2024-05-01T09:26Z no process lived<\/title>/)
 })
 
 test('a chart begins with its data, has round values and times at its axes, and its points lead to their jobs', () => {
-  const points = spansOf([...Array(40).fill(null), ...Array(20).fill({ ...POINT, accepted: 13 * 60 })])
+  const points = spansOf([
+    ...Array(40).fill(null),
+    ...Array(20).fill({ ...POINT, accepted: 13 * 60 }),
+  ])
   assert.deepEqual(sinceData(spansOf([...Array(59).fill(null), POINT])).length, 5)
   const mark = { at: '2024-05-01T10:21:30.000Z', text: 'pause of the bulk lane by ada' }
-  const [rates = ''] = String(charts({ queued: [], lastMinutes: POINT }, sinceData(points), [mark])).split('</figure>')
+  const [rates = ''] = String(
+    charts({ queued: [], lastMinutes: POINT }, sinceData(points), [mark]),
+  ).split('</figure>')
   assert.deepEqual(textsIn(rates, 'span').slice(-4), ['15/s', '10/s', '5/s', '0/s'])
   assert.deepEqual(textsIn(rates, 'text'), ['10:05', '10:10', '10:15', '10:20'])
-  assert.match(rates, /since=2024-05-01T10%3A21Z&amp;until=2024-05-01T10%3A22Z"[^>]*><title>[^<]*by ada</)
+  assert.match(
+    rates,
+    /since=2024-05-01T10%3A21Z&amp;until=2024-05-01T10%3A22Z"[^>]*><title>[^<]*by ada</,
+  )
 })
 
 test('time-outs are a line of their own, and more than one in a hundred is red', () => {
   const failuresOf = (lastMinutes: HistoryPoint) =>
-    String(charts({ queued: [], lastMinutes }, spansOf([lastMinutes, lastMinutes]), [])).split('</figure>')[3] ?? ''
+    String(charts({ queued: [], lastMinutes }, spansOf([lastMinutes, lastMinutes]), [])).split(
+      '</figure>',
+    )[3] ?? ''
   const few = failuresOf({ ...POINT, accepted: 1_000, timedOut: 9 })
   assert.match(few, /9 timed out, 0 forbidden, 0 invalid/)
   assert.doesNotMatch(few, /bad/)
@@ -53,8 +65,20 @@ test('time-outs are a line of their own, and more than one in a hundred is red',
 })
 
 test('processes that are gone are grouped below those that live', () => {
-  const about = { kind: 'worker', version: '1.0.0', host: 'here', startedAt: POINT.at, cpu: 0, memoryBytes: 0 } as const
-  const processes = [500, 11_000, 40_000].map((seenMsAgo, pid) => ({ ...about, id: `${pid}`, pid, seenMsAgo }))
+  const about = {
+    kind: 'worker',
+    version: '1.0.0',
+    host: 'here',
+    startedAt: POINT.at,
+    cpu: 0,
+    memoryBytes: 0,
+  } as const
+  const processes = [500, 11_000, 40_000].map((seenMsAgo, pid) => ({
+    ...about,
+    id: `${pid}`,
+    pid,
+    seenMsAgo,
+  }))
   const [living = '', gone = ''] = String(processTables({ processes })).split('<details>')
   assert.match(living, /here:0/)
   assert.match(gone, /<summary>gone \(2\)<\/summary>.*here:1.*gone for 11 s.*here:2/s)

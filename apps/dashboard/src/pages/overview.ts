@@ -1,4 +1,5 @@
-// The overview: how fast threads are stored, what waits, which lanes run, and whether all processes live.
+// The overview: how fast threads are stored, what waits, which lanes run, and whether all processes
+// live.
 import {
   COUNT_NAMES,
   COUNTS,
@@ -11,7 +12,15 @@ import {
   type Status,
   summarize,
 } from '@sluice/contract'
-import { type CountedSpan, duration, livingApi, loadOf, pauseWords, SPANS, type Span } from '@sluice/operations'
+import {
+  type CountedSpan,
+  duration,
+  livingApi,
+  loadOf,
+  pauseWords,
+  SPANS,
+  type Span,
+} from '@sluice/operations'
 import { LANES, type Lane } from '@sluice/queue'
 import { html } from 'hono/html'
 import { type Chart, chart, type Mark, sinceData } from './chart.ts'
@@ -39,7 +48,11 @@ export const overviewPage: PageHandler = async (visit) => {
   const { readStatus, readHistory, listOperations } = visit.view
   const asked = visit.query.get('span')
   const span = isSpan(asked) ? asked : DEFAULT_SPAN
-  const [status, points, operations] = await Promise.all([readStatus(), readHistory(span), listOperations()])
+  const [status, points, operations] = await Promise.all([
+    readStatus(),
+    readHistory(span),
+    listOperations(),
+  ])
   const spans = Object.keys(SPANS).map(
     (name) =>
       html`<a href="/overview?${new URLSearchParams({ span: name })}"${name === span && html` aria-current="true"`}>${name}</a>`,
@@ -71,8 +84,8 @@ const LEGEND = html`<p class="note legend"><span><svg viewBox="0 0 16 16" aria-h
 const BAD_SHARE = 0.01
 
 /**
- * Four charts: the rates, the threads that wait, the times, and the failures. The large values are those of the last
- * five minutes; of the threads that wait, those of now.
+ * Four charts: the rates, the threads that wait, the times, and the failures. The large values are
+ * those of the last five minutes; of the threads that wait, those of now.
  */
 export function charts(
   { queued, lastMinutes }: Pick<Status, 'queued' | 'lastMinutes'>,
@@ -82,7 +95,15 @@ export function charts(
   const waiting = queued.filter(({ state }) => state === 'waiting')
   const threads = waiting.reduce((sum, of) => sum + of.threads, 0)
   const oldest = Math.max(0, ...waiting.map(({ oldestMs }) => oldestMs))
-  const { totalTime = {}, accepted, failed, refused, timedOut = 0, forbidden = 0, invalid = 0 } = lastMinutes
+  const {
+    totalTime = {},
+    accepted,
+    failed,
+    refused,
+    timedOut = 0,
+    forbidden = 0,
+    invalid = 0,
+  } = lastMinutes
   const times = Object.entries(totalTime).map(([lane, time]) => `${lane} ${seconds(time.p99)}`)
   const rate = (threads: number) => perSecond(perSecondOf(lastMinutes, threads))
   const rates: Chart = {
@@ -109,7 +130,10 @@ export function charts(
     now: times.join(', ') || 'nothing stored lately',
     shown: seconds,
     leastStep: 0.001,
-    valuesOf: ({ totalTime = {} }) => ({ interactive: totalTime.interactive?.p99, bulk: totalTime.bulk?.p99 }),
+    valuesOf: ({ totalTime = {} }) => ({
+      interactive: totalTime.interactive?.p99,
+      bulk: totalTime.bulk?.p99,
+    }),
     jobs: COMPLETED,
   }
   const parts = { failed, refused, 'timed out': timedOut }
@@ -118,7 +142,9 @@ export function charts(
   const words = [
     ...[plural(failed, 'thread'), plural(refused, 'request'), shown(timedOut)].map((number, at) => {
       const name = Object.keys(parts)[at] ?? ''
-      return bad.includes(name) ? html`<strong class="bad">${number} ${name}</strong>` : html`${number} ${name}`
+      return bad.includes(name)
+        ? html`<strong class="bad">${number} ${name}</strong>`
+        : html`${number} ${name}`
     }),
     html`${shown(forbidden)} forbidden`,
     html`${shown(invalid)} invalid`,
@@ -140,10 +166,15 @@ const COMPLETED = '/jobs?state=completed'
 /** What operators did, and when a process of another version than before began. */
 function marksOf({ processes }: Status, operations: readonly Operation[]): Mark[] {
   const acts = operations.map(({ createdAt, kind, lane, by, done }): Mark => {
-    return { at: createdAt, text: `${kind} of ${lane ? `the ${lane} lane` : `${shown(done)} jobs`} by ${by}` }
+    return {
+      at: createdAt,
+      text: `${kind} of ${lane ? `the ${lane} lane` : `${shown(done)} jobs`} by ${by}`,
+    }
   })
   const byVersion = new Map<string, SeenProcess>()
-  for (const one of processes.toSorted((one, other) => one.startedAt.localeCompare(other.startedAt)))
+  for (const one of processes.toSorted((one, other) =>
+    one.startedAt.localeCompare(other.startedAt),
+  ))
     if (!byVersion.has(codeOf(one))) byVersion.set(codeOf(one), one)
   const begun = [...byVersion].map(([code, { startedAt, kind }]) => ({
     at: startedAt,
@@ -152,12 +183,23 @@ function marksOf({ processes }: Status, operations: readonly Operation[]): Mark[
   return [...acts, ...begun]
 }
 
-const LANE_HEADS = ['Lane', '#Waiting', '#Active', '#Between attempts', '#Failed', 'Oldest', 'Nearest bound', 'State']
+const LANE_HEADS = [
+  'Lane',
+  '#Waiting',
+  '#Active',
+  '#Between attempts',
+  '#Failed',
+  'Oldest',
+  'Nearest bound',
+  'State',
+]
 
 function laneCells(status: Status, lane: Lane, visit: Visit): Cell[] {
   const { queued, paused, at } = status
   const of = (state: string) => queued.find((one) => one.lane === lane && one.state === state)
-  const oldest = Math.max(...['waiting', 'active', 'delayed'].map((state) => of(state)?.oldestMs ?? 0))
+  const oldest = Math.max(
+    ...['waiting', 'active', 'delayed'].map((state) => of(state)?.oldestMs ?? 0),
+  )
   const pause = paused[lane]
   const state =
     pause === undefined
@@ -182,8 +224,15 @@ function boundOf({ queued, load, processes }: Status, lane: Lane): Html | false 
     { name: 'MAX_QUEUE_BYTES', now: load.bytes, most: bounds.bytes, of: megabytes },
   ]
   if (lane === 'interactive' && bounds.interactive !== undefined)
-    all.unshift({ name: 'MAX_WAITING_SECONDS', now: loadOf(queued, lane), most: bounds.interactive, of: shown })
-  const nearest = all.reduce((one, other) => (other.now / other.most > one.now / one.most ? other : one))
+    all.unshift({
+      name: 'MAX_WAITING_SECONDS',
+      now: loadOf(queued, lane),
+      most: bounds.interactive,
+      of: shown,
+    })
+  const nearest = all.reduce((one, other) =>
+    other.now / other.most > one.now / one.most ? other : one,
+  )
   const { name, now, most, of } = nearest
   return html`${progress(`Part of ${name} that is used`, now, most)} <span class="note">${of(now)} of ${of(most)}${of === shown && ' threads'} (${name})</span>`
 }
@@ -201,7 +250,10 @@ ${lane === 'interactive' && sure}<button>Pause ${lane}</button>`
 }
 
 /** How long the threads of a lane took in the last five minutes, compared with the last hour. */
-function timeCard(lane: Lane, { lastMinutes, lastHour }: Pick<Status, 'lastMinutes' | 'lastHour'>): Html {
+function timeCard(
+  lane: Lane,
+  { lastMinutes, lastHour }: Pick<Status, 'lastMinutes' | 'lastHour'>,
+): Html {
   const [now, hour] = [lastMinutes.totalTime?.[lane], lastHour.totalTime?.[lane]]
   const time = now ?? hour
   if (time === undefined)
@@ -210,7 +262,9 @@ function timeCard(lane: Lane, { lastMinutes, lastHour }: Pick<Status, 'lastMinut
     (name) =>
       html`<div><dt>${name}</dt><dd>${seconds(time[name])} ${now && hour && change(now[name], hour[name])}</dd></div>`,
   )
-  const span = now ? 'last 5 min, compared with the last hour' : 'last hour; nothing in the last 5 min'
+  const span = now
+    ? 'last 5 min, compared with the last hour'
+    : 'last hour; nothing in the last 5 min'
   return html`<section class="card"><h3>${lane} <span class="note">${span}</span></h3><dl>${values}</dl>${partsOf(time)}</section>`
 }
 
@@ -231,12 +285,17 @@ function change(now: number, before: number): Html | string {
   const share = before > 0 ? now / before - 1 : 0
   if (Math.abs(share) < LEAST_CHANGE) return html`<span class="note">≈</span>`
   const times =
-    share > 1 ? `${(share + 1).toFixed(1)}×` : `${share > 0 ? '+' : '−'}${Math.round(Math.abs(share) * 100)} %`
+    share > 1
+      ? `${(share + 1).toFixed(1)}×`
+      : `${share > 0 ? '+' : '−'}${Math.round(Math.abs(share) * 100)} %`
   return html`<span class="${share > 0 ? 'bad' : 'good'}">${times}</span>`
 }
 
 /** Where the time is spent: a bar of two parts. */
-function partsOf({ inQueue, inStore }: NonNullable<NonNullable<HistoryPoint['totalTime']>[Lane]>): Html | false {
+function partsOf({
+  inQueue,
+  inStore,
+}: NonNullable<NonNullable<HistoryPoint['totalTime']>[Lane]>): Html | false {
   if (inQueue === undefined || inStore === undefined) return false
   const width = (100 * inQueue) / Math.max(inQueue + inStore, 0.001)
   return html`<svg class="parts" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="line-1" width="100" height="8"/><rect class="line-0" width="${width.toFixed(1)}" height="8"/></svg>
@@ -244,7 +303,8 @@ function partsOf({ inQueue, inStore }: NonNullable<NonNullable<HistoryPoint['tot
 }
 
 function redisWords({ redis: { usedBytes, maxBytes, replicas } }: Status): string {
-  const share = maxBytes > 0 ? ` of ${megabytes(maxBytes)} (${Math.round((usedBytes / maxBytes) * 100)} %)` : ''
+  const share =
+    maxBytes > 0 ? ` of ${megabytes(maxBytes)} (${Math.round((usedBytes / maxBytes) * 100)} %)` : ''
   return `Redis uses ${megabytes(usedBytes)}${share}${replicas ? `, and has ${plural(replicas, 'replica')}` : ''}.`
 }
 

@@ -1,5 +1,5 @@
-// What pages are made of: the input and result of their handlers, the frame, and the parts that they share, such as times,
-// numbers, links, tables and reasons of failures.
+// What pages are made of: the input and result of their handlers, the frame, and the parts that
+// they share, such as times, numbers, links, tables and reasons of failures.
 import type { Status, ValidationError } from '@sluice/contract'
 import type { Visitor } from '@sluice/credentials/sessions'
 import { duration, reasonWords, SHOWN_REASON, shown, type View } from '@sluice/operations'
@@ -38,7 +38,10 @@ export interface Page {
   trail?: readonly Html[]
   body: Html
   status?: number
-  /** The status of which the frame shows the verdict. A page that reads the status itself returns it, so that both agree. */
+  /**
+   * The status of which the frame shows the verdict. A page that reads the status itself returns
+   * it, so that both agree.
+   */
   shows?: Status | undefined
   /** The same as people read it, from the frame. */
   verdict?: Html | undefined
@@ -53,7 +56,11 @@ export function inputOf(query: URLSearchParams): Record<string, string> {
 }
 
 /** The page of a query that breaks a rule: what is wrong, below the form. */
-export function invalidPage(title: string, errors: readonly Pick<ValidationError, 'message'>[], form: Html): Page {
+export function invalidPage(
+  title: string,
+  errors: readonly Pick<ValidationError, 'message'>[],
+  form: Html,
+): Page {
   const why = errors.map(({ message }) => message).join(' ')
   return { title, body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
 }
@@ -71,7 +78,10 @@ const NAVIGATION = Object.entries({
   Operations: '/operations',
 })
 
-/** Builds a whole page. Without a session, it has no navigation. @param path marks its place in the navigation. */
+/**
+ * Builds a whole page. Without a session, it has no navigation. @param path marks its place in the
+ * navigation.
+ */
 export async function renderPage(
   { title, trail, body, shows, verdict }: Page,
   session?: Session,
@@ -108,12 +118,16 @@ ${session && html`<footer>Updated <span id="updated">now</span></footer>`}
 }
 
 function navigation(session: Session, path: string, status?: Status): Html {
-  const failed = (status?.queued ?? []).reduce((sum, { state, threads }) => sum + (state === 'failed' ? threads : 0), 0)
+  const failed = (status?.queued ?? []).reduce(
+    (sum, { state, threads }) => sum + (state === 'failed' ? threads : 0),
+    0,
+  )
   // The page Find has a larger field of its own.
   const isFind = path === '/' || path === '/find'
   const links = NAVIGATION.map(([name, to]) => {
     const isHere = to === '/' ? isFind : path.startsWith(to)
-    const badge = to === '/failures' && failed > 0 && html` <span class="badge">${shown(failed)}</span>`
+    const badge =
+      to === '/failures' && failed > 0 && html` <span class="badge">${shown(failed)}</span>`
     return html`<a href="${to}"${isHere && html` aria-current="page"`}>${name}${badge}</a>`
   })
   const search = html`<form action="/find" role="search"><input id="q" name="q" type="search" required maxlength="600" placeholder="Find a job or a thread" aria-label="Find a job or a thread"><kbd aria-hidden="true">/</kbd></form>`
@@ -140,7 +154,10 @@ export function discardForm(
 ${actForm(session, action, discard)}</details>`
 }
 
-/** A moment in UTC, and how long ago it is. In a browser, page.js shows the time of the browser's zone. */
+/**
+ * A moment in UTC, and how long ago it is. In a browser, page.js shows the time of the browser's
+ * zone.
+ */
 export function timeTag(time: string | number): Html {
   const at = new Date(time)
   const text = at.toISOString().replace('T', ' ').slice(0, 19)
@@ -175,9 +192,14 @@ export function tenantLink(tenant: string): Html {
   return html`<a href="/tenants/${encodeURIComponent(tenant)}">${tenant}</a>`
 }
 
-/** Links to a trace. @param traceUrl the address of a trace, with `{traceId}`; null if traces have none. */
+/**
+ * Links to a trace. @param traceUrl the address of a trace, with `{traceId}`; null if traces have
+ * none.
+ */
 export function traceLink(traceUrl: string | null, traceId: string | undefined): Html | '' {
-  return traceUrl && traceId ? html`<a href="${traceUrl.replace('{traceId}', traceId)}">Trace</a>` : ''
+  return traceUrl && traceId
+    ? html`<a href="${traceUrl.replace('{traceId}', traceId)}">Trace</a>`
+    : ''
 }
 
 export function plural(number: number, noun: string, plural = `${noun}s`): string {
@@ -192,7 +214,8 @@ export function progress(label: string, done: number, total = 1): Html {
 export type Cell = Html | readonly Html[] | string | number | false | undefined
 
 /**
- * A table that scrolls sideways on its own, also by the keyboard. A head that begins with # marks a column of numbers.
+ * A table that scrolls sideways on its own, also by the keyboard. A head that begins with # marks a
+ * column of numbers.
  *
  * @param ifEmpty stands in place of a table without rows.
  */
@@ -221,10 +244,16 @@ export function facts(entries: Readonly<Record<string, Html | string | number | 
   return html`<dl>${shown.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
-/** Recorded attempts and threads have only the beginning of their reason, which tells it from others. */
+/**
+ * Recorded attempts and threads have only the beginning of their reason, which tells it from
+ * others.
+ */
 const BEGINNING = 200
 
-/** A reason in a list: two lines at most, and all of it under the pointer. @param said what the page says already */
+/**
+ * A reason in a list: two lines at most, and all of it under the pointer. @param said what the page
+ * says already
+ */
 export function reasonLine(reason: string, said = ''): Html {
   const words = reasonWords(reason)
   if (said !== '' && reasonWords(said).startsWith(words.slice(0, BEGINNING))) return html`as above`

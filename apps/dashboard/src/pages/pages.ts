@@ -1,6 +1,18 @@
 // The pages and the acts of the dashboard, by their paths. Each act is logged with its operator.
-import type { LaneOperationKind, OperationKind, OperationRequest, Parsed, PauseQuery } from '@sluice/contract'
-import { DURATION_FORM, durationSeconds, parseFailedJobFilter, parsePauseQuery, refuseField } from '@sluice/contract'
+import type {
+  LaneOperationKind,
+  OperationKind,
+  OperationRequest,
+  Parsed,
+  PauseQuery,
+} from '@sluice/contract'
+import {
+  DURATION_FORM,
+  durationSeconds,
+  parseFailedJobFilter,
+  parsePauseQuery,
+  refuseField,
+} from '@sluice/contract'
 import { requireActs } from '@sluice/operations'
 import { html } from 'hono/html'
 import { groupPage, groupsPage, nothingLeft, operationsPage } from './failures.ts'
@@ -31,7 +43,10 @@ export const pages: Record<string, PageHandler> = {
 }
 
 /** Opens an operation on failed jobs, which an API carries out. */
-function operate(kind: OperationKind, requestOf: (visit: Visit) => OperationRequest | undefined): PageHandler {
+function operate(
+  kind: OperationKind,
+  requestOf: (visit: Visit) => OperationRequest | undefined,
+): PageHandler {
   return async (visit) => {
     const acts = requireActs(visit.view)
     const request = requestOf(visit)
@@ -62,12 +77,19 @@ const BACK = html`<p><a href="/overview">Back to the overview</a></p>`
 
 /** Reads the form that pauses a lane. `for` is a duration, as of `sluice pause`. */
 function pauseOf(lane: string | undefined, body: unknown): Parsed<PauseQuery> {
-  const form = new Map(Object.entries(Object(body)).map(([name, value]) => [name, String(value).trim()]))
+  const form = new Map(
+    Object.entries(Object(body)).map(([name, value]) => [name, String(value).trim()]),
+  )
   const [why, time] = [form.get('why') ?? '', form.get('for') ?? '']
   const seconds = time === '' ? undefined : durationSeconds(time)
   if (lane === 'interactive' && form.get('confirmed') !== 'yes')
-    return refuseField('confirmed', 'must be checked: callers that wait get no answer in time.', 'required')
-  if (time !== '' && seconds === undefined) return refuseField('for', `is not a duration. ${DURATION_FORM}`)
+    return refuseField(
+      'confirmed',
+      'must be checked: callers that wait get no answer in time.',
+      'required',
+    )
+  if (time !== '' && seconds === undefined)
+    return refuseField('for', `is not a duration. ${DURATION_FORM}`)
   const fields = { ...(why && { why }), ...(seconds !== undefined && { seconds: String(seconds) }) }
   return parsePauseQuery(Object.entries(fields))
 }
@@ -78,7 +100,8 @@ function selected(visit: Visit): OperationRequest {
 
 function grouped({ body }: Visit): OperationRequest | undefined {
   const { group, until } = Object(body)
-  // Without one of them, the filter would match other jobs than the page named. A form of the page has both.
+  // Without one of them, the filter would match other jobs than the page named. A form of the page
+  // has both.
   if (typeof group !== 'string' || typeof until !== 'string') return undefined
   const filter = parseFailedJobFilter(Object.entries({ group, until }))
   return filter.ok ? { filter: filter.value } : undefined
@@ -89,7 +112,8 @@ export const acts: Record<string, PageHandler> = {
   '/failures/retry': operate('retry', grouped),
   '/failures/discard': operate('discard', grouped),
   '/jobs/retry': operate('retry', selected),
-  // The form of the list leads to the question. The forms of the question and of a job's page lead to the operation.
+  // The form of the list leads to the question. The forms of the question and of a job's page lead
+  // to the operation.
   '/jobs/discard': (visit) => {
     requireActs(visit.view)
     const isConfirmed = Object(visit.body).confirmed === 'yes'

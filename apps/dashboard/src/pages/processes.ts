@@ -1,6 +1,13 @@
-// The processes on the overview, and the page of one: what it reports of itself every second, the jobs that it has, and
-// those that it completed last.
-import { ALIVE_MS, COUNTS, codeOf, type SeenProcess, type Status, type summarize } from '@sluice/contract'
+// The processes on the overview, and the page of one: what it reports of itself every second, the
+// jobs that it has, and those that it completed last.
+import {
+  ALIVE_MS,
+  COUNTS,
+  codeOf,
+  type SeenProcess,
+  type Status,
+  type summarize,
+} from '@sluice/contract'
 import { duration } from '@sluice/operations'
 import { html } from 'hono/html'
 import { jobTable } from './find.ts'
@@ -31,12 +38,35 @@ export function processTables({ processes }: Pick<Status, 'processes'>): Html {
 }
 
 function processCells(process: SeenProcess): Cell[] {
-  const { id, kind, host, pid, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, slowJobs = [] } = process
+  const {
+    id,
+    kind,
+    host,
+    pid,
+    startedAt,
+    seenMsAgo,
+    cpu,
+    memoryBytes,
+    storeAwayMs,
+    slowJobs = [],
+  } = process
   const isGone = seenMsAgo >= ALIVE_MS
   const name = html`<a href="/processes/${id}">${kind}</a> <span class="note">${host}:${pid}</span>`
-  const has = [storeAwayMs !== undefined && 'no MongoDB', slowJobs.length > 0 && plural(slowJobs.length, 'slow job')]
-  const load = isGone ? [undefined, undefined] : [`${Math.round(cpu * 100)} %`, megabytes(memoryBytes)]
-  return [name, codeOf(process), timeTag(startedAt), seenWords(process), ...load, has.filter(Boolean).join(', ')]
+  const has = [
+    storeAwayMs !== undefined && 'no MongoDB',
+    slowJobs.length > 0 && plural(slowJobs.length, 'slow job'),
+  ]
+  const load = isGone
+    ? [undefined, undefined]
+    : [`${Math.round(cpu * 100)} %`, megabytes(memoryBytes)]
+  return [
+    name,
+    codeOf(process),
+    timeTag(startedAt),
+    seenWords(process),
+    ...load,
+    has.filter(Boolean).join(', '),
+  ]
 }
 
 /** When a process was seen. */
@@ -64,7 +94,10 @@ export const processPage: PageHandler = async (visit) => {
 <h2>What it counted</h2>${countTable(process)}
 ${slowJobs.length > 0 && slowJobTable(slowJobs.map((job) => ({ ...job, worker })))}</div>
 ${kind === 'worker' && (await completedBy(worker, visit))}`
-  const trail = [html`<a href="/overview">Overview</a>`, html`<a href="/overview#processes">Processes</a>`]
+  const trail = [
+    html`<a href="/overview">Overview</a>`,
+    html`<a href="/overview#processes">Processes</a>`,
+  ]
   return { title: `${kind} ${worker}`, trail, body }
 }
 
@@ -75,22 +108,39 @@ const NO_SUCH_PROCESS: Page = {
 }
 
 function factsOf(process: SeenProcess): Html {
-  const { id, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, activeJobs, queueBounds, clockAheadMs, servers } =
-    process
+  const {
+    id,
+    startedAt,
+    seenMsAgo,
+    cpu,
+    memoryBytes,
+    storeAwayMs,
+    activeJobs,
+    queueBounds,
+    clockAheadMs,
+    servers,
+  } = process
   const isGone = seenMsAgo >= ALIVE_MS
   return facts({
     Process: copyable(id),
     Version: codeOf(process),
     Started: timeTag(startedAt),
     Seen: seenWords(process),
-    Clock: clockAheadMs === undefined ? undefined : `${(clockAheadMs / 1_000).toFixed(1)} s ahead of Redis’s`,
+    Clock:
+      clockAheadMs === undefined
+        ? undefined
+        : `${(clockAheadMs / 1_000).toFixed(1)} s ahead of Redis’s`,
     CPU: isGone ? undefined : `${Math.round(cpu * 100)} % of a core`,
     Memory: isGone ? undefined : megabytes(memoryBytes),
-    MongoDB: storeAwayMs === undefined ? undefined : html`<strong>unavailable for ${duration(storeAwayMs)}</strong>`,
+    MongoDB:
+      storeAwayMs === undefined
+        ? undefined
+        : html`<strong>unavailable for ${duration(storeAwayMs)}</strong>`,
     Queue: servers && `${servers.queue} at ${servers.redis}`,
     Database: servers && `${servers.database} at ${servers.mongodb}`,
     'Jobs that it has': activeJobs,
-    'Bound of the queue': queueBounds && `${shown(queueBounds.threads)} threads, ${megabytes(queueBounds.bytes)}`,
+    'Bound of the queue':
+      queueBounds && `${shown(queueBounds.threads)} threads, ${megabytes(queueBounds.bytes)}`,
     'Share of a tenant': process.tenantShare && `${process.tenantShare * 100} %`,
     'Replicas of Redis': process.redisReplicas,
   })

@@ -1,11 +1,21 @@
-// The tenants on the overview, and the page of one: its threads in the queue by lane, its share of the bounds, its
-// refusals, and its jobs.
+// The tenants on the overview, and the page of one: its threads in the queue by lane, its share of
+// the bounds, its refusals, and its jobs.
 import type { SeenProcess, summarize } from '@sluice/contract'
 import { livingApi } from '@sluice/operations'
 import { html } from 'hono/html'
 import { groupTable } from './failures.ts'
 import { jobTable } from './find.ts'
-import { type Cell, facts, type Html, megabytes, type PageHandler, progress, shown, table, tenantLink } from './page.ts'
+import {
+  type Cell,
+  facts,
+  type Html,
+  megabytes,
+  type PageHandler,
+  progress,
+  shown,
+  table,
+  tenantLink,
+} from './page.ts'
 
 /** The tenants with threads in the queue or with refused requests. */
 export function tenantTable(tenants: ReturnType<typeof summarize>['tenants']): Html {
@@ -13,7 +23,12 @@ export function tenantTable(tenants: ReturnType<typeof summarize>['tenants']): H
     return [tenantLink(tenant), threads, refused]
   })
   const ifEmpty = 'No thread is in the queue, and no request was refused in the last hour.'
-  return table('Tenants', ['Tenant', '#Threads in the queue', '#Refused in the last hour'], rows, ifEmpty)
+  return table(
+    'Tenants',
+    ['Tenant', '#Threads in the queue', '#Refused in the last hour'],
+    rows,
+    ifEmpty,
+  )
 }
 
 /** Heartbeats have at most this many characters of the name of a refused tenant. */
@@ -39,18 +54,25 @@ export const tenantPage: PageHandler = async (visit) => {
     'Bytes in the queue': html`${megabytes(load.bytes)}${most && html` of ${megabytes(most.bytes)} ${progress('Its share of the bytes', load.bytes, most.bytes)}`}`,
     'Of these, interactive': html`${shown(load.interactive)}${most?.interactive && html` of ${shown(most.interactive)} ${progress('Its share of the interactive lane', load.interactive, most.interactive)}`}`,
     'Of these, bulk': shown(load.bulk),
-    'Refused in the last hour': refused === undefined ? 'nothing, or less than of ten others' : shown(refused),
+    'Refused in the last hour':
+      refused === undefined ? 'nothing, or less than of ten others' : shown(refused),
     Jobs: html`${linkTo('waiting', 'waiting')}, ${linkTo('active', 'active')}, ${linkTo('delayed', 'delayed')}, ${linkTo('failed', 'failed')}`,
   }
   const body = html`<div id="tenant" data-refresh>${facts(about)}
 <h2>Failures</h2>${groupTable(groups)}
 <h2>${linkTo('completed', 'Jobs that completed last')}</h2>
 ${jobTable('Completed jobs', jobs)}</div>`
-  const trail = [html`<a href="/overview">Overview</a>`, html`<a href="/overview#tenants">Tenants</a>`]
+  const trail = [
+    html`<a href="/overview">Overview</a>`,
+    html`<a href="/overview#tenants">Tenants</a>`,
+  ]
   return { title: `Tenant ${tenant}`, trail, body }
 }
 
 /** Returns what one tenant may have in the queue. */
-function shareOf({ threads, bytes, interactive = 0 }: NonNullable<SeenProcess['queueBounds']>, share = 1) {
+function shareOf(
+  { threads, bytes, interactive = 0 }: NonNullable<SeenProcess['queueBounds']>,
+  share = 1,
+) {
   return { threads: threads * share, bytes: bytes * share, interactive: interactive * share }
 }

@@ -1,4 +1,5 @@
-// The page of a thread: what is stored of it, the jobs that wrote it, and its jobs in the queue with their attempts.
+// The page of a thread: what is stored of it, the jobs that wrote it, and its jobs in the queue
+// with their attempts.
 import { type FindQuery, parseFindQuery, parsePageQuery } from '@sluice/contract'
 import type { Acts, ThreadOutline, ThreadPage, Writing } from '@sluice/operations'
 import { sourceIdOf } from '@sluice/store/ids'
@@ -34,7 +35,11 @@ export async function threadPage(visit: Visit, acts?: Acts): ReturnType<PageHand
   const query = parsePageQuery(Object.entries(more))
   if (!jobs.ok || !query.ok || jobs.value.service === undefined) return undefined
   const id = sourceIdOf(tenant, { service: jobs.value.service, externalId })
-  const about = facts({ Thread: `${service}/${externalId}`, Tenant: tenantLink(tenant), Id: copyable(id) })
+  const about = facts({
+    Thread: `${service}/${externalId}`,
+    Tenant: tenantLink(tenant),
+    Id: copyable(id),
+  })
   let title = `${service}/${externalId}`
   let stored = html`<p>It is not stored.</p>`
   try {
@@ -71,11 +76,19 @@ function storedThread(thread: ThreadOutline | ThreadPage, visit: Visit, isReveal
   const { source, quotes, next, writings, unfinished } = thread
   const { status, wordCount, createdAt, id: _, service: __, externalId: ___, ...texts } = source
   const query = new URLSearchParams(visit.query)
-  const reveal = actForm(visit, `/thread/reveal?${query}`, html`<button class="quiet">Reveal the texts</button>`)
+  const reveal = actForm(
+    visit,
+    `/thread/reveal?${query}`,
+    html`<button class="quiet">Reveal the texts</button>`,
+  )
   query.set('after', next ?? '')
   const hasDates = quotes.some(({ createdAt: at }) => at !== undefined)
   const rows = quotes.map(({ id, externalId, createdAt: at, position: __, ...fields }): Cell[] => {
-    return [externalId ?? id, ...(hasDates ? [at && timeTag(at)] : []), ...(isRevealed ? [fieldsOf(fields)] : [])]
+    return [
+      externalId ?? id,
+      ...(hasDates ? [at && timeTag(at)] : []),
+      ...(isRevealed ? [fieldsOf(fields)] : []),
+    ]
   })
   const [newest] = writings
   const about = {
@@ -118,5 +131,9 @@ function writingCells({ request, source, inserted, changed }: Writing): Cell[] {
     inserted > 0 && `inserted ${plural(inserted, 'quote')}`,
     changed > 0 && `last changed ${plural(changed, 'quote')}`,
   ]
-  return [timeTag(beginOf(job)), html`<a class="id" href="/jobs/${job}">${request}</a>`, did.filter(Boolean).join(', ')]
+  return [
+    timeTag(beginOf(job)),
+    html`<a class="id" href="/jobs/${job}">${request}</a>`,
+    did.filter(Boolean).join(', '),
+  ]
 }

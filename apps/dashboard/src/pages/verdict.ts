@@ -1,4 +1,5 @@
-// The verdict on every page: a line for each finding, with its cause, the next step, and the link or button for it.
+// The verdict on every page: a line for each finding, with its cause, the next step, and the link
+// or button for it.
 import type { Finding, Status } from '@sluice/contract'
 import { html } from 'hono/html'
 import { actForm, type Html, isOperator, plural, type Session } from './page.ts'
@@ -47,7 +48,9 @@ export function verdictOf(status: Status, session: Session, path: string): Html 
   const isWell = verdict.every(({ level }) => level === 'note')
   const tone = !isWell ? 'problem' : verdict.length > 0 ? 'note' : 'well'
   const items = [...Map.groupBy(verdict, ({ code }) => code).values()].map((alike) => {
-    const lines = alike.map((one) => html`<li data-level="${one.level}">${line(one, status, session, path)}</li>`)
+    const lines = alike.map(
+      (one) => html`<li data-level="${one.level}">${line(one, status, session, path)}</li>`,
+    )
     const others = lines.slice(SHOWN_ALIKE)
     const more = html`<li><details><summary class="note">${others.length} more like this</summary><ul>${others}</ul></details></li>`
     return html`${lines.slice(0, SHOWN_ALIKE)}${others.length > 0 && more}`
@@ -55,12 +58,24 @@ export function verdictOf(status: Status, session: Session, path: string): Html 
   return html`<section id="verdict" data-level="${tone}" aria-label="Verdict" data-refresh>${isWell && html`<p>All is well${items.length > 0 && ', except:'}</p>`}${items.length > 0 && html`<ul>${items}</ul>`}</section>`
 }
 
-function line({ code, text, page }: Finding, { queued }: Status, session: Session, path: string): Html {
-  const failed = queued.reduce((sum, { state, threads, jobs }) => sum + (state === 'failed' ? threads || jobs : 0), 0)
+function line(
+  { code, text, page }: Finding,
+  { queued }: Status,
+  session: Session,
+  path: string,
+): Html {
+  const failed = queued.reduce(
+    (sum, { state, threads, jobs }) => sum + (state === 'failed' ? threads || jobs : 0),
+    0,
+  )
   const [, label] = LABELS.find(([begin]) => page.startsWith(begin)) ?? []
   const name = label ?? `Show ${plural(failed, 'failure')}`
   const link = page !== path && html` <a class="button quiet" href="${page}">${name}</a>`
-  const lane = code === 'lane_paused' && isOperator(session) && new URLSearchParams(page.split('?')[1]).get('lane')
-  const resume = lane && actForm(session, `/lanes/${lane}/resume`, html`<button>Resume ${lane}</button>`)
+  const lane =
+    code === 'lane_paused' &&
+    isOperator(session) &&
+    new URLSearchParams(page.split('?')[1]).get('lane')
+  const resume =
+    lane && actForm(session, `/lanes/${lane}/resume`, html`<button>Resume ${lane}</button>`)
   return html`<span>${text}.${NEXT[code] && html` <span class="note">${NEXT[code]}</span>`}</span>${link}${resume}`
 }

@@ -9,14 +9,22 @@ const machine = (folder: string) => machineOf({ path: folder, cacheDir: folder }
 
 test('without the program, or without an engine that answers, Docker is missing', async (t) => {
   const folder = await temporaryFolder(t)
-  await assert.rejects(findDocker('redis:8.2', machine(folder)), { message: 'no `docker` on the PATH' })
+  await assert.rejects(findDocker('redis:8.2', machine(folder)), {
+    message: 'no `docker` on the PATH',
+  })
   await fakeProgram(folder, 'docker', 'exit 1')
-  await assert.rejects(findDocker('redis:8.2', machine(folder)), { message: 'no Docker engine answers' })
+  await assert.rejects(findDocker('redis:8.2', machine(folder)), {
+    message: 'no Docker engine answers',
+  })
 })
 
 test('an absent image is pulled, with a message', async (t) => {
   const folder = await temporaryFolder(t)
-  const docker = await fakeProgram(folder, 'docker', `echo "$*" >> ${folder}/calls; [ "$1" != image ]`)
+  const docker = await fakeProgram(
+    folder,
+    'docker',
+    `echo "$*" >> ${folder}/calls; [ "$1" != image ]`,
+  )
   const here = machine(folder)
   assert.equal(await findDocker('redis:8.2', here), docker)
   assert.match(await readFile(join(folder, 'calls'), 'utf8'), /^pull --quiet redis:8\.2$/m)
@@ -43,6 +51,8 @@ test('a container that a killed docker process left running on this folder is re
   const location = { folder, port: 23456, durable: true }
   await removeContainer(docker, location)
   const [, name] =
-    /--name (\S+)/.exec(dockerRun({ name: 'i', port: 1, data: '/d', args: [] }, location).join(' ')) ?? []
+    /--name (\S+)/.exec(
+      dockerRun({ name: 'i', port: 1, data: '/d', args: [] }, location).join(' '),
+    ) ?? []
   assert.equal(await readFile(join(folder, 'call'), 'utf8'), `rm --force ${name}\n`)
 })

@@ -18,7 +18,11 @@ export interface Image {
 }
 
 /** The engine of an image. Throws if no Docker engine answers, or the image can't be pulled. */
-export async function dockerEngine(image: Image, machine: Machine, isReady: Engine['isReady']): Promise<Engine> {
+export async function dockerEngine(
+  image: Image,
+  machine: Machine,
+  isReady: Engine['isReady'],
+): Promise<Engine> {
   const docker = await findDocker(image.name, machine)
   return {
     title: `the image ${image.name} in Docker`,
@@ -29,22 +33,27 @@ export async function dockerEngine(image: Image, machine: Machine, isReady: Engi
   }
 }
 
-/** Returns the `docker` program, after pulling the image if it is absent. Throws if no engine answers. */
+/**
+ * Returns the `docker` program, after pulling the image if it is absent. Throws if no engine
+ * answers.
+ */
 export async function findDocker(image: string, { path, say, signal }: Machine): Promise<string> {
   const docker = await findProgram(['docker', 'podman'], path)
   const answers = await succeeds(
     run(docker, ['version', '--format', '{{.Server.Version}}'], { signal, timeout: 5_000 }),
   )
   if (!answers) throw new Error('no Docker engine answers')
-  if (await succeeds(run(docker, ['image', 'inspect', image], { signal, timeout: 10_000 }))) return docker
+  if (await succeeds(run(docker, ['image', 'inspect', image], { signal, timeout: 10_000 })))
+    return docker
   say(`Pulling the image ${image}, once`)
   await sayTime('Pulling', run(docker, ['pull', '--quiet', image], { signal }), say)
   return docker
 }
 
 /**
- * Returns the arguments of `docker` that run an image in the foreground until SIGTERM. Its port is open on 127.0.0.1
- * only, because the server asks for no password. The server runs as this user, who can then read and remove its files.
+ * Returns the arguments of `docker` that run an image in the foreground until SIGTERM. Its port is
+ * open on 127.0.0.1 only, because the server asks for no password. The server runs as this user,
+ * who can then read and remove its files.
  */
 export function dockerRun(image: Image, location: Location): readonly string[] {
   const { uid, gid } = userInfo()

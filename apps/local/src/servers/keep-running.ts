@@ -22,7 +22,10 @@ export interface Kept<R extends Running> {
 }
 
 export interface KeepRunning<R extends Running> {
-  /** Starts one and waits until it is ready. Throws soon after `signal` aborts; leaves nothing running if it throws. */
+  /**
+   * Starts one and waits until it is ready. Throws soon after `signal` aborts; leaves nothing
+   * running if it throws.
+   */
   launch(signal: AbortSignal): Promise<R>
   name: string
   log: string
@@ -34,7 +37,10 @@ export interface KeepRunning<R extends Running> {
   signal?: AbortSignal
 }
 
-/** Starts something and restarts it whenever it dies, after growing pauses. Throws what the first start throws. */
+/**
+ * Starts something and restarts it whenever it dies, after growing pauses. Throws what the first
+ * start throws.
+ */
 export async function keepRunning<R extends Running>(options: KeepRunning<R>): Promise<Kept<R>> {
   const { name, log, say, adviceAfter } = options
   const stopping = new AbortController()
@@ -62,7 +68,9 @@ export async function keepRunning<R extends Running>(options: KeepRunning<R>): P
         if (stopping.signal.aborted) return
         failures += 1
         say(`${name} could not be started again: ${error instanceof Error ? error.message : error}`)
-        say(`Attempt ${failures + 1} follows in ${Math.ceil(pauseMs / 1_000)} s. ${adviceAfter(failures)}`.trimEnd())
+        say(
+          `Attempt ${failures + 1} follows in ${Math.ceil(pauseMs / 1_000)} s. ${adviceAfter(failures)}`.trimEnd(),
+        )
       }
     }
   }
@@ -71,7 +79,8 @@ export async function keepRunning<R extends Running>(options: KeepRunning<R>): P
     stopping.abort()
     await running.stop(hurry)
     await watching
-    // A restart in progress may have finished before the abort reached it: then `running` is a new one.
+    // A restart in progress may have finished before the abort reached it: then `running` is a new
+    // one.
     await running.stop(hurry)
   }
 

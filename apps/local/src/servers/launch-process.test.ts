@@ -15,7 +15,12 @@ const deaf = `process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); proc
 
 test('a program that ends by itself reports its end, and its output is in its log', async (t) => {
   const log = join(await temporaryFolder(t), 'logs', 'one.log')
-  const launched = await launchProcess({ command: 'sh', args: ['-c', 'echo hello; exit 3'], log, graceMs })
+  const launched = await launchProcess({
+    command: 'sh',
+    args: ['-c', 'echo hello; exit 3'],
+    log,
+    graceMs,
+  })
   assert.equal(await launched.died, 'exit code 3')
   assert.equal(await readFile(log, 'utf8'), 'hello\n')
   await launched.stop()
@@ -23,7 +28,9 @@ test('a program that ends by itself reports its end, and its output is in its lo
 
 test('a program that does not exist is an error at once', async (t) => {
   const log = join(await temporaryFolder(t), 'log')
-  await assert.rejects(launchProcess({ command: '/nowhere/server', args: [], log, graceMs }), { code: 'ENOENT' })
+  await assert.rejects(launchProcess({ command: '/nowhere/server', args: [], log, graceMs }), {
+    code: 'ENOENT',
+  })
 })
 
 test('a stop sends SIGTERM, and may be called twice', async (t) => {
@@ -43,7 +50,13 @@ test('a stop that is in a hurry from the beginning sends no SIGTERM', async (t) 
 
 test('a program that ignores SIGTERM is killed after its grace time', async (t) => {
   const log = join(await temporaryFolder(t), 'log')
-  const launched = await launchProcess({ command: process.execPath, args: ['-e', deaf], log, graceMs: 100, ipc: true })
+  const launched = await launchProcess({
+    command: process.execPath,
+    args: ['-e', deaf],
+    log,
+    graceMs: 100,
+    ipc: true,
+  })
   await once(launched.child, 'message')
   await launched.stop()
   assert.equal(await launched.died, 'killed by SIGKILL')
@@ -51,7 +64,13 @@ test('a program that ignores SIGTERM is killed after its grace time', async (t) 
 
 test('a hurried stop kills', async (t) => {
   const log = join(await temporaryFolder(t), 'log')
-  const launched = await launchProcess({ command: process.execPath, args: ['-e', deaf], log, graceMs, ipc: true })
+  const launched = await launchProcess({
+    command: process.execPath,
+    args: ['-e', deaf],
+    log,
+    graceMs,
+    ipc: true,
+  })
   await once(launched.child, 'message')
   const hurry = new AbortController()
   const stopped = launched.stop(hurry.signal)
@@ -84,7 +103,13 @@ test('a log begins again when it has reached its bound, and one earlier part sta
     const { statSync, writeSync } = require('node:fs')
     const line = 'x'.repeat(999) + '\\n'
     setInterval(() => { if (statSync(${JSON.stringify(log)}).size <= ${maxLogBytes}) for (let i = 0; i < 200; i++) writeSync(1, line) }, 20)`
-  const launched = await launchProcess({ command: process.execPath, args: ['-e', chatty], log, maxLogBytes, graceMs })
+  const launched = await launchProcess({
+    command: process.execPath,
+    args: ['-e', chatty],
+    log,
+    maxLogBytes,
+    graceMs,
+  })
   t.onTestFinished(() => launched.stop())
   let rotations = 0
   let before = 0

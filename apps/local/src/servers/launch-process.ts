@@ -1,5 +1,5 @@
-// Launches a program whose whole process group ends with this process, and logs its output to a file of bounded size.
-// Waits until a program is ready.
+// Launches a program whose whole process group ends with this process, and logs its output to a
+// file of bounded size. Waits until a program is ready.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
@@ -11,7 +11,10 @@ import type { Running } from './keep-running.ts'
 export interface Program {
   readonly command: string
   readonly args: readonly string[]
-  /** The program's output is appended to this file. If the file grows too large, its content moves to `LOG.1`. */
+  /**
+   * The program's output is appended to this file. If the file grows too large, its content moves
+   * to `LOG.1`.
+   */
   readonly log: string
   /** Only tests set it. */
   readonly maxLogBytes?: number
@@ -28,8 +31,9 @@ export interface LaunchedProcess extends Running {
 }
 
 /**
- * Starts a program in a process group of its own, so that a terminal's Ctrl-C does not reach it. The whole group ends
- * with this process, even if that is killed. Throws if the program cannot be started.
+ * Starts a program in a process group of its own, so that a terminal's Ctrl-C does not reach it.
+ * The whole group ends with this process, even if that is killed. Throws if the program cannot be
+ * started.
  */
 export async function launchProcess(program: Program): Promise<LaunchedProcess> {
   const child = spawnLogged(program)
@@ -60,11 +64,19 @@ function spawnLogged({ command, args, log, env, ipc }: Program): ChildProcess {
 
 function endOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
-    child.once('exit', (code, signal) => resolve(signal === null ? `exit code ${code}` : `killed by ${signal}`))
+    child.once('exit', (code, signal) =>
+      resolve(signal === null ? `exit code ${code}` : `killed by ${signal}`),
+    )
   })
 }
 
-async function stop(child: ChildProcess, pid: number, died: Promise<string>, graceMs: number, hurry?: AbortSignal) {
+async function stop(
+  child: ChildProcess,
+  pid: number,
+  died: Promise<string>,
+  graceMs: number,
+  hurry?: AbortSignal,
+) {
   if (hasEnded(child)) return void (await died)
   const kill = () => void (hasEnded(child) || signalGroup(pid, 'SIGKILL'))
   const timer = setTimeout(kill, graceMs)
@@ -87,7 +99,8 @@ export function signalGroup(group: number, signal: NodeJS.Signals): void {
   } catch {}
 }
 
-// `read` ends when the pipe from this process closes, and this process's death closes it, however it dies.
+// `read` ends when the pipe from this process closes, and this process's death closes it, however
+// it dies.
 const watchdogScript = `
 read -r _
 kill -TERM -"$1" 2>/dev/null
@@ -97,18 +110,23 @@ kill -KILL -"$1" 2>/dev/null
 `
 
 /**
- * Ends a process group when this process is gone, even by SIGKILL: a watching shell outlives this process. SIGTERM
- * first, SIGKILL after `graceMs` milliseconds. A watchdog that dies is replaced. Returns a function that ends it.
+ * Ends a process group when this process is gone, even by SIGKILL: a watching shell outlives this
+ * process. SIGTERM first, SIGKILL after `graceMs` milliseconds. A watchdog that dies is replaced.
+ * Returns a function that ends it.
  */
 function watchGroup(group: number, graceMs: number): () => void {
   let released = false
   let shell = start()
 
   function start() {
-    const started = spawn('sh', ['-c', watchdogScript, 'watchdog', String(group), String(Math.ceil(graceMs / 100))], {
-      detached: true,
-      stdio: ['pipe', 'ignore', 'ignore'],
-    })
+    const started = spawn(
+      'sh',
+      ['-c', watchdogScript, 'watchdog', String(group), String(Math.ceil(graceMs / 100))],
+      {
+        detached: true,
+        stdio: ['pipe', 'ignore', 'ignore'],
+      },
+    )
     started.once('error', () => {})
     started.stdin.once('error', () => {})
     started.once('exit', () => {
@@ -128,11 +146,13 @@ const LOG_BYTES = 32 * 1024 * 1024
 const LOOK_MS = 500
 
 /**
- * Bounds a log until the signal aborts. The program goes on writing to the same file, which it must have opened for
- * appending, so the file is copied and emptied. Lines that are written between the two are lost.
+ * Bounds a log until the signal aborts. The program goes on writing to the same file, which it must
+ * have opened for appending, so the file is copied and emptied. Lines that are written between the
+ * two are lost.
  */
 async function boundLog(file: string, signal: AbortSignal, maxBytes = LOG_BYTES): Promise<void> {
-  // A full disk, or a log that somebody removed, must not end this loop. The next check tries again.
+  // A full disk, or a log that somebody removed, must not end this loop. The next check tries
+  // again.
   for await (const _ of setInterval(LOOK_MS, undefined, { ref: false, signal }))
     await rotate(file, maxBytes).catch(() => {})
 }
@@ -158,8 +178,8 @@ interface Waiting {
 }
 
 /**
- * Waits until a program is ready. If the program ends or is too slow, stops it and throws DidNotStart. If `signal`
- * aborts, stops it and throws the signal's reason.
+ * Waits until a program is ready. If the program ends or is too slow, stops it and throws
+ * DidNotStart. If `signal` aborts, stops it and throws the signal's reason.
  */
 export async function untilReady(
   { died, stop }: Pick<LaunchedProcess, 'died' | 'stop'>,
@@ -167,7 +187,10 @@ export async function untilReady(
   signal: AbortSignal,
 ): Promise<void> {
   const failed = new AbortController()
-  const timer = setTimeout(() => failed.abort(`was not ready within ${withinMs / 1_000} s`), withinMs)
+  const timer = setTimeout(
+    () => failed.abort(`was not ready within ${withinMs / 1_000} s`),
+    withinMs,
+  )
   void died.then((how) => failed.abort(`ended before it was ready (${how})`))
   try {
     await ready(AbortSignal.any([signal, failed.signal]))
@@ -176,7 +199,9 @@ export async function untilReady(
   } catch {
     await stop(signal)
     signal.throwIfAborted()
-    throw new DidNotStart(`${title} ${failed.signal.reason}; the end of ${log}:\n${await endOfLog(log)}`)
+    throw new DidNotStart(
+      `${title} ${failed.signal.reason}; the end of ${log}:\n${await endOfLog(log)}`,
+    )
   } finally {
     clearTimeout(timer)
   }
@@ -190,17 +215,21 @@ async function endOfLog(file: string): Promise<string> {
 }
 
 /**
- * Node's flags for a process that handles many requests. V8 begins with a young generation of 1 MiB, which lets buffers
- * and parsed threads grow old. With 32 MiB, an import took a quarter less memory and 10 % less CPU. NODE_OPTIONS does
- * not accept the second flag, so the Dockerfile and docker-compose.yml repeat both.
+ * Node's flags for a process that handles many requests. V8 begins with a young generation of 1
+ * MiB, which lets buffers and parsed threads grow old. With 32 MiB, an import took a quarter less
+ * memory and 10 % less CPU. NODE_OPTIONS does not accept the second flag, so the Dockerfile and
+ * docker-compose.yml repeat both.
  */
-export const NODE_FLAGS: readonly string[] = ['--max-semi-space-size=32', '--min-semi-space-size=32']
+export const NODE_FLAGS: readonly string[] = [
+  '--max-semi-space-size=32',
+  '--min-semi-space-size=32',
+]
 
 const NODE_READY_MS = 60_000
 
 /**
- * Launches a Node program, and waits for its first message, which says that it is ready. Throws DidNotStart, or the
- * signal's reason.
+ * Launches a Node program, and waits for its first message, which says that it is ready. Throws
+ * DidNotStart, or the signal's reason.
  *
  * @param name the program's name in messages for people.
  */
@@ -213,6 +242,10 @@ export async function launchNode(
   const args = [...NODE_FLAGS, main]
   const launched = await launchProcess({ command: process.execPath, args, ...program, ipc: true })
   const ready = (until: AbortSignal) => once(launched.child, 'message', { signal: until })
-  await untilReady(launched, { title: name, log: program.log, withinMs: NODE_READY_MS, ready }, signal)
+  await untilReady(
+    launched,
+    { title: name, log: program.log, withinMs: NODE_READY_MS, ready },
+    signal,
+  )
   return launched
 }

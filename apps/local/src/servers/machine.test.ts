@@ -30,20 +30,29 @@ for (const [printed, version] of [
 
 test('versions are compared by number, not by letter', async (t) => {
   const path = await temporaryFolder(t)
-  const engine = { title: '', folder: '', command: () => ({ command: '', args: [] }), isReady: async () => true }
+  const engine = {
+    title: '',
+    folder: '',
+    command: () => ({ command: '', args: [] }),
+    isReady: async () => true,
+  }
   const find = async (version: string) => {
     await fakeProgram(path, 'redis-server', `echo 'Redis server v=${version}'`)
     return installedEngine(['redis-server'], '6.2', path, (title) => ({ ...engine, title }))
   }
   for (const version of ['10.0.1', '6.2.0', '6.10'])
     assert.equal((await find(version)).title, `${join(path, 'redis-server')} ${version}`)
-  for (const version of ['6.0.16', '5.9']) await assert.rejects(find(version), /is \S+, too old: 6\.2 or later/)
+  for (const version of ['6.0.16', '5.9'])
+    await assert.rejects(find(version), /is \S+, too old: 6\.2 or later/)
 })
 
 // Abstract sockets, and so reserved ports, exist on Linux only.
-test.runIf(process.platform === 'linux')('a port is chosen once, although nothing listens on it yet', async () => {
-  const ports: number[] = []
-  // By chance, some of 600 among 12,000 would be equal.
-  for (let i = 0; i < 600; i++) ports.push(await freePort())
-  assert.equal(new Set(ports).size, ports.length)
-})
+test.runIf(process.platform === 'linux')(
+  'a port is chosen once, although nothing listens on it yet',
+  async () => {
+    const ports: number[] = []
+    // By chance, some of 600 among 12,000 would be equal.
+    for (let i = 0; i < 600; i++) ports.push(await freePort())
+    assert.equal(new Set(ports).size, ports.length)
+  },
+)

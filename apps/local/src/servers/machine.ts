@@ -10,7 +10,10 @@ import type { Engine } from './provider.ts'
 
 const run = promisify(execFile)
 
-/** The engine of the first of these programs in the folders of `path`. Throws if its version is below `oldest`. */
+/**
+ * The engine of the first of these programs in the folders of `path`. Throws if its version is
+ * below `oldest`.
+ */
 export async function installedEngine(
   names: readonly string[],
   oldest: string,
@@ -25,7 +28,10 @@ export async function installedEngine(
   return engineOf(`${program} ${version}`, 'installed', program)
 }
 
-/** Returns the first of these programs that a folder of `path` (in the form of PATH) has. Throws if none is there. */
+/**
+ * Returns the first of these programs that a folder of `path` (in the form of PATH) has. Throws if
+ * none is there.
+ */
 export async function findProgram(names: readonly string[], path: string): Promise<string> {
   for (const name of names) {
     for (const folder of path.split(delimiter).filter((folder) => folder !== '')) {
@@ -37,7 +43,9 @@ export async function findProgram(names: readonly string[], path: string): Promi
 }
 
 export async function versionOf(program: string): Promise<string | undefined> {
-  const { stdout } = await run(program, ['--version'], { timeout: 10_000 }).catch(() => ({ stdout: '' }))
+  const { stdout } = await run(program, ['--version'], { timeout: 10_000 }).catch(() => ({
+    stdout: '',
+  }))
   return /\bv=?(\d+\.\d+(?:\.\d+)?)/.exec(stdout)?.[1]
 }
 
@@ -48,22 +56,24 @@ export function succeeds(work: Promise<unknown>): Promise<boolean> {
   )
 }
 
-// Below the ports that Linux and macOS assign to outgoing connections: otherwise a client that keeps dialling a dead
-// server's port could be assigned that very port itself.
+// Below the ports that Linux and macOS assign to outgoing connections: otherwise a client that
+// keeps dialling a dead server's port could be assigned that very port itself.
 const lowestPort = 20_000
 const highestPort = 32_000
 const portAttempts = 100
 
 /**
- * Returns a TCP port on 127.0.0.1 on which nothing listens now. On Linux, no other process gets the port from this
- * function until this process ends. Throws if it finds none.
+ * Returns a TCP port on 127.0.0.1 on which nothing listens now. On Linux, no other process gets the
+ * port from this function until this process ends. Throws if it finds none.
  */
 export async function freePort(): Promise<number> {
   for (let i = 0; i < portAttempts; i++) {
     const port = randomInt(lowestPort, highestPort)
     if ((await reserve(port)) && (await isPortFree(port))) return port
   }
-  throw new Error(`None of ${portAttempts} ports tried between ${lowestPort} and ${highestPort} is free`)
+  throw new Error(
+    `None of ${portAttempts} ports tried between ${lowestPort} and ${highestPort} is free`,
+  )
 }
 
 /** Whether a server could listen on this TCP port of `host` now. */
@@ -75,8 +85,9 @@ export async function isPortFree(port: number, host = '127.0.0.1'): Promise<bool
 }
 
 /**
- * Reserves a port by an abstract socket that is named after it (unix(7)), because seconds may pass before a server
- * listens on the port. Only Linux has abstract sockets: elsewhere two processes may choose the same port at once.
+ * Reserves a port by an abstract socket that is named after it (unix(7)), because seconds may pass
+ * before a server listens on the port. Only Linux has abstract sockets: elsewhere two processes may
+ * choose the same port at once.
  */
 async function reserve(port: number): Promise<boolean> {
   if (process.platform !== 'linux') return true
@@ -89,8 +100,15 @@ function listens(server: Server, where: ListenOptions): Promise<boolean> {
 
 const SAY_EVERY_MS = 5_000
 
-/** Says every five seconds that the work goes on, and since when, so that a slow network does not look like a hang. */
-export async function sayTime<T>(what: string, work: Promise<T>, say: (line: string) => void): Promise<T> {
+/**
+ * Says every five seconds that the work goes on, and since when, so that a slow network does not
+ * look like a hang.
+ */
+export async function sayTime<T>(
+  what: string,
+  work: Promise<T>,
+  say: (line: string) => void,
+): Promise<T> {
   const began = performance.now()
   const seconds = () => Math.round((performance.now() - began) / 1_000)
   const timer = setInterval(() => say(`${what}: ${seconds()} s so far`), SAY_EVERY_MS)

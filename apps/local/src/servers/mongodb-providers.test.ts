@@ -25,11 +25,17 @@ test('a new mongod is made a replica set of one', async () => {
   }
   const mongod = scripted({ hello: secondary, replSetGetConfig: uninitialised })
   assert.equal(await becomePrimary(mongod, host), false)
-  assert.deepEqual(mongod.changes, [{ replSetInitiate: { _id: 'sluice', members: [{ _id: 0, host }] } }])
+  assert.deepEqual(mongod.changes, [
+    { replSetInitiate: { _id: 'sluice', members: [{ _id: 0, host }] } },
+  ])
 })
 
 test('a mongod that ran on another port gets its new address', async () => {
-  const config = { _id: 'sluice', version: 3, members: [{ _id: 0, host: '127.0.0.1:20001', priority: 1 }] }
+  const config = {
+    _id: 'sluice',
+    version: 3,
+    members: [{ _id: 0, host: '127.0.0.1:20001', priority: 1 }],
+  }
   const mongod = scripted({ hello: secondary, replSetGetConfig: () => ({ config }) })
   assert.equal(await becomePrimary(mongod, host), false)
   const moved = { _id: 'sluice', version: 4, members: [{ _id: 0, host, priority: 1 }] }

@@ -14,10 +14,16 @@ const replicaSetName = 'sluice'
 /** The providers of a MongoDB on this machine, in the order in which they are tried. */
 export function mongodbProviders(machine: Machine, wheels: Wheels): readonly Provider[] {
   return [
-    { name: '`mongod` on the PATH', find: () => installedEngine(['mongod'], oldest, machine.path, mongodEngine) },
+    {
+      name: '`mongod` on the PATH',
+      find: () => installedEngine(['mongod'], oldest, machine.path, mongodEngine),
+    },
     {
       name: 'Docker',
-      find: () => dockerEngine(image, machine, (location) => isReplicaSetReady(mongodbUrl(location), imageHost)),
+      find: () =>
+        dockerEngine(image, machine, (location) =>
+          isReplicaSetReady(mongodbUrl(location), imageHost),
+        ),
     },
     { name: 'MongoDB by download', find: () => downloaded(machine) },
     { name: 'SecantusDB from PyPI', find: () => fromWheels(wheels) },
@@ -36,7 +42,15 @@ function mongodEngine(title: string, folder: string, program: string): Engine {
     command: (location) => ({
       command: program,
       args: [
-        ...['--bind_ip', '127.0.0.1', '--port', String(location.port), '--dbpath', location.folder, ...asReplicaSet],
+        ...[
+          '--bind_ip',
+          '127.0.0.1',
+          '--port',
+          String(location.port),
+          '--dbpath',
+          location.folder,
+          ...asReplicaSet,
+        ],
         ...(location.testCommands ? ['--setParameter', 'enableTestCommands=1'] : []),
       ],
     }),
@@ -50,19 +64,32 @@ async function fromWheels(wheels: Wheels) {
     title: `SecantusDB ${secantusVersion}`,
     folder: 'secantusdb',
     note: "SecantusDB is an emulator that speaks MongoDB's protocol: good for trying Sluice out; use MongoDB itself in production",
-    command: (location: Location) => ({ command: join(folder, 'bin/python3'), args: secantusArgs(location) }),
+    command: (location: Location) => ({
+      command: join(folder, 'bin/python3'),
+      args: secantusArgs(location),
+    }),
     maxBytes: SECANTUS_BYTES,
-    isReady: (location: Location) => succeeds(askMongodb(mongodbUrl(location), (admin) => admin.command({ ping: 1 }))),
+    isReady: (location: Location) =>
+      succeeds(askMongodb(mongodbUrl(location), (admin) => admin.command({ ping: 1 }))),
   }
 }
 
-/** The most memory of SecantusDB. Without this bound it grew to 21 GB under load, although its cache is bounded. */
+/**
+ * The most memory of SecantusDB. Without this bound it grew to 21 GB under load, although its cache
+ * is bounded.
+ */
 const SECANTUS_BYTES = 4 * 1024 ** 3
 
-/** Without `--standalone` drivers number their writes, and SecantusDB then scans all earlier writes at each one. */
+/**
+ * Without `--standalone` drivers number their writes, and SecantusDB then scans all earlier writes
+ * at each one.
+ */
 function secantusArgs({ port, folder, durable, testCommands }: Location): readonly string[] {
   const address = ['--host', '127.0.0.1', '--port', String(port), '--storage-path', folder]
-  const options = [...(durable ? ['--sync-on-commit'] : []), ...(testCommands ? ['--enable-test-commands'] : [])]
+  const options = [
+    ...(durable ? ['--sync-on-commit'] : []),
+    ...(testCommands ? ['--enable-test-commands'] : []),
+  ]
   return ['-m', 'secantus', '--standalone', ...address, ...options]
 }
 
@@ -82,7 +109,10 @@ const downloadHost = 'fastdl.mongodb.org'
 const lookupWithinMs = 2_000
 const downloadedVersion = '8.2.6'
 
-/** Downloads MongoDB once for this user. Looks up the host first: without a network, a download retries for minutes. */
+/**
+ * Downloads MongoDB once for this user. Looks up the host first: without a network, a download
+ * retries for minutes.
+ */
 async function downloaded({ cacheDir, say }: Machine): Promise<Engine> {
   const { DryMongoBinary, MongoBinary } = await import('mongodb-memory-server-core')
   const wanted = { version: downloadedVersion, downloadDir: join(cacheDir, 'mongod') }
@@ -101,12 +131,18 @@ function resolves(host: string): Promise<boolean> {
 
 const notYetInitialized = 94
 
-/** Whether the mongod accepts writes as the one node of its replica set. Forms the set if needed: call until true. */
+/**
+ * Whether the mongod accepts writes as the one node of its replica set. Forms the set if needed:
+ * call until true.
+ */
 function isReplicaSetReady(url: string, host: string): Promise<boolean> {
   return askMongodb(url, (admin) => becomePrimary(admin, host)).catch(() => false)
 }
 
-/** Forms the one-node replica set, or updates its address. Returns true only if the node was the primary already. */
+/**
+ * Forms the one-node replica set, or updates its address. Returns true only if the node was the
+ * primary already.
+ */
 export async function becomePrimary(admin: Pick<Db, 'command'>, host: string): Promise<boolean> {
   const hello = await admin.command({ hello: 1 })
   if (hello.isWritablePrimary === true && hello.me === host) return true
@@ -117,15 +153,29 @@ export async function becomePrimary(admin: Pick<Db, 'command'>, host: string): P
   if (config === undefined) {
     await admin.command({ replSetInitiate: { _id: replicaSetName, members: [{ _id: 0, host }] } })
   } else if (config.members[0]?.host !== host) {
-    const moved = { ...config, version: config.version + 1, members: [{ ...config.members[0], host }] }
+    const moved = {
+      ...config,
+      version: config.version + 1,
+      members: [{ ...config.members[0], host }],
+    }
     await admin.command({ replSetReconfig: moved, force: true })
   }
   return false
 }
 
-/** Runs `ask` on the `admin` database of a MongoDB. Throws if it does not answer within `withinMs` milliseconds. */
-async function askMongodb<T>(url: string, ask: (admin: Db) => Promise<T>, withinMs = 300): Promise<T> {
-  const client = new MongoClient(url, { serverSelectionTimeoutMS: withinMs, connectTimeoutMS: withinMs })
+/**
+ * Runs `ask` on the `admin` database of a MongoDB. Throws if it does not answer within `withinMs`
+ * milliseconds.
+ */
+async function askMongodb<T>(
+  url: string,
+  ask: (admin: Db) => Promise<T>,
+  withinMs = 300,
+): Promise<T> {
+  const client = new MongoClient(url, {
+    serverSelectionTimeoutMS: withinMs,
+    connectTimeoutMS: withinMs,
+  })
   try {
     await client.connect()
     return await ask(client.db('admin'))
@@ -137,7 +187,10 @@ async function askMongodb<T>(url: string, ask: (admin: Db) => Promise<T>, within
 /** A server that the environment names may be far away, or busy. */
 const NAMED_ANSWERS_MS = 5_000
 
-/** Resolves if a MongoDB at this URL answers within five seconds and knows the URL's user. Rejects with the reason. */
+/**
+ * Resolves if a MongoDB at this URL answers within five seconds and knows the URL's user. Rejects
+ * with the reason.
+ */
 export async function askNamedMongodb(url: string): Promise<void> {
   await askMongodb(url, (admin) => admin.command({ ping: 1 }), NAMED_ANSWERS_MS)
 }

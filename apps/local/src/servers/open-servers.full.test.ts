@@ -16,7 +16,11 @@ import { fakeProgram, temporaryFolder, untilGone } from './servers.test-support.
 const { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME } = process.env
 
 /** Servers of the test's own: Redis, MongoDB or both; the others are the runner's. */
-async function open(t: TestContext, own: 'redis' | 'mongodb' | 'both', more: Partial<OpenServers> = {}) {
+async function open(
+  t: TestContext,
+  own: 'redis' | 'mongodb' | 'both',
+  more: Partial<OpenServers> = {},
+) {
   const lines: string[] = []
   const died = Promise.withResolvers<string>()
   const env = {
@@ -54,7 +58,9 @@ async function withMongodb<T>(url: string, use: (client: MongoClient) => Promise
 const redisPid = (url: string) =>
   withRedis(url, async (redis) => Number(/process_id:(\d+)/.exec(await redis.info('server'))?.[1]))
 const mongodbPid = (url: string) =>
-  withMongodb(url, async (client) => Number((await client.db('admin').command({ serverStatus: 1 })).pid))
+  withMongodb(url, async (client) =>
+    Number((await client.db('admin').command({ serverStatus: 1 })).pid),
+  )
 
 test('a Redis that is killed runs again on its port with its data', async (t) => {
   const { redisUrl, died, lines } = await open(t, 'redis')
@@ -62,7 +68,9 @@ test('a Redis that is killed runs again on its port with its data', async (t) =>
   process.kill(await redisPid(redisUrl), 'SIGKILL')
   assert.equal(await died, 'Redis')
   assert.equal(await withRedis(redisUrl, (redis) => redis.get('kept')), 'yes')
-  assert.ok(lines.some((line) => /^Redis ended \(killed by SIGKILL\); starting it again/.test(line)))
+  assert.ok(
+    lines.some((line) => /^Redis ended \(killed by SIGKILL\); starting it again/.test(line)),
+  )
 })
 
 test('servers keep their ports from start to start, and their URLs are said', async (t) => {
@@ -88,14 +96,17 @@ test('servers keep their ports from start to start, and their URLs are said', as
 
 test('a MongoDB that is killed runs again on its port with its data', async (t) => {
   const { mongodbUrl, died } = await open(t, 'mongodb')
-  await withMongodb(mongodbUrl, (client) => client.db().collection('kept').insertOne({ kept: 'yes' }))
+  await withMongodb(mongodbUrl, (client) =>
+    client.db().collection('kept').insertOne({ kept: 'yes' }),
+  )
   process.kill(await mongodbPid(mongodbUrl), 'SIGKILL')
   assert.equal(await died, 'MongoDB')
   const found = await withMongodb(mongodbUrl, (client) => client.db().collection('kept').findOne())
   assert.equal(found?.kept, 'yes')
 })
 
-// On a busy machine, one of nine runs did not end: its restart was never said. Not explained yet, so a failure shows all.
+// On a busy machine, one of nine runs did not end: its restart was never said. Not explained yet,
+// so a failure shows all.
 const MEMORY_TEST = { retry: 1 }
 
 test(
@@ -110,18 +121,26 @@ test(
       if (line.startsWith('MongoDB runs again')) restarted.resolve()
     }
     const { mongodbUrl } = await open(t, 'mongodb', { say, maxEmulatorBytes: 100 * 1024 * 1024 })
-    if (!said.some((line) => line.includes('emulator'))) return t.skip('this machine has MongoDB itself')
+    if (!said.some((line) => line.includes('emulator')))
+      return t.skip('this machine has MongoDB itself')
     const stored = await withMongodb(mongodbUrl, (client) =>
       fill(client, () => said.some((line) => /^MongoDB ended/.test(line))),
     )
     await restarted.promise
-    assert.match(said.join('\n'), /^MongoDB ended \(stopped, because it used \d+ MiB of memory and may use 100 MiB\)/m)
-    const find = (client: MongoClient) => client.db().collection('kept').countDocuments({ number: stored })
+    assert.match(
+      said.join('\n'),
+      /^MongoDB ended \(stopped, because it used \d+ MiB of memory and may use 100 MiB\)/m,
+    )
+    const find = (client: MongoClient) =>
+      client.db().collection('kept').countDocuments({ number: stored })
     assert.equal(await withMongodb(mongodbUrl, find), 1, 'the last acknowledged document is there')
   },
 )
 
-/** Inserts documents of a megabyte until it shall stop. Returns the number of the last one that was acknowledged. */
+/**
+ * Inserts documents of a megabyte until it shall stop. Returns the number of the last one that was
+ * acknowledged.
+ */
 async function fill(client: MongoClient, isEnough: () => boolean): Promise<number> {
   let stored = -1
   for (let number = 0; number < 500 && !isEnough(); number++) {
@@ -154,8 +173,14 @@ test('a server that cannot be started again is tried less and less often, with a
   const other = await holdPort(Number(port))
   const advice = await advised.promise
   assert.match(advice, /^Attempt 4 follows in \d+ s\. .* failed 3 times/)
-  assert.match(advice, /server\.log\n.* has space, and that no other program listens on port \d+\n.*REDIS_URL$/)
-  assert.equal(said.filter((line) => line.startsWith('Redis could not be started again: ')).length, 3)
+  assert.match(
+    advice,
+    /server\.log\n.* has space, and that no other program listens on port \d+\n.*REDIS_URL$/,
+  )
+  assert.equal(
+    said.filter((line) => line.startsWith('Redis could not be started again: ')).length,
+    3,
+  )
   other.close()
   await back.promise
 })
@@ -192,7 +217,9 @@ test('the SIGKILL of the opener leaves no server running', async (t) => {
   const program = new URL('open-servers.program.ts', import.meta.url)
   const dataDir = await temporaryFolder(t)
   const { HOME, NODE_COMPILE_CACHE } = process.env
-  const parent = fork(program, [dataDir], { env: { PATH, XDG_CACHE_HOME, HOME, NODE_COMPILE_CACHE } })
+  const parent = fork(program, [dataDir], {
+    env: { PATH, XDG_CACHE_HOME, HOME, NODE_COMPILE_CACHE },
+  })
   const [urls] = await once(parent, 'message')
   const pids = [await redisPid(urls.redisUrl), await mongodbPid(urls.mongodbUrl)]
   parent.kill('SIGKILL')
@@ -238,7 +265,10 @@ test('servers that the environment names are used, and not stopped at the end', 
 
 test('a server that the environment names and that cannot be used is an error with the reason, and without a password', async (t) => {
   const withUser = String(REDIS_URL).replace('//', '//me:secret@')
-  const reasons = { 'redis://me:secret@127.0.0.1:1': /127\.0\.0\.1:1, .* ECONNREFUSED/, [withUser]: /: WRONGPASS / }
+  const reasons = {
+    'redis://me:secret@127.0.0.1:1': /127\.0\.0\.1:1, .* ECONNREFUSED/,
+    [withUser]: /: WRONGPASS /,
+  }
   for (const [url, reason] of Object.entries(reasons)) {
     await assert.rejects(open(t, 'both', { env: { REDIS_URL: url, MONGODB_URL } }), (error) => {
       assert.ok(error instanceof NoServer)
@@ -247,9 +277,12 @@ test('a server that the environment names and that cannot be used is an error wi
       return true
     })
   }
-  await assert.rejects(open(t, 'both', { env: { REDIS_URL, MONGODB_URL: 'mongodb://127.0.0.1:1' } }), {
-    message: /MongoDB can't be used at mongodb:\/\/127\.0\.0\.1:1, .* ECONNREFUSED/,
-  })
+  await assert.rejects(
+    open(t, 'both', { env: { REDIS_URL, MONGODB_URL: 'mongodb://127.0.0.1:1' } }),
+    {
+      message: /MongoDB can't be used at mongodb:\/\/127\.0\.0\.1:1, .* ECONNREFUSED/,
+    },
+  )
 })
 
 test('a program on the PATH is preferred to a download', async (t) => {

@@ -21,9 +21,15 @@ export interface OpenServers {
   readonly durable: boolean
   /** Whether MongoDB accepts `configureFailPoint`, which makes other commands fail. For tests. */
   readonly testCommands?: boolean
-  /** Its REDIS_URL and MONGODB_URL name servers. PATH has the folders of programs, XDG_CACHE_HOME that of downloads. */
+  /**
+   * Its REDIS_URL and MONGODB_URL name servers. PATH has the folders of programs, XDG_CACHE_HOME
+   * that of downloads.
+   */
   readonly env: NodeJS.ProcessEnv
-  /** Rejects with the reason if the named Redis can't be used. The default check can't read a URL with Sentinels. */
+  /**
+   * Rejects with the reason if the named Redis can't be used. The default check can't read a URL
+   * with Sentinels.
+   */
   readonly checkRedis?: (url: string) => Promise<void>
   /** Receives a line about each choice and each event. */
   readonly say: (line: string) => void
@@ -36,7 +42,10 @@ export interface OpenServers {
 export interface Servers {
   readonly redisUrl: string
   readonly mongodbUrl: string
-  /** Stops the servers that this call started, and no others; may be called twice. Kills them once `hurry` aborts. */
+  /**
+   * Stops the servers that this call started, and no others; may be called twice. Kills them once
+   * `hurry` aborts.
+   */
   stop(hurry?: AbortSignal): Promise<void>
 }
 
@@ -46,9 +55,9 @@ interface Opened {
 }
 
 /**
- * Uses the servers that the environment names. Starts each other one by the first provider whose program starts. A
- * started server is restarted when it dies, on the same port with the same data, and never outlives this process.
- * Throws NoServer, UnusableData, or the signal's reason.
+ * Uses the servers that the environment names. Starts each other one by the first provider whose
+ * program starts. A started server is restarted when it dies, on the same port with the same data,
+ * and never outlives this process. Throws NoServer, UnusableData, or the signal's reason.
  */
 export async function openServers(options: OpenServers): Promise<Servers> {
   const abandon = new AbortController()
@@ -67,7 +76,8 @@ export async function openServers(options: OpenServers): Promise<Servers> {
   ] as const
   try {
     const [redis, mongodb] = await Promise.all(opening)
-    const stop = async (hurry?: AbortSignal) => void (await Promise.all([redis.stop(hurry), mongodb.stop(hurry)]))
+    const stop = async (hurry?: AbortSignal) =>
+      void (await Promise.all([redis.stop(hurry), mongodb.stop(hurry)]))
     return { redisUrl: redis.url, mongodbUrl: mongodb.url, stop }
   } catch (error) {
     abandon.abort()
@@ -104,7 +114,8 @@ async function started(
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const use = async (found: Engine) => {
     const { maxBytes, maxEmulatorBytes } = { ...found, ...options }
-    const engine = maxBytes === undefined ? found : { ...found, maxBytes: maxEmulatorBytes ?? maxBytes }
+    const engine =
+      maxBytes === undefined ? found : { ...found, maxBytes: maxEmulatorBytes ?? maxBytes }
     const { durable, testCommands = false } = options
     const dataFolder = join(folder, engine.folder)
     const location = { folder: dataFolder, port: await portOf(dataFolder), durable, testCommands }
@@ -116,7 +127,10 @@ async function started(
   return useFirstProvider(name, providers, use, signal)
 }
 
-/** Returns the port of the last start on this data, if it is free: other tools find the server there. Else another. */
+/**
+ * Returns the port of the last start on this data, if it is free: other tools find the server
+ * there. Else another.
+ */
 async function portOf(dataFolder: string): Promise<number> {
   const last = Number(await readFile(portFile(dataFolder), 'utf8').catch(() => ''))
   if (!Number.isInteger(last) || last < 1 || last > 65_535) return freePort()
@@ -130,7 +144,13 @@ const portFile = (dataFolder: string) => join(dataFolder, 'sluice-port')
 /** The first failed restarts get no advice: their cause may pass by itself. */
 const FAILURES_BEFORE_ADVICE = 3
 
-async function keep(name: ServerName, engine: Engine, location: Location, { say }: OpenServers, signal: AbortSignal) {
+async function keep(
+  name: ServerName,
+  engine: Engine,
+  location: Location,
+  { say }: OpenServers,
+  signal: AbortSignal,
+) {
   const isFirst = (await readdir(location.folder).catch(() => [])).length === 0
   const adviceAfter = (failures: number) =>
     failures < FAILURES_BEFORE_ADVICE ? '' : adviceOn(name, engine, location, failures)
@@ -152,10 +172,17 @@ function adviceOn(name: ServerName, engine: Engine, location: Location, failures
   ].join('\n')
 }
 
-async function report(name: ServerName, engine: Engine, location: Location, url: string, say: OpenServers['say']) {
+async function report(
+  name: ServerName,
+  engine: Engine,
+  location: Location,
+  url: string,
+  say: OpenServers['say'],
+) {
   const folder = dirname(location.folder)
   say(`${name}: ${url} (${engine.title}; data: ${location.folder})`)
   if (engine.note) say(`${name}: ${engine.note}`)
   const others = (await readdir(folder)).filter((other) => other !== engine.folder)
-  if (others.length > 0) say(`${name}: unused data of another server in ${folder}: ${others.join(', ')}`)
+  if (others.length > 0)
+    say(`${name}: unused data of another server in ${folder}: ${others.join(', ')}`)
 }

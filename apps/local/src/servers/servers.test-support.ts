@@ -1,5 +1,5 @@
-// What the tests of this package share: folders, programs and machines of their own, and the wait for the end of a
-// process.
+// What the tests of this package share: folders, programs and machines of their own, and the wait
+// for the end of a process.
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,9 +24,18 @@ export async function fakeProgram(folder: string, name: string, script: string):
 }
 
 /** A machine with these folders, which keeps the lines that `say` receives. */
-export function machineOf({ path, cacheDir }: Pick<Machine, 'path' | 'cacheDir'>): Machine & { lines: string[] } {
+export function machineOf({
+  path,
+  cacheDir,
+}: Pick<Machine, 'path' | 'cacheDir'>): Machine & { lines: string[] } {
   const lines: string[] = []
-  return { path, cacheDir, lines, say: (line) => void lines.push(line), signal: new AbortController().signal }
+  return {
+    path,
+    cacheDir,
+    lines,
+    say: (line) => void lines.push(line),
+    signal: new AbortController().signal,
+  }
 }
 
 /** Waits until a process has ended; one that is not our own child can only be polled. */

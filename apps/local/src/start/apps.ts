@@ -6,7 +6,11 @@ import { freePort, isPortFree } from '../servers/machine.ts'
 /** The file that each process runs. */
 export type Mains = typeof workspaceMains
 
-export const workspaceMains = { api: mainOf('api'), worker: mainOf('worker'), dashboard: mainOf('dashboard') }
+export const workspaceMains = {
+  api: mainOf('api'),
+  worker: mainOf('worker'),
+  dashboard: mainOf('dashboard'),
+}
 
 /** The dashboard speaks plain HTTP: `HOST` opens the API to other machines, never the dashboard. */
 export const DASHBOARD_HOST = '127.0.0.1'
@@ -14,19 +18,31 @@ export const DASHBOARD_HOST = '127.0.0.1'
 export interface Ports {
   readonly api: number
   readonly dashboard: number
-  /** The ports for metrics and health, one for each process: as many workers run as there are ports. */
+  /**
+   * The ports for metrics and health, one for each process: as many workers run as there are ports.
+   */
   readonly apiAdmin: number
   readonly dashboardAdmin: number
   readonly workerAdmin: readonly number[]
 }
 
 /** The processes of one instance, in groups: each group stops as a whole, the last group first. */
-export function appsOf(mains: Mains, env: NodeJS.ProcessEnv, host: string, ports: Ports): readonly (readonly App[])[] {
+export function appsOf(
+  mains: Mains,
+  env: NodeJS.ProcessEnv,
+  host: string,
+  ports: Ports,
+): readonly (readonly App[])[] {
   const app = (name: string, main: string, adminPort: number, own: NodeJS.ProcessEnv = {}): App => {
     return { name, main, env: { ...env, ...own, ADMIN_PORT: String(adminPort) } }
   }
   return [
-    [app('dashboard', mains.dashboard, ports.dashboardAdmin, { HOST: DASHBOARD_HOST, PORT: String(ports.dashboard) })],
+    [
+      app('dashboard', mains.dashboard, ports.dashboardAdmin, {
+        HOST: DASHBOARD_HOST,
+        PORT: String(ports.dashboard),
+      }),
+    ],
     ports.workerAdmin.map((port, index) => app(`worker-${index + 1}`, mains.worker, port)),
     [app('api', mains.api, ports.apiAdmin, { HOST: host, PORT: String(ports.api) })],
   ]
@@ -38,18 +54,30 @@ function mainOf(app: string): string {
 
 const usualDashboardPort = 3001
 
-/** Chooses ports: the API's as configured, the dashboard's usual one if free, else free ones. Throws UserError. */
+/**
+ * Chooses ports: the API's as configured, the dashboard's usual one if free, else free ones. Throws
+ * UserError.
+ */
 export async function choosePorts(api: number, host: string, workers: number): Promise<Ports> {
   if (!(await isPortFree(api, host))) {
     const other = await freePort()
-    throw new UserError(`Port ${api} is taken on ${host}. Choose another: PORT=${other} before the command.`)
+    throw new UserError(
+      `Port ${api} is taken on ${host}. Choose another: PORT=${other} before the command.`,
+    )
   }
-  const isUsualFree = api !== usualDashboardPort && (await isPortFree(usualDashboardPort, DASHBOARD_HOST))
+  const isUsualFree =
+    api !== usualDashboardPort && (await isPortFree(usualDashboardPort, DASHBOARD_HOST))
   // The API does not listen on its own port yet, so that port counts as free.
   const ports = new Set([api])
   while (ports.size < workers + 4) ports.add(await freePort())
   const [, free = 0, apiAdmin = 0, dashboardAdmin = 0, ...workerAdmin] = ports
-  return { api, dashboard: isUsualFree ? usualDashboardPort : free, apiAdmin, dashboardAdmin, workerAdmin }
+  return {
+    api,
+    dashboard: isUsualFree ? usualDashboardPort : free,
+    apiAdmin,
+    dashboardAdmin,
+    workerAdmin,
+  }
 }
 
 /** One of Sluice's own processes. */

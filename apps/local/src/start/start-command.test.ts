@@ -18,10 +18,24 @@ const main = fileURLToPath(new URL('../main.ts', import.meta.url))
 test('the faults in the settings of all processes are reported at once, before anything is started', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-settings-'))
   t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  const faulty = { PORT: '0', REDIS_URL: 'http://a', LOG_LEVEL: 'loud', MAX_QUOTES: '0', CONCURRENCY: 'many' }
+  const faulty = {
+    PORT: '0',
+    REDIS_URL: 'http://a',
+    LOG_LEVEL: 'loud',
+    MAX_QUOTES: '0',
+    CONCURRENCY: 'many',
+  }
   const env = { ...runtimeEnv(), HOME: process.env.HOME, ...faulty }
-  const child = spawn(process.execPath, [main], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
-  const [output, errors, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+  const child = spawn(process.execPath, [main], {
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [output, errors, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit'),
+  ])
   assert.equal(code, 1)
   assert.equal(output, '')
   assert.deepEqual(errors.trim().split('\n').sort(), [
@@ -48,5 +62,8 @@ test('as many workers as asked for get a port each, and too many are refused', a
     say: fail,
   }).exitOverride()
   command.configureOutput({ writeErr: () => {} })
-  await assert.rejects(command.parseAsync(['--workers', '65'], { from: 'user' }), /At most 64 workers/)
+  await assert.rejects(
+    command.parseAsync(['--workers', '65'], { from: 'user' }),
+    /At most 64 workers/,
+  )
 })

@@ -8,14 +8,28 @@ import { Command, InvalidArgumentError } from 'commander'
 import { workspaceMains } from './apps.ts'
 import { type StartOptions, start } from './start.ts'
 
-type StartDeps = Pick<StartOptions, 'folder' | 'env' | 'connectStore' | 'createLink' | 'checkRedis' | 'say'>
+type StartDeps = Pick<
+  StartOptions,
+  'folder' | 'env' | 'connectStore' | 'createLink' | 'checkRedis' | 'say'
+>
 
-// The settings of all processes that `start` runs, so that all faults are reported at once. `start` chooses every admin
-// port and the dashboard's address, so `ADMIN_PORT` is ignored, and `PORT` and `HOST` are the API's.
-const { adminPort: _ignored, ...processes } = { ...dashboardSettings, ...workerSettings, ...apiSettings }
+// The settings of all processes that `start` runs, so that all faults are reported at once. `start`
+// chooses every admin port and the dashboard's address, so `ADMIN_PORT` is ignored, and `PORT` and
+// `HOST` are the API's.
+const { adminPort: _ignored, ...processes } = {
+  ...dashboardSettings,
+  ...workerSettings,
+  ...apiSettings,
+}
 const settings = {
   ...processes,
-  port: setting.wholeNumber({ env: 'PORT', description: 'The port of the API.', default: 3000, min: 1, max: 65_535 }),
+  port: setting.wholeNumber({
+    env: 'PORT',
+    description: 'The port of the API.',
+    default: 3000,
+    min: 1,
+    max: 65_535,
+  }),
 }
 
 /** An app ends itself when its grace time is over; `start` kills it this much later. */

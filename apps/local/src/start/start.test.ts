@@ -58,9 +58,19 @@ async function startIn(t: TestContext, setup: Setup = {}): Promise<Instance> {
   }
   const program = fileURLToPath(new URL('start.program.ts', import.meta.url))
   const port = String(setup.port ?? (await freePort()))
-  const [command = '', ...args] = [...(setup.by ?? []), process.execPath, program, folder, port, JSON.stringify(mains)]
+  const [command = '', ...args] = [
+    ...(setup.by ?? []),
+    process.execPath,
+    program,
+    folder,
+    port,
+    JSON.stringify(mains),
+  ]
   const database = `start_${randomBytes(6).toString('hex')}`
-  const servers = { REDIS_URL, MONGODB_URL: MONGODB_URL?.replace(/(?<=\/\/[^/]+\/)[^?]*/, database) }
+  const servers = {
+    REDIS_URL,
+    MONGODB_URL: MONGODB_URL?.replace(/(?<=\/\/[^/]+\/)[^?]*/, database),
+  }
   const env = { ...runtimeEnv(), HOME, XDG_CACHE_HOME, TRACE: trace, ...servers, ...setup.env }
   const child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
   const exited = once(child, 'exit')
@@ -83,7 +93,8 @@ async function startIn(t: TestContext, setup: Setup = {}): Promise<Instance> {
       }
     },
     exit: async () => (await exited)[0],
-    again: () => startIn(t, { ...setup, folder, env: { ...setup.env, MONGODB_URL: env.MONGODB_URL } }),
+    again: () =>
+      startIn(t, { ...setup, folder, env: { ...setup.env, MONGODB_URL: env.MONGODB_URL } }),
   }
 }
 
@@ -94,8 +105,12 @@ async function temporaryFolder(t: TestContext): Promise<string> {
 }
 
 async function pidsOf(trace: string, name: string): Promise<number[]> {
-  const lines = (await readFile(trace, 'utf8').catch(() => '')).split('\n').map((line) => line.split(' '))
-  return lines.filter(([who, event]) => who === name && event === 'started').map(([, , pid]) => Number(pid))
+  const lines = (await readFile(trace, 'utf8').catch(() => ''))
+    .split('\n')
+    .map((line) => line.split(' '))
+  return lines
+    .filter(([who, event]) => who === name && event === 'started')
+    .map(([, , pid]) => Number(pid))
 }
 
 async function untilGone(pid: number): Promise<void> {
@@ -112,10 +127,16 @@ test('it prints the processes, a command to try, and at the end that it is ready
   async function pidsAfterReady(line: Instance['line']) {
     const workers = await line(/^Workers: /)
     const key = /slc_\w+/.exec(await line(/^Key: /))?.[0]
-    assert.match(await line(/curl/), new RegExp(`^ {2}curl -sS http://127.0.0.1:\\d+/sources -H 'x-api-key: ${key}' `))
+    assert.match(
+      await line(/curl/),
+      new RegExp(`^ {2}curl -sS http://127.0.0.1:\\d+/sources -H 'x-api-key: ${key}' `),
+    )
     const url = (await line(/^Ready: http:\/\/127\.0\.0\.1:\d+$/)).slice('Ready: '.length)
     assert.equal(await line(/^/), `Docs: ${url}/docs`)
-    assert.match(await line(/^/), /^Dashboard: http:\/\/127\.0\.0\.1:\d+\/login\?link=token \(process \d+\)$/)
+    assert.match(
+      await line(/^/),
+      /^Dashboard: http:\/\/127\.0\.0\.1:\d+\/login\?link=token \(process \d+\)$/,
+    )
     return [...workers.matchAll(/process (\d+)/g)].map(([, pid]) => Number(pid))
   }
 })
@@ -125,7 +146,9 @@ test('a stop reaches the API first, then the workers, then the dashboard', async
   await line(/^Ready/)
   child.kill('SIGINT')
   assert.equal(await exit(), 0)
-  const stopped = (await readFile(trace, 'utf8')).split('\n').filter((event) => event.includes('stopped'))
+  const stopped = (await readFile(trace, 'utf8'))
+    .split('\n')
+    .filter((event) => event.includes('stopped'))
   assert.deepEqual(
     stopped.map((event) => event.split(' ')[0]),
     ['api', 'worker', 'worker', 'dashboard'],
@@ -178,11 +201,18 @@ test('a second start in the folder names the first and ends; other commands find
   const first = await startIn(t)
   const url = (await first.line(/^Ready/)).replace('Ready: ', '')
   const second = await first.again()
-  assert.ok((await second.line(/runs in this folder already/)).includes(`${url} (process ${first.child.pid})`))
+  assert.ok(
+    (await second.line(/runs in this folder already/)).includes(
+      `${url} (process ${first.child.pid})`,
+    ),
+  )
   assert.equal(await second.exit(), 1)
 
   assert.match(await findMongodb(first.folder, {}), /^mongodb:.*\/start_[0-9a-f]{12}/)
-  assert.equal(await findMongodb(first.folder, { MONGODB_URL: 'mongodb://elsewhere' }), 'mongodb://elsewhere')
+  assert.equal(
+    await findMongodb(first.folder, { MONGODB_URL: 'mongodb://elsewhere' }),
+    'mongodb://elsewhere',
+  )
   first.child.kill('SIGTERM')
   await first.exit()
   await assert.rejects(findMongodb(first.folder, {}), UserError)
@@ -224,7 +254,8 @@ test('an app that cannot be restarted is tried less and less often, with advice'
   for (let attempt = 2; attempt < 5; attempt++) {
     await line(/^api could not be started again: api ended before it was ready \(exit code 3\)/)
     await line(/^no space left$/)
-    const [, number, seconds] = /^Attempt (\d+) follows in (\d+) s\. /.exec(await line(/^Attempt /)) ?? []
+    const [, number, seconds] =
+      /^Attempt (\d+) follows in (\d+) s\. /.exec(await line(/^Attempt /)) ?? []
     assert.equal(number, String(attempt))
     pauses.push(Number(seconds))
   }
@@ -248,7 +279,10 @@ test('`sluice jobs` uses the API and the operator\u2019s key of this folder, and
   const client = await openAdminClient({ folder, env: {} }, {})
   const { next } = await client.list({}, { limit: 1 })
   assert.equal(next, operatorKey)
-  await assert.rejects(openAdminClient({ folder, env: {} }, { url: 'http://elsewhere.example' }), UserError)
+  await assert.rejects(
+    openAdminClient({ folder, env: {} }, { url: 'http://elsewhere.example' }),
+    UserError,
+  )
 })
 
 test('a taken port is an error before a server is started', async (t) => {
@@ -258,7 +292,10 @@ test('a taken port is an error before a server is started', async (t) => {
   const address = server.address()
   const port = typeof address === 'object' && address ? address.port : 0
   const { line, exit, folder } = await startIn(t, { port, env: { REDIS_URL: '', MONGODB_URL: '' } })
-  assert.match(await line(/./), new RegExp(`Port ${port} is taken on 127.0.0.1. Choose another: PORT=`))
+  assert.match(
+    await line(/./),
+    new RegExp(`Port ${port} is taken on 127.0.0.1. Choose another: PORT=`),
+  )
   assert.equal(await exit(), 1)
   await assert.rejects(stat(join(folder, '.sluice', 'data')))
 })
@@ -272,11 +309,15 @@ test('an app that does not start ends everything, with the end of its log', asyn
 })
 
 test('a second request kills an app that ignores the first', async (t) => {
-  const { child, line, exit } = await startIn(t, { mains: { api: deaf }, env: { GRACE_MS: '60000' } })
+  const { child, line, exit } = await startIn(t, {
+    mains: { api: deaf },
+    env: { GRACE_MS: '60000' },
+  })
   await line(/^Ready/)
   child.kill('SIGINT')
   await line(/^Stopping/)
-  // A second signal within a second counts as the first: a terminal and a package manager both pass on one Ctrl-C.
+  // A second signal within a second counts as the first: a terminal and a package manager both pass
+  // on one Ctrl-C.
   const again = setInterval(() => child.kill('SIGINT'), 200)
   const began = performance.now()
   assert.equal(await exit(), 0)

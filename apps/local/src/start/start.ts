@@ -24,7 +24,10 @@ export interface StartOptions {
   readonly graceMs: number
   readonly mains: Mains
   readonly connectStore: (mongodbUrl: string) => StoreConnection
-  /** Rejects with the reason if the Redis of a URL can't be used. The URL may name Sentinels or nodes of a cluster. */
+  /**
+   * Rejects with the reason if the Redis of a URL can't be used. The URL may name Sentinels or
+   * nodes of a cluster.
+   */
   readonly checkRedis: (redisUrl: string) => Promise<void>
   /** Stores a link by which an operator logs in to the dashboard, and returns its token. */
   readonly createLink: (server: QueueAddress) => Promise<string>
@@ -35,8 +38,9 @@ export interface StartOptions {
 }
 
 /**
- * Runs all of Sluice on this machine until `stopping` aborts. Then stops the API, the workers, the dashboard and the
- * servers, in this order. Throws UserError, DidNotStart, and what `openServers` throws; leaves nothing running.
+ * Runs all of Sluice on this machine until `stopping` aborts. Then stops the API, the workers, the
+ * dashboard and the servers, in this order. Throws UserError, DidNotStart, and what `openServers`
+ * throws; leaves nothing running.
  */
 export async function start(options: StartOptions): Promise<void> {
   const { folder, env, host, port, checkRedis, say, stopping, hurry } = options
@@ -47,7 +51,14 @@ export async function start(options: StartOptions): Promise<void> {
   const claim = await claimFolder(paths, apiUrl)
   resources.defer(claim.release)
   const ports = await choosePorts(port, host, options.workers)
-  const servers = await openServers({ dataDir: paths.data, durable: true, env, checkRedis, say, signal: stopping })
+  const servers = await openServers({
+    dataDir: paths.data,
+    durable: true,
+    env,
+    checkRedis,
+    say,
+    signal: stopping,
+  })
   resources.defer(() => servers.stop(hurry))
   const dashboardUrl = env.DASHBOARD_URL || urlOf(DASHBOARD_HOST, ports.dashboard)
   const { redisUrl, mongodbUrl } = servers
@@ -66,7 +77,10 @@ export async function start(options: StartOptions): Promise<void> {
   say(`Stop: Ctrl-C, or kill ${process.pid}`)
   say(`Ready: ${apiUrl}`)
   say(`Docs: ${apiUrl}/docs`)
-  const token = await options.createLink({ redisUrl, queue: env.QUEUE || processSettings.queue.fallback })
+  const token = await options.createLink({
+    redisUrl,
+    queue: env.QUEUE || processSettings.queue.fallback,
+  })
   say(`Dashboard: ${loginLink(dashboardUrl, token)} (process ${running.get('dashboard')})`)
   say('This link logs in once, within ten minutes; `./sluice login` prints another one.')
 
@@ -75,8 +89,9 @@ export async function start(options: StartOptions): Promise<void> {
 }
 
 /**
- * Starts all apps at once, and starts an app again whenever it dies. `resources` stops them, also if one fails to
- * start. Returns the pids by names. Throws DidNotStart, or the reason of `stopping`.
+ * Starts all apps at once, and starts an app again whenever it dies. `resources` stops them, also
+ * if one fails to start. Returns the pids by names. Throws DidNotStart, or the reason of
+ * `stopping`.
  */
 async function keepApps(
   groups: readonly (readonly App[])[],
@@ -94,18 +109,30 @@ async function keepApps(
       return keepRunning({ launch, name, log, say, adviceAfter, signal })
     })
     resources.defer(() => stopAll(kept, hurry))
-    return apps.map(async ({ name }, index) => [name, (await kept[index])?.current().pid ?? 0] as const)
+    return apps.map(
+      async ({ name }, index) => [name, (await kept[index])?.current().pid ?? 0] as const,
+    )
   })
   resources.defer(() => ending.abort())
   return new Map(await Promise.all(starting.flat()))
 }
 
-async function stopAll(starting: readonly Promise<Kept<LaunchedProcess>>[], hurry: AbortSignal): Promise<void> {
+async function stopAll(
+  starting: readonly Promise<Kept<LaunchedProcess>>[],
+  hurry: AbortSignal,
+): Promise<void> {
   const started = await Promise.allSettled(starting)
-  await Promise.all(started.map((result) => result.status === 'fulfilled' && result.value.stop(hurry)))
+  await Promise.all(
+    started.map((result) => result.status === 'fulfilled' && result.value.stop(hurry)),
+  )
 }
 
-function summary(pids: ReadonlyMap<string, number>, ports: Ports, host: string, logs: string): readonly string[] {
+function summary(
+  pids: ReadonlyMap<string, number>,
+  ports: Ports,
+  host: string,
+  logs: string,
+): readonly string[] {
   const describe = (app: string, admin: number) =>
     `process ${pids.get(app)} (metrics: http://127.0.0.1:${admin}/metrics)`
   const workers = ports.workerAdmin.map((admin, index) => describe(`worker-${index + 1}`, admin))
@@ -120,8 +147,9 @@ function urlOf(host: string, port: number): string {
 }
 
 /**
- * Writes the keys of this folder into files that only their owner can read: at the first start, and again if the
- * database does not know a key (another database, or a revoked key). Closes the connection. Returns the importer's key.
+ * Writes the keys of this folder into files that only their owner can read: at the first start, and
+ * again if the database does not know a key (another database, or a revoked key). Closes the
+ * connection. Returns the importer's key.
  */
 async function prepareKeys(files: InstancePaths, store: StoreConnection): Promise<string> {
   const keyring = createKeyring(keyAccess(store.db))
@@ -134,9 +162,12 @@ async function prepareKeys(files: InstancePaths, store: StoreConnection): Promis
     return key
   }
   try {
-    // The date keeps names unique: several folders can use one database, and each may lose its file.
+    // The date keeps names unique: several folders can use one database, and each may lose its
+    // file.
     const at = new Date().toISOString()
-    const key = await localKey(files.key, () => createKey(store.db, { tenant: 'local', name: `first key, ${at}` }))
+    const key = await localKey(files.key, () =>
+      createKey(store.db, { tenant: 'local', name: `first key, ${at}` }),
+    )
     const operator = { role: 'operator', name: `operator of start, ${at}` } as const
     await localKey(files.operatorKey, () => createKey(store.db, operator))
     return key
@@ -152,12 +183,19 @@ const thread = {
   service: 'slack',
   quotes: [
     { externalId: 'message-1', speaker: 'Ada', text: 'Could the editor have a dark mode?' },
-    { externalId: 'message-2', speaker: 'Grace', text: 'It would help at night.', replyingTo: 'message-1' },
+    {
+      externalId: 'message-2',
+      speaker: 'Grace',
+      text: 'It would help at night.',
+      replyingTo: 'message-1',
+    },
   ],
 }
 
 /** A command that posts a small thread, to paste into a shell. */
 function pasteableCurl(apiUrl: string, key: string): string {
-  const headers = [`x-api-key: ${key}`, 'content-type: application/json'].map((header) => `-H '${header}'`)
+  const headers = [`x-api-key: ${key}`, 'content-type: application/json'].map(
+    (header) => `-H '${header}'`,
+  )
   return `curl -sS ${apiUrl}/sources ${headers.join(' ')} -d '${JSON.stringify(thread)}'`
 }

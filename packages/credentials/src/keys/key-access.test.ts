@@ -7,7 +7,9 @@ import { type TestContext, test } from 'vitest'
 import { keyAccess } from './key.ts'
 import { createKey } from './manage-keys.ts'
 
-/** A proxy to the database that can fall silent: connections stay open, and no byte passes any more. */
+/**
+ * A proxy to the database that can fall silent: connections stay open, and no byte passes any more.
+ */
 async function silenceableUrl(t: TestContext) {
   const url = new URL(requiredUrl('MONGODB_URL'))
   const target = { port: Number(url.port), host: url.hostname }
@@ -41,7 +43,10 @@ test('a lookup fails in its time if the store falls silent', async (t) => {
   const db = await testDatabase(t)
   const { record } = await createKey(db, { tenant: 't', name: 'n' })
   const { url, silence } = await silenceableUrl(t)
-  const client = await new MongoClient(url, { directConnection: true, serverSelectionTimeoutMS: 1_000 }).connect()
+  const client = await new MongoClient(url, {
+    directConnection: true,
+    serverSelectionTimeoutMS: 1_000,
+  }).connect()
   t.onTestFinished(() => client.close())
   const { findKeys } = keyAccess(client.db(db.databaseName), 500)
   assert.deepEqual(await keyAccess(client.db(db.databaseName)).findKeys([record.id]), [record])

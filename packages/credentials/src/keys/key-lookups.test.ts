@@ -5,7 +5,11 @@ import { createKeyLookups } from './key-lookups.ts'
 
 /** A store whose queries wait until the test answers or refuses them. */
 function heldStore() {
-  const queries: { ids: readonly string[]; answer: (records: KeyRecord[]) => void; refuse: () => void }[] = []
+  const queries: {
+    ids: readonly string[]
+    answer: (records: KeyRecord[]) => void
+    refuse: () => void
+  }[] = []
   const findKeys = (ids: readonly string[]) => {
     const { promise, resolve, reject } = Promise.withResolvers<KeyRecord[]>()
     queries.push({ ids, answer: resolve, refuse: () => reject(new Error('away')) })

@@ -11,13 +11,14 @@ interface LookupOptions extends Pick<KeyAccess, 'findKeys'> {
 
 type FoundKey = KeyRecord | undefined
 
-// The cost of an id grows with the length of the list: measured on the development emulator, not on MongoDB.
+// The cost of an id grows with the length of the list: measured on the development emulator, not on
+// MongoDB.
 const KEYS_PER_QUERY = 200
 
 /**
- * Makes a function that looks keys up. Lookups that arrive during a query form the next one, so that a flood of guesses
- * loads MongoDB no more than one caller does. After a failed query, all lookups fail at once, and every `retryMs` one
- * of them starts a query that nobody waits for.
+ * Makes a function that looks keys up. Lookups that arrive during a query form the next one, so
+ * that a flood of guesses loads MongoDB no more than one caller does. After a failed query, all
+ * lookups fail at once, and every `retryMs` one of them starts a query that nobody waits for.
  */
 export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: LookupOptions) {
   const waiting: (PromiseWithResolvers<FoundKey> & { id: string })[] = []
@@ -43,20 +44,28 @@ export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: Look
     isQuerying = false
   }
 
-  /** Returns a key's record, if one exists. Rejects if MongoDB is unavailable or `maxWaiting` lookups are waiting. */
+  /**
+   * Returns a key's record, if one exists. Rejects if MongoDB is unavailable or `maxWaiting`
+   * lookups are waiting.
+   */
   return function lookUp(id: string, maxWaiting = Number.POSITIVE_INFINITY): Promise<FoundKey> {
     const lookup = { id, ...Promise.withResolvers<FoundKey>() }
     const failedFor = monotonic() - failedAt
-    // During an outage, lookups renew `failedAt` within this time. After an older failure, MongoDB may be back.
+    // During an outage, lookups renew `failedAt` within this time. After an older failure, MongoDB
+    // may be back.
     const isUnavailable = failedFor < 2 * retryMs + FIND_MS
-    if (isUnavailable || waiting.length >= maxWaiting) lookup.reject(new Error('the key was not looked up'))
+    if (isUnavailable || waiting.length >= maxWaiting)
+      lookup.reject(new Error('the key was not looked up'))
     else waiting.push(lookup)
     if (!isQuerying && (!isUnavailable || failedFor >= retryMs)) void queryAll()
     return lookup.promise
   }
 }
 
-/** `known` is absent if the key was unknown, expired or revoked at `checkedAt`; `refused` is present in the last two cases. */
+/**
+ * `known` is absent if the key was unknown, expired or revoked at `checkedAt`; `refused` is present
+ * in the last two cases.
+ */
 export interface CheckedKey {
   readonly known?: KnownKey
   readonly refused?: RefusedKey
@@ -67,7 +76,10 @@ export interface CheckedKey {
 // While this number of lookups waits, checks of further new keys fail.
 const MAX_NEW_KEYS = 1_000
 
-/** Creates two caches of checks: of keys that worked once, and of all others. `fetch` checks a key by its record. */
+/**
+ * Creates two caches of checks: of keys that worked once, and of all others. `fetch` checks a key
+ * by its record.
+ */
 export function createCheckCaches({
   now,
   maxKeys,
@@ -80,12 +92,17 @@ export function createCheckCaches({
     const checkedAt = options.monotonic()
     const record = await lookUp(id, maxWaiting)
     if (record === undefined && before?.known)
-      return { refused: { ...before.known, outcome: 'unknown', why: 'gone' }, expiresAt: 0, checkedAt }
+      return {
+        refused: { ...before.known, outcome: 'unknown', why: 'gone' },
+        expiresAt: 0,
+        checkedAt,
+      }
     if (record === undefined) return { ...before, expiresAt: 0, checkedAt }
     const { role, tenant, limits, expiresAt, revokedAt } = record
     const keyId = shortKeyId(id)
     const why = revokedAt === undefined ? 'expired' : 'revoked'
-    if (!isLive(record, now())) return { refused: { outcome: 'unknown', keyId, tenant, why }, expiresAt: 0, checkedAt }
+    if (!isLive(record, now()))
+      return { refused: { outcome: 'unknown', keyId, tenant, why }, expiresAt: 0, checkedAt }
     const known: KnownKey = { outcome: 'known', keyId, role, tenant, ...(limits && { limits }) }
     return { known, expiresAt: expiresAt?.getTime() ?? Number.POSITIVE_INFINITY, checkedAt }
   }
@@ -100,15 +117,19 @@ export function createCheckCaches({
       fetchMethod: (id, before) => check(id, undefined, before),
     }),
     // Guesses are not among the known keys, so they evict none of them.
-    others: new LRUCache<string, CheckedKey>({ ...shared, fetchMethod: (id) => check(id, MAX_NEW_KEYS) }),
+    others: new LRUCache<string, CheckedKey>({
+      ...shared,
+      fetchMethod: (id) => check(id, MAX_NEW_KEYS),
+    }),
   }
 }
 
 const WRITE_MS = 60_000
 
 /**
- * Writes the last uses of keys every minute, and removes the written ones from `uses`. A use whose write failed, or a
- * newer use of the key, stays for the next minute. Returns a function that ends the timer and writes the rest.
+ * Writes the last uses of keys every minute, and removes the written ones from `uses`. A use whose
+ * write failed, or a newer use of the key, stays for the next minute. Returns a function that ends
+ * the timer and writes the rest.
  */
 export function writeUses(
   uses: Map<string, number>,

@@ -36,7 +36,15 @@ test('two characters in the wrong order are detected', () => {
 
 test('no other text is a key', () => {
   const key = newKeyText()
-  for (const text of ['', 'slc_', key.slice(0, -1), `${key}0`, ` ${key}`, `${key}\n`, key.replace('slc_', 'SLC_')]) {
+  for (const text of [
+    '',
+    'slc_',
+    key.slice(0, -1),
+    `${key}0`,
+    ` ${key}`,
+    `${key}\n`,
+    key.replace('slc_', 'SLC_'),
+  ]) {
     assert.equal(isWellFormedKey(text), false, JSON.stringify(text))
   }
   fc.assert(fc.property(fc.string({ maxLength: 80 }), (text) => !isWellFormedKey(text)))
@@ -47,10 +55,12 @@ test('every digit is as likely as any other', () => {
   const drawn = Array.from({ length: 4_000 }, () => newKeyText().slice(4, 34)).join('')
   for (const digit of drawn) counts.set(digit, (counts.get(digit) ?? 0) + 1)
   const expected = drawn.length / DIGITS.length
-  const chiSquare = Array.from(DIGITS, (digit) => ((counts.get(digit) ?? 0) - expected) ** 2 / expected).reduce(
-    (sum, term) => sum + term,
-  )
-  // 61 degrees of freedom: chance passes 140 once in ten million runs; bytes taken modulo 62 give about 3,000.
+  const chiSquare = Array.from(
+    DIGITS,
+    (digit) => ((counts.get(digit) ?? 0) - expected) ** 2 / expected,
+  ).reduce((sum, term) => sum + term)
+  // 61 degrees of freedom: chance passes 140 once in ten million runs; bytes taken modulo 62 give
+  // about 3,000.
   assert.ok(chiSquare < 140, `chi-square ${chiSquare}`)
 })
 

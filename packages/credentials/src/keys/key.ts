@@ -1,11 +1,12 @@
-// Defines an API key: its text, the record that is stored instead of the text, and the queries on records.
+// Defines an API key: its text, the record that is stored instead of the text, and the queries on
+// records.
 import { randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Collection, Db } from 'mongodb'
 
 /**
- * An importer posts and reads threads of one tenant. An operator handles failed jobs of all tenants. A viewer only sees
- * failed jobs.
+ * An importer posts and reads threads of one tenant. An operator handles failed jobs of all
+ * tenants. A viewer only sees failed jobs.
  */
 export const KEY_ROLES = ['importer', 'operator', 'viewer'] as const
 
@@ -42,7 +43,10 @@ export interface KnownKey extends Pick<KeyRecord, 'role' | 'tenant' | 'limits'> 
   readonly keyId: string
 }
 
-/** A key without rights. The other fields say whose it was, if that is known. `gone`: it worked, and was deleted. */
+/**
+ * A key without rights. The other fields say whose it was, if that is known. `gone`: it worked, and
+ * was deleted.
+ */
 export interface RefusedKey extends Partial<Pick<KnownKey, 'keyId' | 'tenant'>> {
   readonly outcome: 'unknown'
   readonly why?: 'revoked' | 'expired' | 'gone'
@@ -71,7 +75,10 @@ const SHAPE = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGT
 
 export const KEY_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH
 
-/** Callers wait for a lookup, so a longer lookup fails. A MongoDB that needs seconds is slow, as it is for workers. */
+/**
+ * Callers wait for a lookup, so a longer lookup fails. A MongoDB that needs seconds is slow, as it
+ * is for workers.
+ */
 export const FIND_MS = 5_000
 const TOUCH_MS = 5_000
 
@@ -82,22 +89,31 @@ export function newKeyText(): string {
   return start + checksum(start)
 }
 
-/** Returns whether a text can be a key. Detects every typo of one character, and nearly all others. */
+/**
+ * Returns whether a text can be a key. Detects every typo of one character, and nearly all others.
+ */
 export function isWellFormedKey(text: string): boolean {
   if (text.length !== KEY_LENGTH || !SHAPE.test(text)) return false
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)
 }
 
 /**
- * Returns the collection of keys. It ignores the URL's read preference and write concern: it reads from the primary and
- * writes to a majority, because the next lookup must see a revocation, and no failover may undo it.
+ * Returns the collection of keys. It ignores the URL's read preference and write concern: it reads
+ * from the primary and writes to a majority, because the next lookup must see a revocation, and no
+ * failover may undo it.
  */
 export function keyCollection(db: Db): Collection<KeyDocument> {
-  return db.collection<KeyDocument>('keys', { readPreference: 'primary', writeConcern: { w: 'majority' } })
+  return db.collection<KeyDocument>('keys', {
+    readPreference: 'primary',
+    writeConcern: { w: 'majority' },
+  })
 }
 
 /** Returns whether a key is neither revoked nor expired at `now`. */
-export function isLive({ expiresAt, revokedAt }: Pick<KeyRecord, 'expiresAt' | 'revokedAt'>, now: number): boolean {
+export function isLive(
+  { expiresAt, revokedAt }: Pick<KeyRecord, 'expiresAt' | 'revokedAt'>,
+  now: number,
+): boolean {
   return revokedAt === undefined && (expiresAt === undefined || expiresAt.getTime() > now)
 }
 
@@ -110,20 +126,36 @@ export function toRecord({ _id, ...rest }: KeyDocument): KeyRecord {
   return { id: _id, ...rest }
 }
 
-/** Returns a keyring's queries on a database, each with a time limit: the client's limits are longer. */
+/**
+ * Returns a keyring's queries on a database, each with a time limit: the client's limits are
+ * longer.
+ */
 export function keyAccess(db: Db, findMs = FIND_MS): KeyAccess {
   const keys = keyCollection(db)
   return {
     findKeys: async (ids) => {
-      // Only the signal ends a query to a server that stopped responding: the driver ignores `timeoutMS` here.
-      // The batch size puts all records into the first reply. The default is 101 records.
-      const options = { signal: AbortSignal.timeout(findMs), maxTimeMS: findMs, batchSize: ids.length + 1 }
+      // Only the signal ends a query to a server that stopped responding: the driver ignores
+      // `timeoutMS` here. The batch size puts all records into the first reply. The default is 101
+      // records.
+      const options = {
+        signal: AbortSignal.timeout(findMs),
+        maxTimeMS: findMs,
+        batchSize: ids.length + 1,
+      }
       return (await keys.find({ _id: { $in: [...ids] } }, options).toArray()).map(toRecord)
     },
     touchKeys: async (uses) => {
       // $max, because replicas write in any order and their clocks differ.
-      const updates = Array.from(uses, ([_id, at]) => ({ q: { _id }, u: { $max: { lastUsedAt: at } } }))
-      const command = { update: keys.collectionName, updates, ordered: false, writeConcern: { w: 1 } }
+      const updates = Array.from(uses, ([_id, at]) => ({
+        q: { _id },
+        u: { $max: { lastUsedAt: at } },
+      }))
+      const command = {
+        update: keys.collectionName,
+        updates,
+        ordered: false,
+        writeConcern: { w: 1 },
+      }
       const options = { readPreference: 'primary', signal: AbortSignal.timeout(TOUCH_MS) } as const
       const { writeErrors = [] } = await db.command(command, options)
       if (writeErrors.length > 0) throw new Error(writeErrors[0].errmsg)

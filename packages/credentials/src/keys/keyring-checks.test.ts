@@ -1,4 +1,5 @@
-// Tests what callers get while the check of a known key is under way: the store answers when the test says so.
+// Tests what callers get while the check of a known key is under way: the store answers when the
+// test says so.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'vitest'
 import { type KeyRecord, newKeyText } from './key.ts'
@@ -17,7 +18,11 @@ const loopIteration = () => new Promise(setImmediate)
 /** A keyring that has seen a key, with a store whose further answers wait for the test. */
 async function seenKey(t: TestContext, { maxKeys = 10 } = {}) {
   const [key, other] = [newKeyText(), newKeyText()]
-  const queries: { ids: readonly string[]; answer: (records: KeyRecord[]) => void; refuse: () => void }[] = []
+  const queries: {
+    ids: readonly string[]
+    answer: (records: KeyRecord[]) => void
+    refuse: () => void
+  }[] = []
   const clock = { ms: 0 }
   const keyring = createKeyring({
     findKeys: (ids) => {

@@ -76,7 +76,15 @@ test('no more uses are noted between two writes than allowed', async () => {
   const writes: Map<string, Date>[] = []
   let now = 0
   const findKeys = async (ids: readonly string[]) =>
-    ids.map((id): KeyRecord => ({ id, role: 'importer', tenant: 'acme', name: 'importer', createdAt: new Date(0) }))
+    ids.map(
+      (id): KeyRecord => ({
+        id,
+        role: 'importer',
+        tenant: 'acme',
+        name: 'importer',
+        createdAt: new Date(0),
+      }),
+    )
   const touchKeys = async (last: ReadonlyMap<string, Date>) => void writes.push(new Map(last))
   const keyring = createKeyring({ findKeys, touchKeys, maxKeys: 1, now: () => ++now })
   for (const key of [a, b, a]) assert.equal((await keyring.find(key)).outcome, 'known')

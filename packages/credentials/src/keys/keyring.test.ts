@@ -8,7 +8,10 @@ import { createKey, limitKey, listKeys, revokeKey, rotateKey } from './manage-ke
 
 const MINUTE_MS = 60_000
 
-/** A keyring on a real database, with a clock that the test moves and a switch that makes lookups fail. */
+/**
+ * A keyring on a real database, with a clock that the test moves and a switch that makes lookups
+ * fail.
+ */
 async function ring(t: TestContext, db: Db) {
   const access = keyAccess(db)
   const state = { elapsed: 0, away: false, queries: 0 }
@@ -51,7 +54,12 @@ async function oneKey(t: TestContext, details: { expiresAt?: Date } = {}) {
 
 test('a good key opens its tenant, and is looked up once while fresh', async (t) => {
   const { keyring, key, record, state, wait } = await oneKey(t)
-  const known = { outcome: 'known', keyId: record.id.slice(0, 12), role: 'importer', tenant: 'acme' }
+  const known = {
+    outcome: 'known',
+    keyId: record.id.slice(0, 12),
+    role: 'importer',
+    tenant: 'acme',
+  }
   assert.deepEqual(await keyring.find(key), known)
   wait(1_999)
   assert.deepEqual(await keyring.find(key), known)
@@ -76,7 +84,15 @@ test('a key\u2019s role and its own limits come with the check, and a changed li
 
 test('a missing or malformed key is unknown without a lookup', async (t) => {
   const { keyring, key, state } = await oneKey(t)
-  for (const text of [undefined, '', 'x', `${key}x`, key.slice(0, -1), key.toLowerCase(), 'x'.repeat(100_000)]) {
+  for (const text of [
+    undefined,
+    '',
+    'x',
+    `${key}x`,
+    key.slice(0, -1),
+    key.toLowerCase(),
+    'x'.repeat(100_000),
+  ]) {
     assert.equal(await outcome(keyring.find(text)), 'unknown')
   }
   assert.equal(state.queries, 0)
@@ -129,7 +145,9 @@ test('a revoked key stops at the background check where that comes first', async
 })
 
 test('an expired key stops at its very end, without a lookup', async (t) => {
-  const { keyring, key, state, wait } = await oneKey(t, { expiresAt: new Date(Date.now() + MINUTE_MS) })
+  const { keyring, key, state, wait } = await oneKey(t, {
+    expiresAt: new Date(Date.now() + MINUTE_MS),
+  })
   assert.equal(await outcome(keyring.find(key)), 'known')
   wait(MINUTE_MS - 1_500)
   assert.equal(await outcome(keyring.find(key)), 'known')
@@ -161,7 +179,9 @@ test('while the store is unavailable, good keys work for fifteen minutes and all
 })
 
 test('a key expires on time also while the store is unavailable', async (t) => {
-  const { keyring, key, state, wait } = await oneKey(t, { expiresAt: new Date(Date.now() + MINUTE_MS) })
+  const { keyring, key, state, wait } = await oneKey(t, {
+    expiresAt: new Date(Date.now() + MINUTE_MS),
+  })
   await keyring.find(key)
   state.away = true
   wait(30_000)
@@ -188,7 +208,9 @@ test('a revocation takes effect within a second after the store is back', async 
 test('a flood of guesses takes few queries and evicts no good key', async (t) => {
   const { keyring, key, state } = await oneKey(t)
   await keyring.find(key)
-  const checks = await Promise.all(Array.from({ length: 1_000 }, () => outcome(keyring.find(newKeyText()))))
+  const checks = await Promise.all(
+    Array.from({ length: 1_000 }, () => outcome(keyring.find(newKeyText()))),
+  )
   assert.deepEqual(new Set(checks), new Set(['unknown']))
   assert.ok(state.queries <= 1 + 1 + 5, `${state.queries} queries`)
   const { queries } = state

@@ -11,11 +11,13 @@ interface KeyringOptions extends KeyAccess {
   retryMs?: number
 }
 
-// A key is checked again in the background after FRESH_MS. Callers wait for that check after TRUSTED_MS, so a revoked
-// key stops everywhere within 4 s while MongoDB answers. An unknown key is checked again only after TRUSTED_MS.
+// A key is checked again in the background after FRESH_MS. Callers wait for that check after
+// TRUSTED_MS, so a revoked key stops everywhere within 4 s while MongoDB answers. An unknown key is
+// checked again only after TRUSTED_MS.
 const FRESH_MS = 2_000
 const TRUSTED_MS = 4_000
-// While MongoDB is unavailable, a key works until its last check is this old: the replica can't learn of a revocation.
+// While MongoDB is unavailable, a key works until its last check is this old: the replica can't
+// learn of a revocation.
 const OUTAGE_MS = 15 * 60_000
 
 export type Keyring = ReturnType<typeof createKeyring>
@@ -24,8 +26,16 @@ export type Keyring = ReturnType<typeof createKeyring>
 export function createKeyring({ findKeys, touchKeys, ...options }: KeyringOptions) {
   const { onError = () => {}, now = Date.now, monotonic = () => performance.now() } = options
   const { maxKeys = 10_000, retryMs = 1_000 } = options
-  const { known, others } = createCheckCaches({ findKeys, onError, now, monotonic, maxKeys, retryMs })
-  const ageOf = (checked: CheckedKey | undefined) => monotonic() - (checked?.checkedAt ?? Number.NEGATIVE_INFINITY)
+  const { known, others } = createCheckCaches({
+    findKeys,
+    onError,
+    now,
+    monotonic,
+    maxKeys,
+    retryMs,
+  })
+  const ageOf = (checked: CheckedKey | undefined) =>
+    monotonic() - (checked?.checkedAt ?? Number.NEGATIVE_INFINITY)
   /** The unwritten last uses: key ids, with the time of use in ms since 1970. */
   const uses = new Map<string, number>()
 

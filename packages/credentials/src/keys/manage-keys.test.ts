@@ -4,7 +4,14 @@ import type { Db } from 'mongodb'
 import { test } from 'vitest'
 import { type KeyRecord, keyCollection } from './key.ts'
 import { keyHash } from './keyring.ts'
-import { createKey, KeyRefusedError, limitKey, listKeys, revokeKey, rotateKey } from './manage-keys.ts'
+import {
+  createKey,
+  KeyRefusedError,
+  limitKey,
+  listKeys,
+  revokeKey,
+  rotateKey,
+} from './manage-keys.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -22,7 +29,14 @@ test('a created key is stored by its hash alone', async (t) => {
   const { key, record } = await createKey(db, { tenant: 'acme', name: 'importer', expiresAt })
   const stored = await keyCollection(db).find().toArray()
   assert.deepEqual(stored, [
-    { _id: keyHash(key), role: 'importer', tenant: 'acme', name: 'importer', createdAt: record.createdAt, expiresAt },
+    {
+      _id: keyHash(key),
+      role: 'importer',
+      tenant: 'acme',
+      name: 'importer',
+      createdAt: record.createdAt,
+      expiresAt,
+    },
   ])
   assert.doesNotMatch(JSON.stringify(stored), new RegExp(key.slice(4)))
 })
@@ -85,7 +99,11 @@ test('rotation keeps the expiry, of the new key and of the old one if that is ea
 
 test('rotation can give the new key another expiry', async (t) => {
   const db = await testDatabase(t)
-  await createKey(db, { tenant: 'acme', name: 'importer', expiresAt: new Date(Date.now() + HOUR_MS) })
+  await createKey(db, {
+    tenant: 'acme',
+    name: 'importer',
+    expiresAt: new Date(Date.now() + HOUR_MS),
+  })
   const expiresAt = new Date(Date.now() + 2 * HOUR_MS)
   const { record } = await rotateKey(db, 'importer', { overlapSeconds: 60, expiresAt })
   assert.deepEqual((await stored(db, record))?.expiresAt, expiresAt)
@@ -149,7 +167,8 @@ test('a name that several tenants use needs an id instead', async (t) => {
   const globex = await createKey(db, { tenant: 'globex', name: 'importer' })
   const ambiguous = (error: unknown) => {
     assert.ok(error instanceof KeyRefusedError)
-    for (const { id } of [acme.record, globex.record]) assert.ok(error.message.includes(id.slice(0, 12)))
+    for (const { id } of [acme.record, globex.record])
+      assert.ok(error.message.includes(id.slice(0, 12)))
     return true
   }
   await assert.rejects(revokeKey(db, 'importer'), ambiguous)
@@ -202,7 +221,10 @@ test('limits are stored with the key, changed and removed later, and kept by a r
   await limitKey(db, rotated.record.id, undefined)
   assert.equal((await stored(db, rotated.record))?.limits, undefined)
   for (const quotesPerSecond of [0, 1.5, -1, Number.NaN, 1e12]) {
-    await assert.rejects(limitKey(db, rotated.record.id, { ...second, quotesPerSecond }), KeyRefusedError)
+    await assert.rejects(
+      limitKey(db, rotated.record.id, { ...second, quotesPerSecond }),
+      KeyRefusedError,
+    )
   }
 })
 

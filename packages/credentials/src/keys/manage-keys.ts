@@ -1,11 +1,19 @@
-// The entry point `@sluice/credentials/keys`: creates, lists, limits, rotates and revokes keys, and exports the
-// keyring.
+// The entry point `@sluice/credentials/keys`: creates, lists, limits, rotates and revokes keys, and
+// exports the keyring.
 import type { Db } from 'mongodb'
 import type { KeyLimits, KeyRecord, KeyRole } from './key.ts'
 import { FIND_MS, isLive, keyCollection, newKeyText, shortKeyId, toRecord } from './key.ts'
 import { keyHash } from './keyring.ts'
 
-export type { KeyAccess, KeyCheck, KeyLimits, KeyRecord, KeyRole, KnownKey, RefusedKey } from './key.ts'
+export type {
+  KeyAccess,
+  KeyCheck,
+  KeyLimits,
+  KeyRecord,
+  KeyRole,
+  KnownKey,
+  RefusedKey,
+} from './key.ts'
 export { isWellFormedKey, KEY_ROLES, keyAccess, keyCollection, shortKeyId } from './key.ts'
 export { createKeyring, type Keyring, keyHash } from './keyring.ts'
 
@@ -36,15 +44,18 @@ const COMMAND_MS = 10_000
 const ID_PREFIX = /^[0-9a-f]{6,64}$/
 
 /**
- * Creates a key and stores its hash. Only the return value contains the key itself. Two simultaneous calls with one
- * name may both succeed. Keys without a tenant count as keys of one tenant.
+ * Creates a key and stores its hash. Only the return value contains the key itself. Two
+ * simultaneous calls with one name may both succeed. Keys without a tenant count as keys of one
+ * tenant.
  *
  * @throws {KeyRefusedError} if a detail is refused, or a live key of the same tenant has this name.
  */
 export async function createKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
   checkDetails(details)
   const { tenant = '', name } = details
-  const sameName = (await listKeys(db, tenant)).find((record) => record.name === name && isLive(record, Date.now()))
+  const sameName = (await listKeys(db, tenant)).find(
+    (record) => record.name === name && isLive(record, Date.now()),
+  )
   if (sameName !== undefined) {
     const owner = tenant === '' ? `Another ${sameName.role}` : `The tenant ${tenant}`
     const named = `${owner} has a key named ${JSON.stringify(name)} that works (${shortKeyId(sameName.id)})`
@@ -73,7 +84,10 @@ async function insertKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
   const key = newKeyText()
   const stored = { role, tenant, name, createdAt: new Date(), ...others }
   const record: KeyRecord = { id: keyHash(key), ...stored }
-  await keyCollection(db).insertOne({ _id: record.id, ...stored }, { maxTimeMS: COMMAND_MS, ignoreUndefined: true })
+  await keyCollection(db).insertOne(
+    { _id: record.id, ...stored },
+    { maxTimeMS: COMMAND_MS, ignoreUndefined: true },
+  )
   return { key, record }
 }
 
@@ -82,8 +96,11 @@ export async function listKeys(db: Db, tenant?: string): Promise<KeyRecord[]> {
   const documents = await keyCollection(db)
     .find(tenant === undefined ? {} : { tenant }, { signal: AbortSignal.timeout(COMMAND_MS) })
     .toArray()
-  // Sorted here: keys are few, and the query stays within the CRUD subset of MongoDB that Sluice needs.
-  return documents.map(toRecord).sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1))
+  // Sorted here: keys are few, and the query stays within the CRUD subset of MongoDB that Sluice
+  // needs.
+  return documents
+    .map(toRecord)
+    .sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1))
 }
 
 /** A key that expires within this time needs a successor soon. */
@@ -92,29 +109,42 @@ const MOST_EXPIRING = 100
 
 /** Returns whether a key works, expires within a week, and has no successor yet. */
 export function expiresSoon(record: KeyRecord, now: number): boolean {
-  return keyState(record, now) === 'live' && (record.expiresAt?.getTime() ?? Infinity) < now + EXPIRES_SOON_MS
+  return (
+    keyState(record, now) === 'live' &&
+    (record.expiresAt?.getTime() ?? Infinity) < now + EXPIRES_SOON_MS
+  )
 }
 
-/** Lists the keys that expire soon, the soonest first, at most a hundred. Rejects after `FIND_MS`. */
+/**
+ * Lists the keys that expire soon, the soonest first, at most a hundred. Rejects after `FIND_MS`.
+ */
 export async function listExpiring(db: Db): Promise<KeyRecord[]> {
   const now = Date.now()
   const expiresAt = { $gt: new Date(now), $lt: new Date(now + EXPIRES_SOON_MS) }
-  const found = keyCollection(db).find({ expiresAt }, { maxTimeMS: FIND_MS, signal: AbortSignal.timeout(FIND_MS) })
+  const found = keyCollection(db).find(
+    { expiresAt },
+    { maxTimeMS: FIND_MS, signal: AbortSignal.timeout(FIND_MS) },
+  )
   const records = (await found.toArray()).map(toRecord).filter((record) => expiresSoon(record, now))
   const endOf = ({ expiresAt: end }: KeyRecord) => end?.getTime() ?? Infinity
   return records.sort((one, other) => endOf(one) - endOf(other)).slice(0, MOST_EXPIRING)
 }
 
 /**
- * Creates a key with the details of the live key that `reference` names, by its name or the beginning of its id, unless
- * that key is replaced already. The old key works until the overlap ends, or its own expiry if that is earlier.
+ * Creates a key with the details of the live key that `reference` names, by its name or the
+ * beginning of its id, unless that key is replaced already. The old key works until the overlap
+ * ends, or its own expiry if that is earlier.
  *
- * @throws {KeyRefusedError} if `reference` names no live key or several, or the overlap or the expiry is out of range.
+ * @throws {KeyRefusedError} if `reference` names no live key or several, or the overlap or the
+ * expiry is out of range.
  */
 export async function rotateKey(
   db: Db,
   reference: string,
-  { overlapSeconds, expiresAt: newExpiry }: { overlapSeconds: number; expiresAt?: Date | undefined },
+  {
+    overlapSeconds,
+    expiresAt: newExpiry,
+  }: { overlapSeconds: number; expiresAt?: Date | undefined },
 ): Promise<NewKey & { readonly replaced: KeyRecord }> {
   const isInRange = overlapSeconds >= 0 && overlapSeconds <= LONGEST_OVERLAP_SECONDS
   refuseIf(!isInRange, 'The overlap is not between 0 seconds and 366 days.')
@@ -122,7 +152,13 @@ export async function rotateKey(
   const current = (await listKeys(db)).filter(({ replacedBy }) => replacedBy === undefined)
   const old = pickKey(current, reference, now)
   const { id, role, tenant, name, limits } = old
-  const details = { role, name, tenant: tenant || undefined, limits, expiresAt: newExpiry ?? old.expiresAt }
+  const details = {
+    role,
+    name,
+    tenant: tenant || undefined,
+    limits,
+    expiresAt: newExpiry ?? old.expiresAt,
+  }
   checkDetails(details)
 
   // The new key is stored first: after a crash between the two writes, the old key still works.
@@ -136,20 +172,33 @@ export async function rotateKey(
 }
 
 /**
- * Revokes the live key that `reference` names, or an expired one by its id: the verdict then takes its use for no problem. Every replica that reaches MongoDB refuses the key within 5 s.
+ * Revokes the live key that `reference` names, or an expired one by its id: the verdict then takes
+ * its use for no problem. Every replica that reaches MongoDB refuses the key within 5 s.
  *
- * @throws {KeyRefusedError} if `reference` names no live key, or several, as during the overlap of a rotation.
+ * @throws {KeyRefusedError} if `reference` names no live key, or several, as during the overlap of
+ * a rotation.
  */
 export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   const revokedAt = new Date()
   const record = pickKey(await listKeys(db), reference, revokedAt.getTime(), true)
   // $min keeps the time of the first of two concurrent revocations.
-  await keyCollection(db).updateOne({ _id: record.id }, { $min: { revokedAt } }, { maxTimeMS: COMMAND_MS })
+  await keyCollection(db).updateOne(
+    { _id: record.id },
+    { $min: { revokedAt } },
+    { maxTimeMS: COMMAND_MS },
+  )
   return { ...record, revokedAt }
 }
 
-/** Replaces or removes the limits of the live key that `reference` names, for all replicas within 5 s. */
-export async function limitKey(db: Db, reference: string, limits: KeyLimits | undefined): Promise<KeyRecord> {
+/**
+ * Replaces or removes the limits of the live key that `reference` names, for all replicas within 5
+ * s.
+ */
+export async function limitKey(
+  db: Db,
+  reference: string,
+  limits: KeyLimits | undefined,
+): Promise<KeyRecord> {
   const { limits: _, ...record } = pickKey(await listKeys(db), reference, Date.now())
   refuseIf(record.role !== 'importer', NO_LIMITS)
   if (limits !== undefined) checkLimits(record.role, limits)
@@ -171,26 +220,35 @@ function checkLimits(role: KeyRole, limits: KeyLimits): void {
 function checkName(field: 'tenant' | 'name', text: string): void {
   refuseIf(text.trim() === '', `The ${field} is blank.`)
   refuseIf([...text].length > NAME_LENGTH, `The ${field} has over ${NAME_LENGTH} characters.`)
-  // Two different tenants could look the same on a screen, and control characters could steer the operator's terminal.
+  // Two different tenants could look the same on a screen, and control characters could steer the
+  // operator's terminal.
   const isHidden = text !== text.trim() || /\p{C}/u.test(text)
   refuseIf(isHidden, `The ${field} has control characters, or white space around it.`)
 }
 
 /**
- * Picks the one live key with this name or, if no key has this name, with this beginning of an id. `mayBeExpired`: an
- * id may also name an expired key.
+ * Picks the one live key with this name or, if no key has this name, with this beginning of an id.
+ * `mayBeExpired`: an id may also name an expired key.
  */
-function pickKey(records: readonly KeyRecord[], reference: string, now: number, mayBeExpired = false): KeyRecord {
+function pickKey(
+  records: readonly KeyRecord[],
+  reference: string,
+  now: number,
+  mayBeExpired = false,
+): KeyRecord {
   const live = records.filter((record) => isLive(record, now))
   const named = live.filter(({ name }) => name === reference)
   const byId = mayBeExpired ? records.filter(({ revokedAt }) => revokedAt === undefined) : live
   const withId = ID_PREFIX.test(reference) ? byId.filter(({ id }) => id.startsWith(reference)) : []
   const candidates = named.length > 0 ? named : withId
   const [first, ...others] = candidates
-  if (first === undefined) throw new KeyRefusedError(`No live key has the name or id ${JSON.stringify(reference)}.`)
+  if (first === undefined)
+    throw new KeyRefusedError(`No live key has the name or id ${JSON.stringify(reference)}.`)
   if (others.length === 0) return first
   const lines = candidates.map((key) => `\n  ${describeCandidate(key, now)}`)
-  throw new KeyRefusedError(`Several keys go by ${JSON.stringify(reference)}; name one by its id:${lines.join('')}`)
+  throw new KeyRefusedError(
+    `Several keys go by ${JSON.stringify(reference)}; name one by its id:${lines.join('')}`,
+  )
 }
 
 function describeCandidate(key: KeyRecord, now: number): string {
@@ -200,8 +258,14 @@ function describeCandidate(key: KeyRecord, now: number): string {
   return [shortKeyId(id), tenant || role, name, state].join('  ')
 }
 
-/** Returns the state of a key at `now` (ms since 1970). `replaced` works until the overlap of its rotation ends. */
-export function keyState(record: KeyRecord, now: number): 'live' | 'replaced' | 'expired' | 'revoked' {
+/**
+ * Returns the state of a key at `now` (ms since 1970). `replaced` works until the overlap of its
+ * rotation ends.
+ */
+export function keyState(
+  record: KeyRecord,
+  now: number,
+): 'live' | 'replaced' | 'expired' | 'revoked' {
   if (record.revokedAt !== undefined) return 'revoked'
   if (!isLive(record, now)) return 'expired'
   return record.replacedBy === undefined ? 'live' : 'replaced'

@@ -1,5 +1,5 @@
-// The sessions of people who look at the queue, and the links by which they log in. Redis has only hashes of their
-// tokens, so a reader of Redis can't log in by them.
+// The sessions of people who look at the queue, and the links by which they log in. Redis has only
+// hashes of their tokens, so a reader of Redis can't log in by them.
 import { hash, randomBytes } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
 import { openScript } from '@sluice/process/redis'
@@ -9,7 +9,10 @@ import type { Redis } from 'ioredis'
 /** A person, as the key, the link or the identity provider of the login describes them. */
 export interface Visitor {
   role: 'operator' | 'viewer'
-  /** The beginning of the key's id, the user that made the link, or the person's name at the identity provider. */
+  /**
+   * The beginning of the key's id, the user that made the link, or the person's name at the
+   * identity provider.
+   */
   by: string
   /** The whole id of the key. Absent after a login without one. */
   keyId?: string
@@ -36,11 +39,18 @@ export function isWellFormedLink(text: string): boolean {
   return TOKEN.test(text)
 }
 
-/** Opens the sessions of a queue's dashboard. Its functions throw a `QueueUnavailableError` while Redis is unavailable. */
+/**
+ * Opens the sessions of a queue's dashboard. Its functions throw a `QueueUnavailableError` while
+ * Redis is unavailable.
+ */
 export function createSessions(redis: Redis, { base }: QueueKeys) {
   const run = openScript(redis, new URL('./sessions.lua', import.meta.url))
 
-  async function store(kind: 'session' | 'login', value: Visitor | StoredSession, ms: number): Promise<string> {
+  async function store(
+    kind: 'session' | 'login',
+    value: Visitor | StoredSession,
+    ms: number,
+  ): Promise<string> {
     const token = randomBytes(TOKEN_BYTES).toString('base64url')
     await orUnavailable(run(base, nameOf(kind, token), JSON.stringify(value), ms))
     return token
@@ -56,8 +66,12 @@ export function createSessions(redis: Redis, { base }: QueueKeys) {
       return text === null ? undefined : JSON.parse(text)
     },
     /** Returns the token of a new session. */
-    open: (visitor: Visitor) => store('session', { ...visitor, endsAt: Date.now() + SESSION_MS }, IDLE_MS),
-    /** Returns the session of a token. @param isVisit whether a person asks, which extends an idle session. */
+    open: (visitor: Visitor) =>
+      store('session', { ...visitor, endsAt: Date.now() + SESSION_MS }, IDLE_MS),
+    /**
+     * Returns the session of a token. @param isVisit whether a person asks, which extends an idle
+     * session.
+     */
     async find(token: string, isVisit: boolean): Promise<Visitor | undefined> {
       if (!TOKEN.test(token)) return undefined
       const key = base + nameOf('session', token)
@@ -71,8 +85,15 @@ export function createSessions(redis: Redis, { base }: QueueKeys) {
   }
 }
 
-/** Stores a link for the user of this machine, and returns its token. @throws {QueueUnavailableError} */
-export function createUserLink(redis: Redis, queue: string, role: Visitor['role']): Promise<string> {
+/**
+ * Stores a link for the user of this machine, and returns its token. @throws
+ * {QueueUnavailableError}
+ */
+export function createUserLink(
+  redis: Redis,
+  queue: string,
+  role: Visitor['role'],
+): Promise<string> {
   const by = `${userInfo().username}@${hostname()}`
   return createSessions(redis, queueKeys(queue)).createLink({ role, by })
 }

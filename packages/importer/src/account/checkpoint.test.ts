@@ -13,7 +13,11 @@ async function someFolder(t: TestContext): Promise<string> {
   return folder
 }
 
-const record = (line: number): RejectedRecord => ({ reason: 'no title', place: { path: 'a', line }, record: { line } })
+const record = (line: number): RejectedRecord => ({
+  reason: 'no title',
+  place: { path: 'a', line },
+  record: { line },
+})
 
 test('a checkpoint is found again by the same import only', async (t) => {
   const path = join(await someFolder(t), 'a.sluice-checkpoint')
@@ -58,7 +62,11 @@ test('rejected records are counted by reason, without what belongs to one record
     entry.rejected.push({ ...record(1), reason })
     ledger.close(entry)
   }
-  assert.deepEqual(ledger.tally.reasons, { 'text is required.': 2, 'The record is not JSON': 2, 'It failed.': 1 })
+  assert.deepEqual(ledger.tally.reasons, {
+    'text is required.': 2,
+    'The record is not JSON': 2,
+    'It failed.': 1,
+  })
 })
 
 test('a thread of several parts counts once, by its greatest effect', () => {
@@ -86,7 +94,12 @@ test('a run that goes on finds exactly the rejected records before its checkpoin
   const run = async (tally = emptyTally(), bytes = 0) => {
     const rejected = createRejectedFile(path, bytes)
     const ledger = createLedger(tally, rejected.add)
-    const saver = saveProgress({ ledger, rejected, checkpoint, fail: (error) => assert.fail(String(error)) })
+    const saver = saveProgress({
+      ledger,
+      rejected,
+      checkpoint,
+      fail: (error) => assert.fail(String(error)),
+    })
     const reject = (line: number) => {
       const entry = ledger.open()
       entry.rejected.push(record(line))
@@ -141,7 +154,11 @@ test('a rejected record that nests too deep to be written is named by its place'
   const deep: unknown = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)
   rejected.add({ ...record(1), record: deep })
   await rejected.flush()
-  assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), { reason: 'no title', path: 'a', line: 1 })
+  assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), {
+    reason: 'no title',
+    path: 'a',
+    line: 1,
+  })
 })
 
 test('the records that a file of rejected records still has go to the next round, and never over an input', () => {
@@ -150,7 +167,10 @@ test('the records that a file of rejected records still has go to the next round
     [['/a.csv.rejected.ndjson'], '/a.csv.rejected-2.ndjson'],
     [['/a.csv.rejected.old.ndjson'], '/a.csv.rejected-2.ndjson'],
     [['/a.csv.rejected-9.ndjson'], '/a.csv.rejected-10.ndjson'],
-    [['/a.csv', '/a.csv.rejected.ndjson', '/a.csv.rejected-2.old.ndjson'], '/a.csv.rejected-3.ndjson'],
+    [
+      ['/a.csv', '/a.csv.rejected.ndjson', '/a.csv.rejected-2.old.ndjson'],
+      '/a.csv.rejected-3.ndjson',
+    ],
   ] as const) {
     assert.equal(rejectedPathOf(inputs[0], new Set(inputs)), expected)
   }

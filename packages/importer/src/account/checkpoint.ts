@@ -1,5 +1,5 @@
-// The checkpoint of an import says how far the import got, so that another run goes on from there. It is saved after
-// the file of rejected records, because it contains the length of that file.
+// The checkpoint of an import says how far the import got, so that another run goes on from there.
+// It is saved after the file of rejected records, because it contains the length of that file.
 import { randomUUID } from 'node:crypto'
 import { open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -15,10 +15,15 @@ interface Progress {
 
 export type Checkpoint = ReturnType<typeof createCheckpoint>
 
-/** Raise it if an event of the same input may get another number, or if the tally gets other fields. */
+/**
+ * Raise it if an event of the same input may get another number, or if the tally gets other fields.
+ */
 const VERSION = 10
 
-/** Opens the checkpoint file. `fingerprint` has all that the order and the meaning of events depend on. */
+/**
+ * Opens the checkpoint file. `fingerprint` has all that the order and the meaning of events depend
+ * on.
+ */
 export function createCheckpoint(path: string, fingerprint: unknown) {
   const digest = digestOf(JSON.stringify([VERSION, fingerprint]))
   return {
@@ -31,7 +36,9 @@ export function createCheckpoint(path: string, fingerprint: unknown) {
       const saved = await Promise.resolve(text)
         .then(JSON.parse)
         .catch(() => undefined)
-      return saved?.fingerprint === digest ? { progress: saved.progress, isOther: false } : { isOther: true }
+      return saved?.fingerprint === digest
+        ? { progress: saved.progress, isOther: false }
+        : { isOther: true }
     },
     async save(progress: Progress) {
       await writeWhole(path, `${JSON.stringify({ fingerprint: digest, progress }, null, 2)}\n`)
@@ -42,7 +49,10 @@ export function createCheckpoint(path: string, fingerprint: unknown) {
   }
 }
 
-/** Writes a file and removes it: a folder that is missing, unwritable or full fails before the input is read. */
+/**
+ * Writes a file and removes it: a folder that is missing, unwritable or full fails before the input
+ * is read.
+ */
 export async function checkFolder(folder: string): Promise<void> {
   const probe = join(folder, `.sluice-${randomUUID()}`)
   const removeIt = () => rm(probe, { force: true }).catch(() => {})
@@ -52,7 +62,10 @@ export async function checkFolder(folder: string): Promise<void> {
 /** More than what a checkpoint and some rejected records need. */
 const NEEDED_BYTES = 64 * 1024
 
-/** Replaces a file in one step: a reader sees the old content or the new one, also after a loss of power. */
+/**
+ * Replaces a file in one step: a reader sees the old content or the new one, also after a loss of
+ * power.
+ */
 async function writeWhole(path: string, text: string): Promise<void> {
   const draft = `${path}.new`
   await writeFile(draft, text, { flush: true })
@@ -77,14 +90,18 @@ interface SaveDeps {
   fail: (error: unknown) => void
 }
 
-/** Saves the progress every SAVE_MS, if the tally has changed. After a save that failed, it never saves again. */
+/**
+ * Saves the progress every SAVE_MS, if the tally has changed. After a save that failed, it never
+ * saves again.
+ */
 export function saveProgress({ ledger, rejected, checkpoint, fail }: SaveDeps) {
   let savedEvents = 0
   let last = Promise.resolve()
 
   async function write(): Promise<void> {
     const tally = structuredClone(ledger.tally)
-    // The file then has the records of exactly the events in `tally`: no other code runs between these two lines.
+    // The file then has the records of exactly the events in `tally`: no other code runs between
+    // these two lines.
     const rejectedBytes = await rejected.flush()
     if (checkpoint === undefined || tally.events === savedEvents) return
     await checkpoint.save({ tally, rejectedBytes })

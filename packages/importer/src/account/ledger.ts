@@ -1,9 +1,13 @@
-// Keeps account of an import. Events count in the order of the input, so that a checkpoint covers all events before it.
+// Keeps account of an import. Events count in the order of the input, so that a checkpoint covers
+// all events before it.
 import { EventEmitter, once } from 'node:events'
 import type { ThreadRequest } from '@sluice/contract'
 import type { Noted, Place, Rejected } from '../formats/format.ts'
 
-/** The parts of a thread may have several outcomes. The first one of this list becomes the outcome of the thread. */
+/**
+ * The parts of a thread may have several outcomes. The first one of this list becomes the outcome
+ * of the thread.
+ */
 const OUTCOMES = ['created', 'updated', 'unchanged'] as const
 type Outcome = (typeof OUTCOMES)[number]
 
@@ -74,7 +78,10 @@ export interface Outgoing {
   request: UntitledRequest
   /** The title, if the request has none and none is stored. */
   placeholderTitle?: string | undefined
-  /** The ids of a conversation's mails; after the look-up, of those that are stored sources. Shared by its requests. */
+  /**
+   * The ids of a conversation's mails; after the look-up, of those that are stored sources. Shared
+   * by its requests.
+   */
   conversation?: { ids: readonly string[] } | undefined
   place: Place
   entry: Entry
@@ -94,8 +101,8 @@ const NAMED_REASONS = 200
 const OTHER_REASONS = 'for other reasons'
 
 /**
- * Creates a ledger that continues the tally of an earlier run. Rejected records are passed on in the order of the
- * input.
+ * Creates a ledger that continues the tally of an earlier run. Rejected records are passed on in
+ * the order of the input.
  */
 export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord) => void) {
   const entries: Entry[] = []
@@ -112,7 +119,8 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
   function settle({ outcomes, notes, rejected, checkedQuotes }: Entry): void {
     tally.events += 1
     for (const [kind, reason] of notes) count(tally.notes[kind], reason)
-    for (const { quotes } of outcomes) for (const outcome of OUTCOMES) tally.quotes[outcome] += quotes[outcome]
+    for (const { quotes } of outcomes)
+      for (const outcome of OUTCOMES) tally.quotes[outcome] += quotes[outcome]
     for (const record of rejected) {
       count(tally.reasons, generalReason(record.reason))
       onRejected(record)
@@ -138,7 +146,10 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
       entry.open -= 1
       if (entry === entries[0] && entry.open === 0) advance()
     },
-    /** Resolves once at most this number of events wait for an earlier one. Throws the signal's reason. */
+    /**
+     * Resolves once at most this number of events wait for an earlier one. Throws the signal's
+     * reason.
+     */
     async untilAtMost(most: number, signal: AbortSignal) {
       while (entries.length > most) {
         await once(advances, 'advance', { signal }).catch(() => signal.throwIfAborted())
@@ -147,7 +158,10 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
   }
 }
 
-/** Removes what belongs to one record from a reason: the pointer before it, all behind its first colon, and the job. */
+/**
+ * Removes what belongs to one record from a reason: the pointer before it, all behind its first
+ * colon, and the job.
+ */
 function generalReason(reason: string): string {
   const [text = ''] = reason.replace(/^\/\S*: /, '').split(/: | Its job is /)
   return text

@@ -4,12 +4,16 @@ import { rename, stat, truncate } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import type { RejectedRecord } from './ledger.ts'
 
-/** Matches `NAME.rejected.ndjson`, `NAME.rejected.old.ndjson`, and `NAME.rejected-2.ndjson` of the next import. */
+/**
+ * Matches `NAME.rejected.ndjson`, `NAME.rejected.old.ndjson`, and `NAME.rejected-2.ndjson` of the
+ * next import.
+ */
 export const REJECTED_NAME = /\.rejected(?:-(\d{1,9}))?(?:\.old)?\.ndjson$/
 
 /**
- * Returns the file of rejected records of an import: `FILE.rejected.ndjson` beside the first input, or the next number
- * if that is a file of rejected records itself. No input is overwritten or renamed. All paths are absolute.
+ * Returns the file of rejected records of an import: `FILE.rejected.ndjson` beside the first input,
+ * or the next number if that is a file of rejected records itself. No input is overwritten or
+ * renamed. All paths are absolute.
  */
 export function rejectedPathOf(first: string, inputs: ReadonlySet<string>): string {
   const last = REJECTED_NAME.exec(first)
@@ -32,8 +36,9 @@ function olderPath(path: string): string {
 export type RejectedFile = ReturnType<typeof createRejectedFile>
 
 /**
- * Creates the file when the first record is rejected. Of an earlier run's file, the first `keptBytes` are kept, because
- * the checkpoint counts their records. Any other file is renamed: its records may have been fixed by hand.
+ * Creates the file when the first record is rejected. Of an earlier run's file, the first
+ * `keptBytes` are kept, because the checkpoint counts their records. Any other file is renamed: its
+ * records may have been fixed by hand.
  */
 export function createRejectedFile(path: string, keptBytes: number) {
   let records: RejectedRecord[] = []
@@ -42,7 +47,8 @@ export function createRejectedFile(path: string, keptBytes: number) {
 
   async function prepare(): Promise<void> {
     const found = await stat(path).catch(unlessMissing)
-    if (keptBytes > 0 && found !== undefined && found.size >= keptBytes) return truncate(path, keptBytes)
+    if (keptBytes > 0 && found !== undefined && found.size >= keptBytes)
+      return truncate(path, keptBytes)
     bytes = 0
     // A device such as /dev/null must stay where it is.
     if (found?.isFile()) await rename(path, olderPath(path))
@@ -69,7 +75,10 @@ export function createRejectedFile(path: string, keptBytes: number) {
   }
 }
 
-/** One line at a time: records of a file share its header or channel in memory, and their lines do not. */
+/**
+ * One line at a time: records of a file share its header or channel in memory, and their lines do
+ * not.
+ */
 function* linesOf(records: readonly RejectedRecord[]): Generator<string> {
   for (const record of records) yield lineOf(record)
 }
@@ -77,7 +86,10 @@ function* linesOf(records: readonly RejectedRecord[]): Generator<string> {
 /** A longer context is not written, because each rejected record of its file would repeat it. */
 const LONGEST_CONTEXT = 64 * 1024
 
-/** Writes only the reason and the place of a record that nests too deep for JSON. The place says where the record is. */
+/**
+ * Writes only the reason and the place of a record that nests too deep for JSON. The place says
+ * where the record is.
+ */
 function lineOf({ reason, place, format, context, idPrefix, record }: RejectedRecord): string {
   try {
     const isTooLong = (JSON.stringify(context)?.length ?? 0) > LONGEST_CONTEXT

@@ -1,4 +1,5 @@
-// The options that only some formats read. Help and documents derive from this table, and from what each format reads.
+// The options that only some formats read. Help and documents derive from this table, and from what
+// each format reads.
 import { InvalidArgumentError } from 'commander'
 import type { Format, FormatOptions } from './format.ts'
 import { isTimeZone } from './values/iso-date.ts'
@@ -16,8 +17,15 @@ export const FORMAT_OPTIONS: { readonly [Name in keyof Required<FormatOptions>]:
     description: 'takes a field from another column; repeatable',
     parse: parsePair,
   },
-  set: { flags: '--set <field=value>', description: 'gives all threads a value; repeatable', parse: parsePair },
-  groupBy: { flags: '--group-by <column>', description: 'the column with the externalId of the source' },
+  set: {
+    flags: '--set <field=value>',
+    description: 'gives all threads a value; repeatable',
+    parse: parsePair,
+  },
+  groupBy: {
+    flags: '--group-by <column>',
+    description: 'the column with the externalId of the source',
+  },
   dateFormat: {
     flags: '--date-format <order>',
     description: 'the order of day, month and year, such as D.M.Y or M/D/Y',
@@ -29,7 +37,10 @@ export const FORMAT_OPTIONS: { readonly [Name in keyof Required<FormatOptions>]:
     parse: parseZone,
   },
   threadsOnly: { flags: '--threads-only', description: 'only messages with replies' },
-  workspace: { flags: '--workspace <name>', description: 'the name of the workspace, for the URLs of messages' },
+  workspace: {
+    flags: '--workspace <name>',
+    description: 'the name of the workspace, for the URLs of messages',
+  },
   internalNotes: { flags: '--internal-notes', description: 'comments that are not public, too' },
   stripQuotes: { flags: '--strip-quotes', description: 'without the text that a mail quotes' },
 }
@@ -43,7 +54,10 @@ export function optionsOf({ options: names = [] }: Format, options: FormatOption
 }
 
 /** Returns the first option that none of the formats reads. */
-export function uselessOption(formats: readonly Format[], options: FormatOptions): keyof FormatOptions | undefined {
+export function uselessOption(
+  formats: readonly Format[],
+  options: FormatOptions,
+): keyof FormatOptions | undefined {
   return OPTION_NAMES.find((name) => {
     const value = options[name]
     const isGiven = value instanceof Map ? value.size > 0 : value !== undefined
@@ -59,7 +73,10 @@ export function readersOf(name: keyof FormatOptions, formats: readonly Format[])
 function parsePair(text: string, before: unknown): ReadonlyMap<string, string> {
   const at = text.indexOf('=')
   if (at < 1) throw new InvalidArgumentError('Write a name, =, and a value.')
-  return new Map([...(before instanceof Map ? before : []), [text.slice(0, at), text.slice(at + 1)]])
+  return new Map([
+    ...(before instanceof Map ? before : []),
+    [text.slice(0, at), text.slice(at + 1)],
+  ])
 }
 
 function parseZone(text: string): string {
@@ -69,5 +86,7 @@ function parseZone(text: string): string {
 
 function parseOrder(text: string): string {
   if (orderOf(text) !== undefined) return text
-  throw new InvalidArgumentError('Write the order of day, month and year, such as D.M.Y, M/D/Y or Y-M-D.')
+  throw new InvalidArgumentError(
+    'Write the order of day, month and year, such as D.M.Y, M/D/Y or Y-M-D.',
+  )
 }

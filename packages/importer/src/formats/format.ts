@@ -11,8 +11,8 @@ export interface InputFile {
   /** Whether the user named this file: it is not one of many in a folder or an archive. */
   isNamed?: boolean
   /**
-   * Reads the file from its beginning, inflated. Standard input throws if it is opened again after more than 1 MiB of
-   * it was read. Throws UnreadableFile.
+   * Reads the file from its beginning, inflated. Standard input throws if it is opened again after
+   * more than 1 MiB of it was read. Throws UnreadableFile.
    */
   open(): AsyncIterable<Buffer>
   /** Reads its first bytes, if that is faster than opening it. */
@@ -29,7 +29,9 @@ export interface Place {
   pointer?: string
 }
 
-/** A quote as a format reads it. It is fitted into the bounds of `GET /limits` before it is posted. */
+/**
+ * A quote as a format reads it. It is fitted into the bounds of `GET /limits` before it is posted.
+ */
 export type QuoteInput = Omit<QuoteRequest, 'text'> & {
   text: string
   /** The names of files that were attached. They stand in for a text that is empty. */
@@ -48,8 +50,9 @@ export interface Piece {
   service: ThreadRequest['service']
   externalId: string
   /**
-   * Of a mail: the ids of the mails before it, its parent last. `externalId` is then the id of the mail, because only
-   * the whole input shows which source the mail belongs to. The fields of the topmost mail become those of the source.
+   * Of a mail: the ids of the mails before it, its parent last. `externalId` is then the id of the
+   * mail, because only the whole input shows which source the mail belongs to. The fields of the
+   * topmost mail become those of the source.
    */
   references?: readonly string[]
   /** Sorts the pieces of one source. A field of a later piece replaces that of an earlier one. */
@@ -74,10 +77,16 @@ export interface Rejected {
   idPrefix?: string
 }
 
-/** A value that was left out, cut or replaced on purpose, or that is stored but doubtful, or a warning. The summary counts these by reason. */
+/**
+ * A value that was left out, cut or replaced on purpose, or that is stored but doubtful, or a
+ * warning. The summary counts these by reason.
+ */
 export interface Noted {
   kind: 'skipped' | 'cut' | 'replaced' | 'doubtful' | 'warning'
-  /** In the plural, to be counted: "messages that were deleted". A warning is noted once for each file. */
+  /**
+   * In the plural, to be counted: "messages that were deleted". A warning is noted once for each
+   * file.
+   */
   reason: string
   place: Place
 }
@@ -106,29 +115,50 @@ export function eachFile(read: ReadFile): Format['read'] {
 
 /** Which files belong to an export that is a folder, by their paths within it. */
 interface FolderExport {
-  /** Matches the end of a recognised file's path that lies within the folder. Else the file lies in the folder itself. */
+  /**
+   * Matches the end of a recognised file's path that lies within the folder. Else the file lies in
+   * the folder itself.
+   */
   within?: RegExp
-  /** Files that its program writes, and that no format recognises. Nothing else: people keep files beside exports. */
+  /**
+   * Files that its program writes, and that no format recognises. Nothing else: people keep files
+   * beside exports.
+   */
   parts?: RegExp
-  /** Files that people sent. They belong to it even if another format recognises them, unless the user names them. */
+  /**
+   * Files that people sent. They belong to it even if another format recognises them, unless the
+   * user names them.
+   */
   uploads?: RegExp
 }
 
 /** Makes the `owns` of a format whose export is a folder. */
-export function ownsFolder({ within = /(?<![^/])[^/]*$/, parts, uploads }: FolderExport): NonNullable<Format['owns']> {
+export function ownsFolder({
+  within = /(?<![^/])[^/]*$/,
+  parts,
+  uploads,
+}: FolderExport): NonNullable<Format['owns']> {
   const foldersOf = (path: string) =>
     path.split('/').map((_, at, names) => names.slice(0, at).join('/') + (at > 0 ? '/' : ''))
   return (_, own) => {
     if (own.size === 0) return () => false
     const exports = new Set([...own].map((path) => path.replace(within, '')))
     return (path, isRecognised) => {
-      const rests = foldersOf(path).flatMap((folder) => (exports.has(folder) ? path.slice(folder.length) : []))
-      return own.has(path) || rests.some((rest) => uploads?.test(rest) || (!isRecognised && parts?.test(rest)))
+      const rests = foldersOf(path).flatMap((folder) =>
+        exports.has(folder) ? path.slice(folder.length) : [],
+      )
+      return (
+        own.has(path) ||
+        rests.some((rest) => uploads?.test(rest) || (!isRecognised && parts?.test(rest)))
+      )
     }
   }
 }
 
-/** Yields what a file has. A file that is damaged, or that this user may not read, is rejected and harms no other. */
+/**
+ * Yields what a file has. A file that is damaged, or that this user may not read, is rejected and
+ * harms no other.
+ */
 export async function* orRejected<T>(
   { path }: InputFile,
   found: AsyncIterable<readonly T[]>,
@@ -176,37 +206,57 @@ export interface Format {
   description: string
   /** What becomes one source, such as "a ticket". In Markdown. */
   sourceIs: string
-  /** How to get such an export, for those who name no file. Formats without it are only named to them. */
+  /**
+   * How to get such an export, for those who name no file. Formats without it are only named to
+   * them.
+   */
   howTo?: string
   /** Whether each piece is a whole thread. Else the pieces of one source may lie apart. */
   hasWholeThreads?: boolean
-  /** Whether `read` counts files that it does not recognise, also if `--format` names the format. */
+  /**
+   * Whether `read` counts files that it does not recognise, also if `--format` names the format.
+   */
   skipsOthers?: boolean
   /** The options that it reads. It gets no others. */
   options?: readonly (keyof FormatOptions)[]
   /** Returns whether a file is of this format, by its name and its beginning. */
   recognises(file: InputFile, beginning: Buffer): boolean
   /**
-   * Returns why it can't read a file that it recognises, such as a table without the columns of a thread. Called only
-   * if the input has other files, too. Throws FormatError if an option is wrong for all files.
+   * Returns why it can't read a file that it recognises, such as a table without the columns of a
+   * thread. Called only if the input has other files, too. Throws FormatError if an option is wrong
+   * for all files.
    */
   faultOf?(file: InputFile, beginning: Buffer, options: FormatOptions): Promise<string | undefined>
   /**
-   * Returns a function that returns whether a file belongs to an export of this format, by its path. The file may
-   * belong to it although another format recognises it. `own` has the paths of the files that this format recognises.
-   * It is empty before the first file is opened. A format without `owns` reads only the files that it recognises.
-   * A file that is neither recognised nor owned is named as unread: a file that is owned wrongly is lost in silence.
+   * Returns a function that returns whether a file belongs to an export of this format, by its
+   * path. The file may belong to it although another format recognises it. `own` has the paths of
+   * the files that this format recognises. It is empty before the first file is opened. A format
+   * without `owns` reads only the files that it recognises. A file that is neither recognised nor
+   * owned is named as unread: a file that is owned wrongly is lost in silence.
    */
-  owns?(files: readonly InputFile[], own: ReadonlySet<string>): (path: string, isRecognised: boolean) => boolean
-  /** Returns whether the program of the export wrote a file that no format recognises, by its beginning. */
+  owns?(
+    files: readonly InputFile[],
+    own: ReadonlySet<string>,
+  ): (path: string, isRecognised: boolean) => boolean
+  /**
+   * Returns whether the program of the export wrote a file that no format recognises, by its
+   * beginning.
+   */
   wrote?(beginning: Buffer): boolean
   /**
-   * Yields lists of some hundred findings each, because a wait for each finding would take longer than reading it.
-   * Throws FormatError if the files as a whole can't be read.
+   * Yields lists of some hundred findings each, because a wait for each finding would take longer
+   * than reading it. Throws FormatError if the files as a whole can't be read.
    */
   read(files: readonly InputFile[], options: FormatOptions): AsyncIterable<readonly Found[]>
-  /** Returns an export of one rejected record: its files by their paths. Without `restore`, the record is a file. */
-  restore?(record: string, context: Readonly<Record<string, unknown>>, path: string): Readonly<Record<string, string>>
+  /**
+   * Returns an export of one rejected record: its files by their paths. Without `restore`, the
+   * record is a file.
+   */
+  restore?(
+    record: string,
+    context: Readonly<Record<string, unknown>>,
+    path: string,
+  ): Readonly<Record<string, string>>
 }
 
 /** The input is not of its format, or an option is missing. The message says what to do. */

@@ -1,4 +1,5 @@
-// What holds for each format of the table: it does not compile until a new one has a line in EXAMPLES.
+// What holds for each format of the table: it does not compile until a new one has a line in
+// EXAMPLES.
 import assert from 'node:assert/strict'
 import { basename } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -12,7 +13,8 @@ import { mailFormat } from './mail/mail-format.ts'
 import { chatDatabase, inputFile, readAll } from './read-all.test-support.ts'
 
 const thread = { service: 'custom', externalId: '1', title: 'T', quotes: [{ text: 'a' }] }
-const play = 'Package Name,Star Rating,Review Text,Review Submit Millis Since Epoch\norg.example,5,Good,1714556000000\n'
+const play =
+  'Package Name,Star Rating,Review Text,Review Submit Millis Since Epoch\norg.example,5,Good,1714556000000\n'
 const review = { type: 'customerReviews', id: '1', attributes: { rating: 5, body: 'Good' } }
 const cell = (text: string) => `<table-cell value-type="string"><p>${text}</p></table-cell>`
 const row = (...texts: string[]) => `<table-row>${texts.map(cell).join('')}</table-row>`
@@ -31,7 +33,9 @@ const EXAMPLES: Readonly<Record<FormatName, Example>> = {
   slack: {
     'users.json': [],
     'channels.json': [{ id: 'C1', name: 'general' }],
-    'general/2024-05-01.json': [{ type: 'message', user: 'U1', text: 'Hi', ts: '1714556000.000100' }],
+    'general/2024-05-01.json': [
+      { type: 'message', user: 'U1', text: 'Hi', ts: '1714556000.000100' },
+    ],
   },
   discord: {
     'c.json': {
@@ -39,7 +43,9 @@ const EXAMPLES: Readonly<Record<FormatName, Example>> = {
       channel: { id: '8', name: 'general' },
       messages: [{ id: '1', timestamp: '2024-05-01T09:30:00Z', content: 'Hi' }],
     },
-    'messages/c8/messages.json': [{ ID: 2, Timestamp: '2024-05-01 09:30:00', Contents: 'Hi', Attachments: '' }],
+    'messages/c8/messages.json': [
+      { ID: 2, Timestamp: '2024-05-01 09:30:00', Contents: 'Hi', Attachments: '' },
+    ],
   },
   telegram: {
     'result.json': {
@@ -50,22 +56,42 @@ const EXAMPLES: Readonly<Record<FormatName, Example>> = {
     },
   },
   zendesk: {
-    'tickets.json': { tickets: [{ id: 1, subject: 'T', requester_id: 1, comments: [{ id: 2, body: 'Hi' }] }] },
+    'tickets.json': {
+      tickets: [{ id: 1, subject: 'T', requester_id: 1, comments: [{ id: 2, body: 'Hi' }] }],
+    },
   },
   x: { 'data/tweets.js': `window.YTD.tweets.part0 = ${JSON.stringify([{ tweet: post }])}` },
-  linear: { 'issues.json': [{ identifier: 'A-1', title: 'T', description: 'Hi', createdAt: '2024-05-01T09:30:00Z' }] },
+  linear: {
+    'issues.json': [
+      { identifier: 'A-1', title: 'T', description: 'Hi', createdAt: '2024-05-01T09:30:00Z' },
+    ],
+  },
   youtube: {
-    'v.info.json': { id: 'v', title: 'T', webpage_url: 'https://y.example', comments: [{ id: 'c', text: 'Hi' }] },
+    'v.info.json': {
+      id: 'v',
+      title: 'T',
+      webpage_url: 'https://y.example',
+      comments: [{ id: 'c', text: 'Hi' }],
+    },
   },
   jira: {
     'jira.csv': 'Summary,Issue key,Issue id,Comment,Comment\nT,A-1,1,Hi,\n',
     'search.json': {
-      issues: [{ key: 'A-2', fields: { summary: 'T', comment: { comments: [{ id: '1', body: 'Hi' }] } } }],
+      issues: [
+        { key: 'A-2', fields: { summary: 'T', comment: { comments: [{ id: '1', body: 'Hi' }] } } },
+      ],
     },
   },
   googledoc: {
     'comments.json': {
-      comments: [{ id: 'c', author: { displayName: 'Ada' }, createdTime: '2024-05-01T09:30:00Z', content: 'Hi' }],
+      comments: [
+        {
+          id: 'c',
+          author: { displayName: 'Ada' },
+          createdTime: '2024-05-01T09:30:00Z',
+          content: 'Hi',
+        },
+      ],
     },
   },
   facebook: {
@@ -79,7 +105,10 @@ const EXAMPLES: Readonly<Record<FormatName, Example>> = {
   mattermost: {
     'import.jsonl': [
       { type: 'version', version: 1 },
-      { type: 'post', post: { team: 't', channel: 'c', user: 'ada', message: 'Hi', create_at: 1714556000000 } },
+      {
+        type: 'post',
+        post: { team: 't', channel: 'c', user: 'ada', message: 'Hi', create_at: 1714556000000 },
+      },
     ]
       .map((line) => JSON.stringify(line))
       .join('\n'),
@@ -88,7 +117,11 @@ const EXAMPLES: Readonly<Record<FormatName, Example>> = {
   imessage: sqlite
     ? { 'Messages/chat.db': chatDatabase(sqlite, [{ guid: 'G1', text: 'Hi' }]) }
     : 'not applicable: this Node has no SQLite',
-  github: { 'issues.json': [{ number: 1, title: 'T', body: 'Hi', html_url: 'https://github.com/a/b/issues/1' }] },
+  github: {
+    'issues.json': [
+      { number: 1, title: 'T', body: 'Hi', html_url: 'https://github.com/a/b/issues/1' },
+    ],
+  },
   'app-store': { 'reviews.json': { data: [review] } },
   reddit: { RC: JSON.stringify({ id: 'k1', link_id: 't3_1', subreddit: 'bread', body: 'Hi' }) },
   mail: { '1.eml': 'From: ada@example.org\nSubject: Hi\nMessage-ID: <1@example.org>\n\nHello\n' },
@@ -97,13 +130,20 @@ const EXAMPLES: Readonly<Record<FormatName, Example>> = {
   json: { 'a.json': [thread] },
   csv: { 'a.csv': 'service,externalId,text\ncustom,1,a\n' },
   spreadsheet: {
-    'a.ods': makeZip({ mimetype: 'application/vnd.oasis.opendocument.spreadsheet', 'content.xml': content }),
+    'a.ods': makeZip({
+      mimetype: 'application/vnd.oasis.opendocument.spreadsheet',
+      'content.xml': content,
+    }),
   },
-  rejected: { 'a.rejected.ndjson': JSON.stringify({ reason: 'r', path: 'a.json', record: thread }) },
+  rejected: {
+    'a.rejected.ndjson': JSON.stringify({ reason: 'r', path: 'a.json', record: thread }),
+  },
 }
 
 const examples = new Map<string, Files>(
-  Object.entries(EXAMPLES).flatMap(([name, example]) => (typeof example === 'string' ? [] : [[name, example]])),
+  Object.entries(EXAMPLES).flatMap(([name, example]) =>
+    typeof example === 'string' ? [] : [[name, example]],
+  ),
 )
 const testable = formats.filter(({ name }) => examples.has(name))
 
@@ -123,7 +163,10 @@ function filesOf({ name }: Format) {
 describe('the format', () => {
   for (const format of testable)
     it(`${format.name} recognises its example, and no other format does, and it has a thread`, async () => {
-      const { read, unread, notes } = await detectFormats([{ name: 'x', files: filesOf(format) }], formats)
+      const { read, unread, notes } = await detectFormats(
+        [{ name: 'x', files: filesOf(format) }],
+        formats,
+      )
       const names = read.map((group) => group.format.name)
       assert.deepEqual([names, unread, notes], [[format.name], [], []])
       const { pieces, rejected } = await readAll(format, filesOf(format), { timezone: 'UTC' })
@@ -150,7 +193,9 @@ describe('a damaged file', () => {
   for (const format of testable)
     it(`of ${format.name} is rejected, and ends no import`, async () => {
       const { rejected } = await readAll(format, filesOf(format).map(damaged), { timezone: 'UTC' })
-      const ofFiles = rejected.filter(({ reason }) => reason === "The file can't be read: it is damaged.")
+      const ofFiles = rejected.filter(
+        ({ reason }) => reason === "The file can't be read: it is damaged.",
+      )
       assert.deepEqual(
         ofFiles.map(({ place }) => place.path).toSorted(),
         filesOf(format)
@@ -174,14 +219,29 @@ it('the exports of all formats in one folder are told apart', async () => {
 })
 
 /** Files of kinds that may have messages, and that no format recognises. */
-const STRAYS = ['txt', 'csv', 'json', 'html', 'xlsx', 'mbox', 'eml', 'db', 'dat'].map((kind) => `notes.${kind}`)
+const STRAYS = ['txt', 'csv', 'json', 'html', 'xlsx', 'mbox', 'eml', 'db', 'dat'].map(
+  (kind) => `notes.${kind}`,
+)
 
-/** Finds who reads files in the folder of an export, or files that are named one by one, by their paths. */
+/**
+ * Finds who reads files in the folder of an export, or files that are named one by one, by their
+ * paths.
+ */
 async function readersOf(files: readonly InputFile[], isList: boolean) {
-  const named = files.map((file) => (isList ? { ...file, path: basename(file.path), isNamed: true } : file))
-  const { read, unread } = await detectFormats([{ name: 'x', files: named, ...(isList && { isList }) }], formats)
-  const readers = read.flatMap((group) => group.files.map(({ path }) => [path, group.format.name] as const))
-  return new Map([...readers, ...unread.map(({ name }) => [name.replace(/^x\//, ''), 'unread'] as const)])
+  const named = files.map((file) =>
+    isList ? { ...file, path: basename(file.path), isNamed: true } : file,
+  )
+  const { read, unread } = await detectFormats(
+    [{ name: 'x', files: named, ...(isList && { isList }) }],
+    formats,
+  )
+  const readers = read.flatMap((group) =>
+    group.files.map(({ path }) => [path, group.format.name] as const),
+  )
+  return new Map([
+    ...readers,
+    ...unread.map(({ name }) => [name.replace(/^x\//, ''), 'unread'] as const),
+  ])
 }
 
 it('a file that is named beside others with --format is read, rejected, or named as unread', async () => {
@@ -189,13 +249,18 @@ it('a file that is named beside others with --format is read, rejected, or named
   for (const format of testable) {
     const notes = inputFile('notes.txt', 'Seventeen boats\nTwo sails\n')
     const files = [...filesOf(format), notes].map((file) => ({ ...file, isNamed: true }))
-    const { read, unread } = await detectFormats([{ name: 'x', files, isList: true }], formats, format.name)
+    const { read, unread } = await detectFormats(
+      [{ name: 'x', files, isList: true }],
+      formats,
+      format.name,
+    )
     const reading = readAll(format, read[0]?.files ?? [], { timezone: 'UTC' })
     const paths = await reading.then(
       ({ rejected }) => rejected.map(({ place }) => place.path),
       () => [notes.path],
     )
-    if (![...paths, ...unread.map(({ name }) => name)].includes(notes.path)) silent.push(format.name)
+    if (![...paths, ...unread.map(({ name }) => name)].includes(notes.path))
+      silent.push(format.name)
   }
   assert.deepEqual(silent, [])
 })
@@ -219,25 +284,97 @@ describe('beside an export', () => {
           const readers = await readersOf([...own, ...beside], isList)
           for (const file of beside) {
             const reader = readers.get(pathIn(file))
-            assert.ok(reader !== undefined && reader !== format.name, `${file.path} of ${other.name}: ${reader}`)
+            assert.ok(
+              reader !== undefined && reader !== format.name,
+              `${file.path} of ${other.name}: ${reader}`,
+            )
           }
         }
       }
     })
 })
 
-/** Stand, repeated, where the examples have texts and names: regular expressions and parsers go back in them. */
+/**
+ * Stand, repeated, where the examples have texts and names: regular expressions and parsers go back
+ * in them.
+ */
 const HOSTILE = [
-  ...[' ', '\n', '\r', 'x ', 'a,', '> ', ': ', '0:00 ', '1.1.24, ', 'wrote:\n', '<', '<a', '<a@b> ', '<a>', '&#1'],
-  ...['"', '\\"', '(', '[', '[a](', '=?', '=\r\n ', '@a ', ':a', '`', '*', '~{', '.a \u200E', 'a\u0301', 'http://'],
+  ...[
+    ' ',
+    '\n',
+    '\r',
+    'x ',
+    'a,',
+    '> ',
+    ': ',
+    '0:00 ',
+    '1.1.24, ',
+    'wrote:\n',
+    '<',
+    '<a',
+    '<a@b> ',
+    '<a>',
+    '&#1',
+  ],
+  ...[
+    '"',
+    '\\"',
+    '(',
+    '[',
+    '[a](',
+    '=?',
+    '=\r\n ',
+    '@a ',
+    ':a',
+    '`',
+    '*',
+    '~{',
+    '.a \u200E',
+    'a\u0301',
+    'http://',
+  ],
 ]
 const HEADERS = [
-  ...['From', 'Sender', 'To', 'Subject', 'Date', 'Received', 'Message-ID', 'In-Reply-To', 'References'],
-  ...['Content-Type', 'Content-Disposition', 'Content-Transfer-Encoding', 'X-Gmail-Labels', 'X-Status'],
+  ...[
+    'From',
+    'Sender',
+    'To',
+    'Subject',
+    'Date',
+    'Received',
+    'Message-ID',
+    'In-Reply-To',
+    'References',
+  ],
+  ...[
+    'Content-Type',
+    'Content-Disposition',
+    'Content-Transfer-Encoding',
+    'X-Gmail-Labels',
+    'X-Status',
+  ],
 ]
-const HOSTILE_HEADERS = [' ', ' \r\n ', 'a,', ': ', '<', '<a@b> ', '>,', '"', '\\', ')(', '=?', '=?x?Q?', ';', ';a*1=']
+const HOSTILE_HEADERS = [
+  ' ',
+  ' \r\n ',
+  'a,',
+  ': ',
+  '<',
+  '<a@b> ',
+  '>,',
+  '"',
+  '\\',
+  ')(',
+  '=?',
+  '=?x?Q?',
+  ';',
+  ';a*1=',
+]
 const LENGTH = 8 * 1024
-/** Less time than this is not compared: it is that of a machine which compiles, collects garbage, and is busy. */
+/**
+ * Less time than this is not compared: it is that of a machine which compiles, collects garbage,
+ * and is busy.
+ */
 const LEAST_MS = 30
 
 async function timeOf(read: () => Promise<unknown>): Promise<number> {
@@ -248,7 +385,10 @@ async function timeOf(read: () => Promise<unknown>): Promise<number> {
   return (user + system) / 1_000
 }
 
-/** Asserts that four times the input takes less than eight times as long: less than half of what a square takes. */
+/**
+ * Asserts that four times the input takes less than eight times as long: less than half of what a
+ * square takes.
+ */
 async function assertGrowsSlowly(read: (length: number) => Promise<unknown>, name: string) {
   let times = ''
   for (const _ of [1, 2, 3]) {
@@ -258,7 +398,9 @@ async function assertGrowsSlowly(read: (length: number) => Promise<unknown>, nam
     if (long < 8 * Math.max(short, LEAST_MS)) return
     times += ` ${short.toFixed()} and ${long.toFixed()} ms;`
   }
-  assert.fail(`${name}: the time grows faster than the input, of ${LENGTH} and ${4 * LENGTH} characters:${times}`)
+  assert.fail(
+    `${name}: the time grows faster than the input, of ${LENGTH} and ${4 * LENGTH} characters:${times}`,
+  )
 }
 
 describe('the time to read hostile input grows as the input does', () => {
@@ -286,7 +428,11 @@ describe('the time to read hostile input grows as the input does', () => {
         await assertGrowsSlowly(async (length) => {
           const value = part.repeat(length / part.length)
           for (const start of ['a,', 'x <a@b> ', 'a/b; c="'])
-            await readAll(mailFormat, [inputFile('1.eml', `${name}: ${start}${value}x\nX: x\n\nHello`)], {})
+            await readAll(
+              mailFormat,
+              [inputFile('1.eml', `${name}: ${start}${value}x\nX: x\n\nHello`)],
+              {},
+            )
         }, JSON.stringify(part))
     })
 })

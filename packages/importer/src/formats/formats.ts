@@ -24,8 +24,8 @@ import { youtubeFormat } from './youtube/youtube.ts'
 import { zendeskFormat } from './zendesk/zendesk.ts'
 
 /**
- * The formats by their names. They are asked in this order whether they recognise files: those that demand less come
- * later.
+ * The formats by their names. They are asked in this order whether they recognise files: those that
+ * demand less come later.
  */
 const ofExports = {
   slack: slackFormat,
@@ -52,7 +52,10 @@ const ofExports = {
   spreadsheet: spreadsheetFormat,
 } satisfies Readonly<Record<string, Format>>
 
-/** The tests of all formats are typed by it: they don't compile before a new format has its examples. */
+/**
+ * The tests of all formats are typed by it: they don't compile before a new format has its
+ * examples.
+ */
 export type FormatName = keyof typeof ofExports | 'rejected'
 
 const exported = Object.values(ofExports)

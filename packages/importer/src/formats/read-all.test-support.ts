@@ -4,14 +4,23 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { detectFormats } from '../input/detect-format.ts'
-import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from './format.ts'
+import type {
+  Format,
+  FormatOptions,
+  Found,
+  InputFile,
+  Noted,
+  Piece,
+  QuoteInput,
+  Rejected,
+} from './format.ts'
 import { optionsOf } from './format-options.ts'
 import { formats } from './formats.ts'
 import { readBeginning } from './read/utf8-chunks.ts'
 
 /**
- * Makes a file of a text, of bytes, or of another value as JSON. Its first chunks have three bytes, because formats
- * must read across the ends of chunks.
+ * Makes a file of a text, of bytes, or of another value as JSON. Its first chunks have three bytes,
+ * because formats must read across the ends of chunks.
  */
 export function inputFile(path: string, content: unknown): InputFile {
   const isBytes = typeof content === 'string' || Buffer.isBuffer(content)
@@ -28,7 +37,10 @@ function* chunksOf(bytes: Buffer): Generator<Buffer> {
   }
 }
 
-/** Makes a database of iMessage whose messages are of one chat and one moment, and returns its bytes. */
+/**
+ * Makes a database of iMessage whose messages are of one chat and one moment, and returns its
+ * bytes.
+ */
 export function chatDatabase(
   { DatabaseSync }: typeof import('node:sqlite'),
   messages: readonly { guid: string | null; text: string }[],
@@ -89,7 +101,8 @@ export async function readAll(
 
 function countReasons(notes: readonly Noted[]): Record<string, number> {
   const counts: Record<string, number> = {}
-  for (const { kind, reason } of notes) counts[`${kind}: ${reason}`] = (counts[`${kind}: ${reason}`] ?? 0) + 1
+  for (const { kind, reason } of notes)
+    counts[`${kind}: ${reason}`] = (counts[`${kind}: ${reason}`] ?? 0) + 1
   return counts
 }
 
@@ -98,9 +111,20 @@ export async function recognises(format: Format, file: InputFile): Promise<boole
   return format.recognises(file, await readBeginning(file))
 }
 
-/** The files of one folder by the format that reads them, and those that no format reads under `unread`. */
-export async function filesByFormat(files: readonly InputFile[]): Promise<Record<string, string[]>> {
+/**
+ * The files of one folder by the format that reads them, and those that no format reads under
+ * `unread`.
+ */
+export async function filesByFormat(
+  files: readonly InputFile[],
+): Promise<Record<string, string[]>> {
   const { read, unread } = await detectFormats([{ name: 'x', files: [...files] }], formats)
-  const groups = read.map(({ format, files: ofFormat }) => [format.name, ofFormat.map(({ path }) => path)])
-  return Object.fromEntries([...groups, ...(unread.length > 0 ? [['unread', unread.map(({ name }) => name)]] : [])])
+  const groups = read.map(({ format, files: ofFormat }) => [
+    format.name,
+    ofFormat.map(({ path }) => path),
+  ])
+  return Object.fromEntries([
+    ...groups,
+    ...(unread.length > 0 ? [['unread', unread.map(({ name }) => name)]] : []),
+  ])
 }

@@ -1,4 +1,5 @@
-// What holds for each format of the table: messages that differ only in their text are all stored, and none twice.
+// What holds for each format of the table: messages that differ only in their text are all stored,
+// and none twice.
 import assert from 'node:assert/strict'
 import { contentOf } from '@sluice/contract'
 import { makeZip } from '@sluice/test-support'
@@ -15,14 +16,21 @@ const MOMENT = '2024-05-01T09:33:20Z'
 const mailOf = (id: string, text: string) =>
   `From: ada@example.org\nDate: Wed, 1 May 2024 09:33:20 +0000\nSubject: Hi\n${id}\n${text}\n`
 
-type FilesOf = (messages: readonly { id: number; text: string }[]) => Readonly<Record<string, unknown>>
+type FilesOf = (
+  messages: readonly { id: number; text: string }[],
+) => Readonly<Record<string, unknown>>
 const linesOf = (records: readonly object[]) => records.map((one) => JSON.stringify(one)).join('\n')
 const cell = (text: string) => `<table-cell value-type="string"><p>${text}</p></table-cell>`
 const rowOf = (...texts: string[]) => `<table-row>${texts.map(cell).join('')}</table-row>`
 const reviews = 'Package Name,Star Rating,Review Text,Review Submit Millis Since Epoch,Review Link'
 const csvRow = (text: string) => ['custom', '1', 'T', 'Ada', MOMENT, text]
 const COLUMNS = ['service', 'source.externalId', 'title', 'speaker', 'createdAt', 'text']
-const issue = { number: 1, title: 'T', html_url: 'https://github.com/a/b/issues/1', user: { login: 'ada' } }
+const issue = {
+  number: 1,
+  title: 'T',
+  html_url: 'https://github.com/a/b/issues/1',
+  user: { login: 'ada' },
+}
 const threadOf: FilesOf = (all) => ({
   'a.json': [
     {
@@ -39,13 +47,22 @@ const EXPORTS: Readonly<Record<string, FilesOf>> = {
   slack: (all) => ({
     'users.json': [],
     'channels.json': [{ id: 'C1', name: 'general' }],
-    'general/2024-05-01.json': all.map(({ id, text }) => ({ user: 'U1', text, ts: `${SECOND}.00010${id}` })),
+    'general/2024-05-01.json': all.map(({ id, text }) => ({
+      user: 'U1',
+      text,
+      ts: `${SECOND}.00010${id}`,
+    })),
   }),
   discord: (all) => ({
     'c.json': {
       guild: { id: '7' },
       channel: { id: '8', name: 'general' },
-      messages: all.map(({ id, text }) => ({ id: `${id}`, timestamp: MOMENT, content: text, author: { name: 'ada' } })),
+      messages: all.map(({ id, text }) => ({
+        id: `${id}`,
+        timestamp: MOMENT,
+        content: text,
+        author: { name: 'ada' },
+      })),
     },
   }),
   telegram: (all) => ({
@@ -53,7 +70,13 @@ const EXPORTS: Readonly<Record<string, FilesOf>> = {
       name: 'Ada',
       type: 'personal_chat',
       id: 9,
-      messages: all.map(({ id, text }) => ({ id, type: 'message', date_unixtime: `${SECOND}`, from: 'Ada', text })),
+      messages: all.map(({ id, text }) => ({
+        id,
+        type: 'message',
+        date_unixtime: `${SECOND}`,
+        from: 'Ada',
+        text,
+      })),
     },
   }),
   zendesk: (all) => ({
@@ -81,7 +104,9 @@ const EXPORTS: Readonly<Record<string, FilesOf>> = {
         identifier: 'A-1',
         title: 'T',
         createdAt: MOMENT,
-        comments: { nodes: all.map(({ text }) => ({ body: text, createdAt: MOMENT, user: { name: 'Ada' } })) },
+        comments: {
+          nodes: all.map(({ text }) => ({ body: text, createdAt: MOMENT, user: { name: 'Ada' } })),
+        },
       },
     ],
   }),
@@ -90,7 +115,12 @@ const EXPORTS: Readonly<Record<string, FilesOf>> = {
       id: 'v',
       title: 'T',
       webpage_url: 'https://y.example',
-      comments: all.map(({ id, text }) => ({ id: `c${id}`, text, author: 'ada', timestamp: SECOND })),
+      comments: all.map(({ id, text }) => ({
+        id: `c${id}`,
+        text,
+        author: 'ada',
+        timestamp: SECOND,
+      })),
     },
   }),
   jira: (all) => ({
@@ -105,7 +135,9 @@ const EXPORTS: Readonly<Record<string, FilesOf>> = {
           key: 'A-1',
           fields: {
             summary: 'T',
-            comment: { comments: all.map(({ id, text }) => ({ id: `${id}`, body: text, created: MOMENT })) },
+            comment: {
+              comments: all.map(({ id, text }) => ({ id: `${id}`, body: text, created: MOMENT })),
+            },
           },
         },
       ],
@@ -132,13 +164,20 @@ const EXPORTS: Readonly<Record<string, FilesOf>> = {
   facebook: (all) => ({
     'messages/inbox/ada_7/message_1.json': {
       participants: [{ name: 'Ada' }],
-      messages: all.map(({ text }) => ({ sender_name: 'Ada', timestamp_ms: SECOND * 1_000, content: text })),
+      messages: all.map(({ text }) => ({
+        sender_name: 'Ada',
+        timestamp_ms: SECOND * 1_000,
+        content: text,
+      })),
       title: 'Ada',
       thread_path: 'inbox/ada_7',
     },
   }),
   'facebook (posts)': (all) => ({
-    'posts/your_posts_1.json': all.map(({ text }) => ({ timestamp: SECOND, data: [{ post: text }] })),
+    'posts/your_posts_1.json': all.map(({ text }) => ({
+      timestamp: SECOND,
+      data: [{ post: text }],
+    })),
   }),
   'facebook (comments)': (all) => ({
     'comments.json': {
@@ -159,9 +198,15 @@ const EXPORTS: Readonly<Record<string, FilesOf>> = {
   'mattermost (replies)': (all) => {
     const own = { user: 'ada', create_at: SECOND * 1_000 }
     const [root, ...replies] = all.map(({ text }) => ({ ...own, message: text }))
-    return { 'import.jsonl': linesOf([{ type: 'post', post: { team: 't', channel: 'c', ...root, replies } }]) }
+    return {
+      'import.jsonl': linesOf([
+        { type: 'post', post: { team: 't', channel: 'c', ...root, replies } },
+      ]),
+    }
   },
-  whatsapp: (all) => ({ '_chat.txt': all.map(({ text }) => `[31/5/2024, 09:30] Ada: ${text}\n`).join('') }),
+  whatsapp: (all) => ({
+    '_chat.txt': all.map(({ text }) => `[31/5/2024, 09:30] Ada: ${text}\n`).join(''),
+  }),
   ...(sqlite && {
     imessage: (all) => ({
       'Messages/chat.db': chatDatabase(
@@ -174,7 +219,11 @@ const EXPORTS: Readonly<Record<string, FilesOf>> = {
     'issues.json': [
       {
         ...issue,
-        comments: all.map(({ text }) => ({ body: text, user: { login: 'ada' }, created_at: MOMENT })),
+        comments: all.map(({ text }) => ({
+          body: text,
+          user: { login: 'ada' },
+          created_at: MOMENT,
+        })),
       },
     ],
   }),
@@ -199,19 +248,34 @@ const EXPORTS: Readonly<Record<string, FilesOf>> = {
       })),
     ),
   }),
-  mail: (all) => Object.fromEntries(all.map(({ id, text }) => [`${id}.eml`, mailOf(`Message-ID: <${id}@a>\n`, text)])),
-  'mail (no ids)': (all) => Object.fromEntries(all.map(({ id, text }) => [`${id}.eml`, mailOf('', text)])),
+  mail: (all) =>
+    Object.fromEntries(
+      all.map(({ id, text }) => [`${id}.eml`, mailOf(`Message-ID: <${id}@a>\n`, text)]),
+    ),
+  'mail (no ids)': (all) =>
+    Object.fromEntries(all.map(({ id, text }) => [`${id}.eml`, mailOf('', text)])),
   play: (all) => ({
-    'reviews.csv': [reviews, ...all.map(({ text }) => `org.example,5,${text},${SECOND}000,`)].join('\n'),
+    'reviews.csv': [reviews, ...all.map(({ text }) => `org.example,5,${text},${SECOND}000,`)].join(
+      '\n',
+    ),
   }),
-  ndjson: (all) => ({ 'a.ndjson': linesOf(Object.values(threadOf(all)).flatMap((one) => one as object[])) }),
+  ndjson: (all) => ({
+    'a.ndjson': linesOf(Object.values(threadOf(all)).flatMap((one) => one as object[])),
+  }),
   json: threadOf,
-  csv: (all) => ({ 'a.csv': [COLUMNS, ...all.map(({ text }) => csvRow(text))].map((row) => row.join()).join('\n') }),
+  csv: (all) => ({
+    'a.csv': [COLUMNS, ...all.map(({ text }) => csvRow(text))].map((row) => row.join()).join('\n'),
+  }),
   spreadsheet: (all) => {
-    const rows = [COLUMNS, ...all.map(({ text }) => csvRow(text))].map((row) => rowOf(...row)).join('')
+    const rows = [COLUMNS, ...all.map(({ text }) => csvRow(text))]
+      .map((row) => rowOf(...row))
+      .join('')
     const content = `<spreadsheet><table>${rows}</table></spreadsheet>`
     return {
-      'a.ods': makeZip({ mimetype: 'application/vnd.oasis.opendocument.spreadsheet', 'content.xml': content }),
+      'a.ods': makeZip({
+        mimetype: 'application/vnd.oasis.opendocument.spreadsheet',
+        'content.xml': content,
+      }),
     }
   },
   rejected: (all) => ({
@@ -230,12 +294,21 @@ function formatOf(name: string): Format {
 
 const filesOf = (name: string, texts: readonly string[]): InputFile[] => {
   const messages = texts.map((text) => ({ id: TEXTS.indexOf(text) + 1, text }))
-  return Object.entries(EXPORTS[name]?.(messages) ?? {}).map(([path, content]) => inputFile(path, content))
+  return Object.entries(EXPORTS[name]?.(messages) ?? {}).map(([path, content]) =>
+    inputFile(path, content),
+  )
 }
 const TEXTS = ['One', 'Two', 'Three']
 
-/** Imports as the store does: a quote has its id, or its content and its number among equal quotes of the import. */
-async function importInto(stored: Map<string, string>, name: string, files: readonly InputFile[]): Promise<void> {
+/**
+ * Imports as the store does: a quote has its id, or its content and its number among equal quotes
+ * of the import.
+ */
+async function importInto(
+  stored: Map<string, string>,
+  name: string,
+  files: readonly InputFile[],
+): Promise<void> {
   const { pieces, rejected } = await readAll(formatOf(name), files, { timezone: 'UTC' })
   assert.deepEqual(rejected, [])
   const equal = new Map<string, number>()
@@ -250,7 +323,9 @@ async function importInto(stored: Map<string, string>, name: string, files: read
 
 describe('messages that differ only in their text', () => {
   it('have an export of each format', () => {
-    const missing = formats.filter(({ name }) => EXPORTS[name] === undefined && (name !== 'imessage' || sqlite))
+    const missing = formats.filter(
+      ({ name }) => EXPORTS[name] === undefined && (name !== 'imessage' || sqlite),
+    )
     assert.deepEqual(missing, [])
   })
   for (const name of Object.keys(EXPORTS))

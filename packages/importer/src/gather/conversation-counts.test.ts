@@ -9,13 +9,26 @@ function thread(
 ): ThreadInput {
   return { kind: 'piece', service: 'custom', externalId, fields, quotes, place: { path: 'a' } }
 }
-const message = (speaker: string, createdAt?: string) => ({ text: 'Hi', speaker, ...(createdAt && { createdAt }) })
+const message = (speaker: string, createdAt?: string) => ({
+  text: 'Hi',
+  speaker,
+  ...(createdAt && { createdAt }),
+})
 
 test('a chat of many days, and a channel, is one conversation; other threads are conversations of their own', () => {
   const { addAll, counts } = createConversationCounts(4)
   addAll([
-    thread('7/2024-05-01', { title: 'Bo, 2024-05-01', channelName: 'Bo' }, message('Bo', '2024-05-01T09:30:00.000Z')),
-    thread('7/2567-05-02', { channelName: 'Bo' }, message('+49 1', '2567-05-02T09:30:00.000Z'), message('Bo')),
+    thread(
+      '7/2024-05-01',
+      { title: 'Bo, 2024-05-01', channelName: 'Bo' },
+      message('Bo', '2024-05-01T09:30:00.000Z'),
+    ),
+    thread(
+      '7/2567-05-02',
+      { channelName: 'Bo' },
+      message('+49 1', '2567-05-02T09:30:00.000Z'),
+      message('Bo'),
+    ),
     thread('8/2024-05-01', { channelName: 'Bo' }, message('Cy')),
     thread('C1/1', { channelName: 'general' }, message('Ada')),
     thread('C1/2', { channelName: 'general' }, message('Ada')),

@@ -1,4 +1,5 @@
-// Sums up each conversation for the summary, so that a person sees wrong dates, and one speaker under two names.
+// Sums up each conversation for the summary, so that a person sees wrong dates, and one speaker
+// under two names.
 import { isNoDate } from '../formats/values/iso-date.ts'
 import { type ImportEvent, isThread, type ThreadInput } from './gather-threads.ts'
 
@@ -35,7 +36,8 @@ export function createConversationCounts(most: number) {
     known.set(key, conversation)
     conversation.messages += quotes.length
     for (const { speaker, createdAt } of quotes) {
-      if (speaker && conversation.speakers.size < MOST_SPEAKERS) conversation.speakers.add(short(speaker))
+      if (speaker && conversation.speakers.size < MOST_SPEAKERS)
+        conversation.speakers.add(short(speaker))
       if (!createdAt || isNoDate(createdAt)) continue
       if (createdAt < (conversation.first ?? '~')) conversation.first = createdAt
       if (createdAt > (conversation.last ?? '')) conversation.last = createdAt

@@ -9,7 +9,8 @@ type Mail = readonly [id: string, ...references: string[]]
 /** The conversations of these mails: of each its topmost id, its other ids, and its mails. */
 async function conversationsOf(mails: readonly Mail[]) {
   await using sort = createExternalSort({ folder: tmpdir(), signal: new AbortController().signal })
-  for (const [id, ...references] of mails) await sort.add({ key: id, order: id, text: JSON.stringify(id), references })
+  for (const [id, ...references] of mails)
+    await sort.add({ key: id, order: id, text: JSON.stringify(id), references })
   const found = new Map<string, { ids: string[]; mails: string[] }>()
   for await (const list of sort.sorted()) {
     for (const { key, text } of list) {
@@ -21,7 +22,10 @@ async function conversationsOf(mails: readonly Mail[]) {
     }
   }
   return Object.fromEntries(
-    Array.from(found, ([top, { ids, mails: some }]) => [top, `${some.join(' ')} / ${ids.toSorted().join(' ')}`]),
+    Array.from(found, ([top, { ids, mails: some }]) => [
+      top,
+      `${some.join(' ')} / ${ids.toSorted().join(' ')}`,
+    ]),
   )
 }
 
@@ -39,7 +43,9 @@ describe('the conversations of mails', () => {
   })
 
   test('are found if mails name their parents only', async () => {
-    assert.deepEqual(await inAnyOrder([['a'], ['b', 'a'], ['c', 'b'], ['d', 'c']]), { a: 'a b c d / a b c d' })
+    assert.deepEqual(await inAnyOrder([['a'], ['b', 'a'], ['c', 'b'], ['d', 'c']]), {
+      a: 'a b c d / a b c d',
+    })
   })
 
   test('are found if references are truncated at their beginning or in their middle', async () => {
@@ -62,11 +68,16 @@ describe('the conversations of mails', () => {
   })
 
   test('keep the parent that a mail names, whatever other mails say of it', async () => {
-    assert.deepEqual(await inAnyOrder([['p'], ['b', 'p'], ['a'], ['c', 'a', 'b']]), { p: 'b c p / b c p', a: 'a / a' })
+    assert.deepEqual(await inAnyOrder([['p'], ['b', 'p'], ['a'], ['c', 'a', 'b']]), {
+      p: 'b c p / b c p',
+      a: 'a / a',
+    })
   })
 
   test('have ids of no mail that are above a mail which has another parent', async () => {
-    assert.deepEqual(await inAnyOrder([['p'], ['b', 'p'], ['c', 'a', 'b']]), { p: 'b c p / a b c p' })
+    assert.deepEqual(await inAnyOrder([['p'], ['b', 'p'], ['c', 'a', 'b']]), {
+      p: 'b c p / a b c p',
+    })
   })
 
   test('have no loops', async () => {
@@ -80,11 +91,15 @@ describe('the conversations of mails', () => {
   })
 
   test('have both copies of a mail, with the references of the first one that has any', async () => {
-    assert.deepEqual(await conversationsOf([['a'], ['b'], ['b', 'a'], ['b', 'x']]), { a: 'a b b b / a b x' })
+    assert.deepEqual(await conversationsOf([['a'], ['b'], ['b', 'a'], ['b', 'x']]), {
+      a: 'a b b b / a b x',
+    })
   })
 
   test('are the same for ten thousand mails that name their parents only, in any order', async () => {
-    const chain: Mail[] = Array.from({ length: 10_000 }, (_, at) => (at === 0 ? ['m0'] : [`m${at}`, `m${at - 1}`]))
+    const chain: Mail[] = Array.from({ length: 10_000 }, (_, at) =>
+      at === 0 ? ['m0'] : [`m${at}`, `m${at - 1}`],
+    )
     for (const mails of [chain, chain.toReversed(), chain.toSorted(([a], [b]) => (a < b ? -1 : 1))])
       assert.deepEqual(Object.keys(await conversationsOf(mails)), ['m0'])
   })

@@ -1,5 +1,6 @@
-// Finds the conversations of mails by their references, as the algorithm REFERENCES of RFC 5256 does, but without its
-// last step, which merges by subject. Memory: some 80 bytes for each id, however long it is.
+// Finds the conversations of mails by their references, as the algorithm REFERENCES of RFC 5256
+// does, but without its last step, which merges by subject. Memory: some 80 bytes for each id,
+// however long it is.
 import { createHash } from 'node:crypto'
 import type { Row } from './sort-rows.ts'
 import type { Spool, SpoolFile } from './spool.ts'
@@ -13,10 +14,14 @@ export interface ConversationIds {
 const [TOP_ID, OTHER_ID, RECORD] = ['0', '1', '2']
 
 /**
- * Links each id to one parent at most. The last reference of a mail is its parent. Other mails do not change that
- * parent, so the order of mails does not matter. An id of no mail in the input belongs to a conversation, too.
+ * Links each id to one parent at most. The last reference of a mail is its parent. Other mails do
+ * not change that parent, so the order of mails does not matter. An id of no mail in the input
+ * belongs to a conversation, too.
  */
-export function createConversations(createSpool: SpoolFile['createSpool'], pause: () => Promise<void>) {
+export function createConversations(
+  createSpool: SpoolFile['createSpool'],
+  pause: () => Promise<void>,
+) {
   const ids = createSpool<{ id: string }>()
   const links = createSpool<{ number: number; references: number[] }>()
   const records = createSpool<Pick<Row, 'order' | 'text'> & { number: number }>()
@@ -56,21 +61,29 @@ export function createConversations(createSpool: SpoolFile['createSpool'], pause
     }
   }
 
-  /** Links the references of each mail, then conversations without mails. Returns 1 for each topmost id of mails. */
+  /**
+   * Links the references of each mail, then conversations without mails. Returns 1 for each topmost
+   * id of mails.
+   */
   async function linkReferences(): Promise<Uint8Array> {
     for await (const block of slowly(links))
       for (const { references } of block)
-        for (const [at, number] of references.entries()) if (at > 0) link(number, references[at - 1] ?? number)
+        for (const [at, number] of references.entries())
+          if (at > 0) link(number, references[at - 1] ?? number)
     const tops = new Uint8Array(above.length)
     for await (const block of slowly(links)) for (const { number } of block) tops[topOf(number)] = 1
     for await (const block of slowly(links))
       for (const { number, references } of block)
-        for (const each of references) if (tops[topOf(each)] === 0) above[topOf(each)] = topOf(number)
+        for (const each of references)
+          if (tops[topOf(each)] === 0) above[topOf(each)] = topOf(number)
     return tops
   }
 
   return {
-    /** Adds the record of the mail with the Message-ID `key`, and the ids before it, its parent last. */
+    /**
+     * Adds the record of the mail with the Message-ID `key`, and the ids before it, its parent
+     * last.
+     */
     add({ key, order, text }: Row, before: readonly string[]): void {
       const number = numberOf(key)
       const references = before.map(numberOf)
@@ -80,8 +93,9 @@ export function createConversations(createSpool: SpoolFile['createSpool'], pause
       records.add({ number, order, text })
     },
     /**
-     * Ends adding. Yields a row for each id of a conversation (`ConversationIds`), and the records. The key is the
-     * number of the topmost id, so conversations stay in the order of the input. The topmost mail may be missing there.
+     * Ends adding. Yields a row for each id of a conversation (`ConversationIds`), and the records.
+     * The key is the number of the topmost id, so conversations stay in the order of the input. The
+     * topmost mail may be missing there.
      */
     async *rows(): AsyncGenerator<Row[]> {
       const tops = await linkReferences()
@@ -97,7 +111,11 @@ export function createConversations(createSpool: SpoolFile['createSpool'], pause
       }
       for await (const block of slowly(ids)) yield block.flatMap(rowsOf)
       for await (const block of slowly(records))
-        yield block.map(({ number, order, text }) => ({ key: keyOf(topOf(number)), order: `${RECORD}${order}`, text }))
+        yield block.map(({ number, order, text }) => ({
+          key: keyOf(topOf(number)),
+          order: `${RECORD}${order}`,
+          text,
+        }))
     },
   }
 }

@@ -31,7 +31,11 @@ function grouped(records: readonly SortRecord[]): Map<string, string[]> {
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
 /** The texts of each key as the sort yields them. Fails if a key comes twice. */
-async function sortAll(records: readonly SortRecord[], folder: string, signal = new AbortController().signal) {
+async function sortAll(
+  records: readonly SortRecord[],
+  folder: string,
+  signal = new AbortController().signal,
+) {
   await using sort = createExternalSort({ folder, signal })
   for (const record of records) await sort.add(record)
   const groups = new Map<string, string[]>()
@@ -53,18 +57,25 @@ test('records of a key follow each other in their order, equal ones as they came
   assert.deepEqual(await sortAll([], folder), new Map())
 })
 
-const sortedByKey = (groups: ReadonlyMap<string, string[]>) => [...groups].toSorted(([a], [b]) => compare(a, b))
+const sortedByKey = (groups: ReadonlyMap<string, string[]>) =>
+  [...groups].toSorted(([a], [b]) => compare(a, b))
 
 test('records that are sorted in several parts are merged in their order, equal ones as they came', async (t) => {
   const folder = await someFolder(t)
-  const records = someRecords(600).map((record) => ({ ...record, text: `${record.text}${'x'.repeat(50_000)}` }))
+  const records = someRecords(600).map((record) => ({
+    ...record,
+    text: `${record.text}${'x'.repeat(50_000)}`,
+  }))
   assert.deepEqual(sortedByKey(await sortAll(records, folder)), sortedByKey(grouped(records)))
 })
 
 test('the order is the same each time, which a checkpoint relies on', async (t) => {
   const folder = await someFolder(t)
   const records = someRecords(1_000)
-  assert.deepEqual([...(await sortAll(records, folder)).keys()], [...(await sortAll(records, folder)).keys()])
+  assert.deepEqual(
+    [...(await sortAll(records, folder)).keys()],
+    [...(await sortAll(records, folder)).keys()],
+  )
 })
 
 test('a record may be longer than all memory of the sort, and contain any character', async (t) => {
@@ -77,8 +88,12 @@ test('a record may be longer than all memory of the sort, and contain any charac
 })
 
 test('a list of large records is short, because the event loop waits for it', async (t) => {
-  await using sort = createExternalSort({ folder: await someFolder(t), signal: new AbortController().signal })
-  for (let at = 0; at < 300; at++) await sort.add({ key: `${at}`, order: '', text: 'x'.repeat(100_000) })
+  await using sort = createExternalSort({
+    folder: await someFolder(t),
+    signal: new AbortController().signal,
+  })
+  for (let at = 0; at < 300; at++)
+    await sort.add({ key: `${at}`, order: '', text: 'x'.repeat(100_000) })
   const counts: number[] = []
   for await (const list of sort.sorted()) counts.push(list.length)
   assert.equal(Math.max(...counts), Math.ceil(LIST_UNITS / 100_000))
@@ -87,7 +102,8 @@ test('a list of large records is short, because the event loop waits for it', as
 test('the temporary file lies in its folder, and has no name, so that none is left behind', async (t) => {
   const folder = await someFolder(t)
   await using sort = createExternalSort({ folder, signal: new AbortController().signal })
-  for (let key = 0; key < 60; key++) await sort.add({ key: `${key}`, order: '', text: 'x'.repeat(1024 * 1024) })
+  for (let key = 0; key < 60; key++)
+    await sort.add({ key: `${key}`, order: '', text: 'x'.repeat(1024 * 1024) })
   const open = await Promise.all(
     (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(String)),
   )

@@ -4,9 +4,15 @@ import { createConversations } from './conversations.ts'
 import { createRowSort, type Row, unitsOf } from './sort-rows.ts'
 import { openSpoolFile } from './spool.ts'
 
-/** A record, which is returned together with those of the same key. Its texts are well-formed, and `text` is one line. */
+/**
+ * A record, which is returned together with those of the same key. Its texts are well-formed, and
+ * `text` is one line.
+ */
 export interface SortRecord extends Omit<Row, 'topId'> {
-  /** Only of a mail: the ids before it. `key` is its Message-ID, and becomes the topmost one of its conversation. */
+  /**
+   * Only of a mail: the ids before it. `key` is its Message-ID, and becomes the topmost one of its
+   * conversation.
+   */
   references?: readonly string[]
 }
 
@@ -14,7 +20,10 @@ export type SortedRecord = Pick<SortRecord, 'key' | 'text'>
 
 export type ExternalSort = ReturnType<typeof createExternalSort>
 
-/** A list has about this many code units, or one record: the event loop does other work after each list. */
+/**
+ * A list has about this many code units, or one record: the event loop does other work after each
+ * list.
+ */
 export const LIST_UNITS = 256 * 1024
 
 /** Creates a sort whose temporary file lies in the folder, until the sort is disposed of. */
@@ -33,8 +42,8 @@ export function createExternalSort({ folder, signal }: { folder: string; signal:
       else conversations.add(row, references)
     },
     /**
-     * Ends adding. Yields the records of each key together, in ascending `order`. Records of equal `order` stay as they
-     * were added.
+     * Ends adding. Yields the records of each key together, in ascending `order`. Records of equal
+     * `order` stay as they were added.
      */
     async *sorted(): AsyncGenerator<readonly SortedRecord[]> {
       for await (const list of conversations.rows()) for (const row of list) rows.add(row)

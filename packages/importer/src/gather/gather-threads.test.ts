@@ -27,7 +27,8 @@ async function readAll(found: readonly Found[], hasWholeThreads = false, files: 
     },
   }
   const sorted = { total: 0, done: 0 }
-  const openSort = () => createExternalSort({ folder: tmpdir(), signal: new AbortController().signal })
+  const openSort = () =>
+    createExternalSort({ folder: tmpdir(), signal: new AbortController().signal })
   const events: ImportEvent[] = []
   for await (const list of readGathered(format, files, options, { openSort, sorted })) {
     const large = list.filter((event) => event.kind === 'piece' && event.isContinued)
@@ -41,7 +42,9 @@ async function readAll(found: readonly Found[], hasWholeThreads = false, files: 
 /** Sources come in the order of the sort. */
 const threadsOf = (events: readonly ImportEvent[]) =>
   events.flatMap((event) =>
-    event.kind === 'piece' ? [[event.externalId, event.quotes.map(({ text }) => text), event.fields]] : [],
+    event.kind === 'piece'
+      ? [[event.externalId, event.quotes.map(({ text }) => text), event.fields]]
+      : [],
   )
 
 test('the pieces of a source become one thread in their order, equal ones as they came', async () => {
@@ -70,12 +73,16 @@ test('a field of a later piece replaces that of an earlier one', async () => {
 
 test('a source that memory does not hold goes on in the next thread, with all fields from the first on', async () => {
   const long = 'x'.repeat(1.5 * 1024 * 1024)
-  const pieces = Array.from({ length: 8 }, (_, at) => piece('a', String(at), { quotes: [{ text: `${at}${long}` }] }))
+  const pieces = Array.from({ length: 8 }, (_, at) =>
+    piece('a', String(at), { quotes: [{ text: `${at}${long}` }] }),
+  )
   const last = piece('a', '9', { fields: { title: 'T' } })
   const events = await readAll([...pieces, last, piece('b', '1')])
   assert.deepEqual(
     events.flatMap((event) =>
-      event.kind === 'piece' && event.externalId === 'a' ? [[event.fields.title, event.isContinued]] : [],
+      event.kind === 'piece' && event.externalId === 'a'
+        ? [[event.fields.title, event.isContinued]]
+        : [],
     ),
     [
       ['T', true],
@@ -106,7 +113,10 @@ test('equal quotes without ids are one if they are of several files, and several
   ]) {
     const first = texts.map((text) => quote('1.csv', text))
     const second = [...texts, 'Hi', 'Hu'].map((text) => quote('2.csv', text))
-    const others = [quote('2.csv', 'Hi', { externalId: '1' }), quote('2.csv', '', { attachments: ['a.png'] })]
+    const others = [
+      quote('2.csv', 'Hi', { externalId: '1' }),
+      quote('2.csv', '', { attachments: ['a.png'] }),
+    ]
     const events = await readAll([...first, ...second, ...others], false, files)
     const threads = events.filter((event) => event.kind === 'piece')
     assert.deepEqual(

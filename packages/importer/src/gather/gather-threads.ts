@@ -1,6 +1,15 @@
 // Reads the files of a format as threads: the pieces of one source are put together.
 import { contentOf } from '@sluice/contract'
-import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from '../formats/format.ts'
+import type {
+  Format,
+  FormatOptions,
+  Found,
+  InputFile,
+  Noted,
+  Piece,
+  QuoteInput,
+  Rejected,
+} from '../formats/format.ts'
 import { digestOf } from '../formats/values/digest.ts'
 import type { Done } from '../input/read-counted.ts'
 import type { ConversationIds } from './conversations.ts'
@@ -8,21 +17,33 @@ import type { ExternalSort, SortedRecord, SortRecord } from './external-sort.ts'
 
 /** A thread as it was read: one piece, or the pieces of a source put together. */
 export interface ThreadInput extends Omit<Piece, 'order' | 'references'> {
-  /** Whether the next thread has more quotes of the same source, because the source is too large to be put together. */
+  /**
+   * Whether the next thread has more quotes of the same source, because the source is too large to
+   * be put together.
+   */
   isContinued?: boolean
   /** The number of quotes that are left out, because an earlier file has them. */
   copies?: number
-  /** All ids of a conversation of mails. Its threads share the array, by which `createShaper` recognises them. */
+  /**
+   * All ids of a conversation of mails. Its threads share the array, by which `createShaper`
+   * recognises them.
+   */
   ids?: readonly string[]
 }
 
-/** Whether it is a thread of its own: neither the beginning of a larger one, nor a conversation of empty mails. */
+/**
+ * Whether it is a thread of its own: neither the beginning of a larger one, nor a conversation of
+ * empty mails.
+ */
 export function isThread({ service, quotes, isContinued }: ThreadInput): boolean {
   return isContinued !== true && !isEmptyConversation({ service, quotes })
 }
 
 /** A conversation of empty mails is no thread. */
-export function isEmptyConversation({ service, quotes }: Pick<ThreadInput, 'service' | 'quotes'>): boolean {
+export function isEmptyConversation({
+  service,
+  quotes,
+}: Pick<ThreadInput, 'service' | 'quotes'>): boolean {
   return service === 'email' && quotes.length === 0
 }
 
@@ -31,12 +52,15 @@ export type ImportEvent = ThreadInput | Rejected | Noted
 
 export type Events = AsyncGenerator<readonly ImportEvent[]>
 
-/** A source is put together up to this size in code units of its JSON, which bounds memory and blocking. */
+/**
+ * A source is put together up to this size in code units of its JSON, which bounds memory and
+ * blocking.
+ */
 const SOURCE_UNITS = 4 * 1024 * 1024
 
 /**
- * Yields lists of events. If pieces have to be sorted, rejected records and notes come before all threads. `sorted`
- * counts the pieces that have to be sorted, and those that are put together.
+ * Yields lists of events. If pieces have to be sorted, rejected records and notes come before all
+ * threads. `sorted` counts the pieces that have to be sorted, and those that are put together.
  */
 export async function* readGathered(
   format: Format,
@@ -51,7 +75,11 @@ export async function* readGathered(
   yield* putTogether(sort.sorted(), sorted, files.length > 1 ? createCopyCheck : () => () => false)
 }
 
-async function* sortPieces(found: AsyncIterable<readonly Found[]>, sort: ExternalSort, sorted: Done): Events {
+async function* sortPieces(
+  found: AsyncIterable<readonly Found[]>,
+  sort: ExternalSort,
+  sorted: Done,
+): Events {
   for await (const list of found) {
     const others: ImportEvent[] = []
     for (const one of list) {
@@ -66,15 +94,33 @@ async function* sortPieces(found: AsyncIterable<readonly Found[]>, sort: Externa
   }
 }
 
-/** `mail`: the key of the mail. Its fields are those of the source if the conversation has the same key. */
+/**
+ * `mail`: the key of the mail. Its fields are those of the source if the conversation has the same
+ * key.
+ */
 type FieldsRecord = Pick<Piece, 'fields'> & { mail?: string }
 type QuotesRecord = Pick<Piece, 'quotes' | 'place'>
 
-/** Records with fields sort before those with quotes, so that every part of a large source has the same fields. */
-function recordsOf({ service, externalId, references, order, fields, quotes, place }: Piece): SortRecord[] {
+/**
+ * Records with fields sort before those with quotes, so that every part of a large source has the
+ * same fields.
+ */
+function recordsOf({
+  service,
+  externalId,
+  references,
+  order,
+  fields,
+  quotes,
+  place,
+}: Piece): SortRecord[] {
   const keyOf = (id: string) => `${service}\0${id}`.toWellFormed()
   const key = keyOf(externalId)
-  const record = (part: 0 | 1, content: FieldsRecord | QuotesRecord, before?: readonly string[]): SortRecord => ({
+  const record = (
+    part: 0 | 1,
+    content: FieldsRecord | QuotesRecord,
+    before?: readonly string[],
+  ): SortRecord => ({
     key,
     order: `${part}${order}`.toWellFormed(),
     text: JSON.stringify(content),
@@ -97,7 +143,16 @@ async function* putTogether(
         threads.push(threadOf(open, open.key === key))
         open = open.key === key ? { ...open, quotes: [], copies: 0, units: 0 } : undefined
       }
-      open ??= { key, fields: {}, ids: [], quotes: [], place: { path: '' }, units: 0, copies: 0, isCopy: openCheck() }
+      open ??= {
+        key,
+        fields: {},
+        ids: [],
+        quotes: [],
+        place: { path: '' },
+        units: 0,
+        copies: 0,
+        isCopy: openCheck(),
+      }
       addRecord(open, text, sorted)
     }
     if (threads.length > 0) yield threads
@@ -120,8 +175,9 @@ type CopyCheck = (quote: QuoteInput, path: string) => boolean
 const LONGEST_KEY = 100
 
 /**
- * Creates a check of the quotes of one source that have no id: of the files of exports that overlap, the n-th of equal
- * quotes is the same one, as if one file was imported after another. One file may have several equal quotes.
+ * Creates a check of the quotes of one source that have no id: of the files of exports that
+ * overlap, the n-th of equal quotes is the same one, as if one file was imported after another. One
+ * file may have several equal quotes.
  */
 function createCopyCheck(): CopyCheck {
   const counts = new Map<string, number>()
@@ -143,7 +199,10 @@ function addRecord(open: OpenSource, text: string, sorted: Done): void {
   if ('ids' in record) for (const id of record.ids) open.ids.push(idIn(id))
   else if ('fields' in record) {
     const isOfSource = record.mail === undefined || record.mail === open.key
-    Object.assign(open.fields, isOfSource ? record.fields : { placeholderTitle: record.fields.placeholderTitle })
+    Object.assign(
+      open.fields,
+      isOfSource ? record.fields : { placeholderTitle: record.fields.placeholderTitle },
+    )
   } else {
     if (open.place.path === '') open.place = record.place
     for (const quote of record.quotes)
@@ -154,7 +213,10 @@ function addRecord(open: OpenSource, text: string, sorted: Done): void {
   }
 }
 
-function threadOf({ key, fields, ids, quotes, place, copies }: OpenSource, isContinued: boolean): ThreadInput {
+function threadOf(
+  { key, fields, ids, quotes, place, copies }: OpenSource,
+  isContinued: boolean,
+): ThreadInput {
   // `recordsOf` made the key, which begins with the service of a piece.
   const service = key.slice(0, key.indexOf('\0')) as Piece['service']
   const thread = { service, externalId: idIn(key), fields, quotes, place, isContinued, copies }

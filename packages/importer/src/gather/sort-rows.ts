@@ -1,4 +1,5 @@
-// Sorts more rows than memory has room for: sorts parts of them in memory, and merges the sorted parts.
+// Sorts more rows than memory has room for: sorts parts of them in memory, and merges the sorted
+// parts.
 import type { Spool, SpoolFile } from './spool.ts'
 
 export interface Row {
@@ -10,7 +11,10 @@ export interface Row {
   topId?: string
 }
 
-/** A part that is sorted in memory has about this many code units. To sort and write one takes some 100 ms. */
+/**
+ * A part that is sorted in memory has about this many code units. To sort and write one takes some
+ * 100 ms.
+ */
 const PART_UNITS = 8 * 1024 * 1024
 const ROW_UNITS = 100
 
@@ -19,7 +23,10 @@ export function unitsOf({ key, text }: Pick<Row, 'key' | 'text'>): number {
   return key.length + text.length + ROW_UNITS
 }
 
-/** Sorts by key and order; equal rows stay as they were added. Memory: a part, or a block of each part. */
+/**
+ * Sorts by key and order; equal rows stay as they were added. Memory: a part, or a block of each
+ * part.
+ */
 export function createRowSort(createSpool: SpoolFile['createSpool']) {
   const parts: Spool<Row>[] = []
   let rows: Row[] = []

@@ -4,7 +4,10 @@ import { closeSync, openSync, readSync, unlinkSync, writeFileSync } from 'node:f
 import { join } from 'node:path'
 import { UserError } from '@sluice/terminal'
 
-/** A block is written and read at once. It has at least this many code units, except the last one of a list. */
+/**
+ * A block is written and read at once. It has at least this many code units, except the last one of
+ * a list.
+ */
 const BLOCK_UNITS = 32 * 1024
 
 export interface Spool<T extends object> {
@@ -16,16 +19,23 @@ export interface Spool<T extends object> {
 
 export type SpoolFile = ReturnType<typeof openSpoolFile>
 
-/** Opens a file for any number of lists. It has no name, so the system removes it when this process ends. */
+/**
+ * Opens a file for any number of lists. It has no name, so the system removes it when this process
+ * ends.
+ */
 export function openSpoolFile(folder: string) {
   const onDisk = <T>(work: () => T): T => {
     try {
       return work()
     } catch (cause) {
-      const advice = 'Free some space, or name another folder with --temp-dir, and run the same command again.'
-      throw new UserError(`The temporary file in ${folder} cannot be used: ${Object(cause).message}. ${advice}`, {
-        cause,
-      })
+      const advice =
+        'Free some space, or name another folder with --temp-dir, and run the same command again.'
+      throw new UserError(
+        `The temporary file in ${folder} cannot be used: ${Object(cause).message}. ${advice}`,
+        {
+          cause,
+        },
+      )
     }
   }
   const path = join(folder, `sluice-${randomUUID()}`)

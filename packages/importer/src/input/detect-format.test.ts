@@ -69,24 +69,40 @@ test('a file that no format reads has advice, and an empty one is called empty',
     [fileOf('a.numbers', 'PK\x03\x04'), /It is a spreadsheet: save it as .xlsx/],
     [fileOf('a.tgz', Buffer.from([0x1f, 0x8b, 8])), /It is a tar archive: unpack it/],
     [fileOf('a.tar', tar), /It is a tar archive/],
-    [fileOf('a', Buffer.from([0x1f, 0x8b, 8])), /It is compressed: give it a name that ends in .gz/],
+    [
+      fileOf('a', Buffer.from([0x1f, 0x8b, 8])),
+      /It is compressed: give it a name that ends in .gz/,
+    ],
     [fileOf('a.mbox.bz2', 'BZh91AY'), /It is compressed by bzip2: run bunzip2/],
-    [fileOf('Posts.7z', Buffer.from('7z\xBC\xAF', 'latin1')), /It is compressed by 7-Zip: unpack it/],
+    [
+      fileOf('Posts.7z', Buffer.from('7z\xBC\xAF', 'latin1')),
+      /It is compressed by 7-Zip: unpack it/,
+    ],
     [fileOf('a.msg', '\xD0\xCF'), /It is a mail of Outlook: .* msgconvert/],
     [fileOf('a.PST', '!BDN'), /It is a mailbox of Outlook: .* readpst/],
     [fileOf('a.olm', 'PK\x03\x04'), /It is a mailbox of Outlook for Mac/],
     [fileOf('a.json', ''), /It is empty/],
     [fileOf('messages.html', TELEGRAM), /HTML export of Telegram: .* "Machine-readable JSON"/],
-    [fileOf('a.html', '<!DOCTYPE html>\n<html><style>.chatlog__x {}'), /HTML export of Discord: .* --format Json/],
+    [
+      fileOf('a.html', '<!DOCTYPE html>\n<html><style>.chatlog__x {}'),
+      /HTML export of Discord: .* --format Json/,
+    ],
     [fileOf('a.html', '<html><p>a'), /It is a web page/],
     [{ ...fileOf('a.json', ''), isEmpty: true }, /x is empty/],
   ] as const)
-    await assert.rejects(detectFormats([{ name: 'x', files: [file], isList: true }], formats, undefined), advice)
+    await assert.rejects(
+      detectFormats([{ name: 'x', files: [file], isList: true }], formats, undefined),
+      advice,
+    )
 })
 
 test('what is not recognised is named, with the formats that were tried and how to name one', async () => {
   for (const [files, named, message] of [
-    [[fileOf('gamma')], undefined, /The format of gamma is not recognised. .* alpha, beta, alp. .*--format/],
+    [
+      [fileOf('gamma')],
+      undefined,
+      /The format of gamma is not recognised. .* alpha, beta, alp. .*--format/,
+    ],
     [
       ['gamma', 'eta'].map((name) => fileOf(name)),
       undefined,
@@ -94,17 +110,33 @@ test('what is not recognised is named, with the formats that were tried and how 
     ],
     [[fileOf('alpha')], 'delta', /--format must be one of alpha, beta, alp/],
   ] as const) {
-    const detecting = detectFormats([{ name: 'x', files: [...files], isList: true }], formats, named)
-    await assert.rejects(detecting, (error) => error instanceof UserError && message.test(error.message))
+    const detecting = detectFormats(
+      [{ name: 'x', files: [...files], isList: true }],
+      formats,
+      named,
+    )
+    await assert.rejects(
+      detecting,
+      (error) => error instanceof UserError && message.test(error.message),
+    )
   }
 })
 
 test('files that no format recognises are named, if they may have messages, and the others are read', async () => {
-  const files = ['alpha', 'notes.txt', 'a.PNG', 'b/Inbox.msf', 'dovecot-uidlist', 'more.zip', 'x/README'].map((path) =>
-    fileOf(path),
-  )
+  const files = [
+    'alpha',
+    'notes.txt',
+    'a.PNG',
+    'b/Inbox.msf',
+    'dovecot-uidlist',
+    'more.zip',
+    'x/README',
+  ].map((path) => fileOf(path))
   const empty = { ...fileOf('Inbox'), isEmpty: true }
-  const { read, unread, notes } = await detectFormats([{ name: 'x', files: [...files, empty] }], formats)
+  const { read, unread, notes } = await detectFormats(
+    [{ name: 'x', files: [...files, empty] }],
+    formats,
+  )
   assert.equal(read.length, 1)
   assert.deepEqual(
     unread.map(({ name }) => name),
@@ -126,7 +158,10 @@ test('a damaged file of a folder is rejected, and one that the user named ends t
         },
       }),
   }
-  const { read, notes } = await detectFormats([{ name: 'x', files: [damaged, fileOf('alpha')] }], formats)
+  const { read, notes } = await detectFormats(
+    [{ name: 'x', files: [damaged, fileOf('alpha')] }],
+    formats,
+  )
   assert.equal(read.length, 1)
   assert.deepEqual(notes[0]?.reason, "The file can't be read: it is damaged.")
   const exported = [fileOf('alpha'), { ...damaged, path: 'owned' }]
@@ -144,12 +179,17 @@ test('a damaged file of a folder is rejected, and one that the user named ends t
     detectFormats([{ name: 'x', files: ['a.png', 'b.png'].map((path) => fileOf(path)) }], formats),
     /No file of the input/,
   )
-  const named = [{ name: 'x', files: [{ ...damaged, isNamed: true }, fileOf('alpha')], isList: true as const }]
+  const named = [
+    { name: 'x', files: [{ ...damaged, isNamed: true }, fileOf('alpha')], isList: true as const },
+  ]
   await assert.rejects(detectFormats(named, formats), /beta 1 cannot be read: it is damaged/)
 })
 
 test('files belong to an export by its names, whatever other format recognises them', async () => {
-  const owner: Format = { ...formatOf('beta'), owns: (_, own) => (path) => own.has(path.replace(/ upload$/, '')) }
+  const owner: Format = {
+    ...formatOf('beta'),
+    owns: (_, own) => (path) => own.has(path.replace(/ upload$/, '')),
+  }
   const files = ['alpha 1', 'beta 1', 'beta 1 upload', 'beta 2 upload'].map((path) =>
     fileOf(path, path.replace(/^beta (.*) upload/, 'alpha $1')),
   )
@@ -172,7 +212,11 @@ test('the formats of a folder with several exports are told apart', async () => 
     ['slack/mails/1.eml', 'From: a@b\nSubject: c\n\nd', 'mail'],
     ['chat.json', '{"guild":{},', 'discord'],
     ['chat.json_Files/rows.csv', 'a,b', 'discord'],
-    ['telegram/result.json', '{"name":"a","type":"personal_chat","id":1,"messages":[]}', 'telegram'],
+    [
+      'telegram/result.json',
+      '{"name":"a","type":"personal_chat","id":1,"messages":[]}',
+      'telegram',
+    ],
     ['telegram/files/rows.csv', 'a,b', 'telegram'],
     ['telegram/messages.html', TELEGRAM, 'telegram'],
     ['telegram/rows.csv', 'service,externalId,text\n', 'csv'],
@@ -187,7 +231,11 @@ test('the formats of a folder with several exports are told apart', async () => 
     ['x/data/like.js', 'window.YTD.like.part0 = []', 'x'],
     ['x/Your archive.html', '<html>', 'x'],
     ['x/data/rows.csv', 'a,b\n1,2\n', undefined],
-    ['facebook/messages/inbox/ada_7/message_1.json', '{"participants":[{"name":"A"}],"messages":[]}', 'facebook'],
+    [
+      'facebook/messages/inbox/ada_7/message_1.json',
+      '{"participants":[{"name":"A"}],"messages":[]}',
+      'facebook',
+    ],
     ['facebook/messages/inbox/ada_7/notes.json', '{"a":[]}', undefined],
     ['facebook/friends/friends.json', '{}', 'facebook'],
     ['facebook/more.json', '{"friends_v2":[]}', 'facebook'],
@@ -212,7 +260,10 @@ test('a table without the columns of a thread is named beside other files, and a
   const contacts = fileOf('contacts.csv', 'Name;Mail\nAda;a@b\n')
   const latin = fileOf('latin.csv', Buffer.from('Name;Stra\xDFe\n', 'latin1'))
   const detect = (files: InputFile[], map: Record<string, string> = {}) =>
-    detectFormats([{ name: 'x', files }], all, undefined, { map: new Map(Object.entries(map)), set: new Map() })
+    detectFormats([{ name: 'x', files }], all, undefined, {
+      map: new Map(Object.entries(map)),
+      set: new Map(),
+    })
   const found = await detect([good, contacts, latin, dates])
   assert.deepEqual(shown(found), [['csv', ['good.csv']]])
   assert.deepEqual(
@@ -220,8 +271,14 @@ test('a table without the columns of a thread is named beside other files, and a
     ['x/contacts.csv', 'x/latin.csv', 'x/dates.csv'],
   )
   const advice = found.unread.map((file) => file.advice).join('\n')
-  assert.match(advice, /contacts.csv has no column service, .*--map.*\n.*--encoding.*\n.*needs --date-format/)
+  assert.match(
+    advice,
+    /contacts.csv has no column service, .*--map.*\n.*--encoding.*\n.*needs --date-format/,
+  )
   assert.deepEqual(shown(await detect([contacts])), [['csv', ['contacts.csv']]])
   await assert.rejects(detect([contacts, latin]), /contacts.csv has no column service/)
-  await assert.rejects(detect([good, contacts], { colour: 'Mail' }), /--map names the unknown field colour/)
+  await assert.rejects(
+    detect([good, contacts], { colour: 'Mail' }),
+    /--map names the unknown field colour/,
+  )
 })

@@ -1,4 +1,5 @@
-// Finds the format of each file: the one that `--format` names, else the first one that recognises the file alone.
+// Finds the format of each file: the one that `--format` names, else the first one that recognises
+// the file alone.
 import { counted, UserError } from '@sluice/terminal'
 import type { UnreadFile } from '../account/ledger.ts'
 import type { Format, FormatOptions, InputFile, Noted, Rejected } from '../formats/format.ts'
@@ -20,7 +21,10 @@ export interface FormattedFiles {
 export interface Detected {
   read: FormattedFiles[]
   unread: UnreadFile[]
-  /** The formats that would read an unread file if it had what they need. Their options apply to the input, too. */
+  /**
+   * The formats that would read an unread file if it had what they need. Their options apply to the
+   * input, too.
+   */
   lacking: Format[]
   /** Files without messages, and files that can't be read. */
   notes: (Noted | Rejected)[]
@@ -40,11 +44,17 @@ export async function detectFormats(
   for (const { name, files } of sets)
     if (files.every(({ isEmpty }) => isEmpty)) throw new UserError(`${name} is empty.`)
   const format = formats.find(({ name }) => name === named)
-  if (named !== undefined && format === undefined) throw new UserError(`--format must be one of ${namesOf(formats)}.`)
+  if (named !== undefined && format === undefined)
+    throw new UserError(`--format must be one of ${namesOf(formats)}.`)
   const all: Detected = { read: [], unread: [], lacking: [], notes: [] }
   const isAlone = sets.flatMap(({ files }) => files).length === 1
   for (const set of sets)
-    addTo(all, format === undefined ? await detectIn(set, { formats, options, isAlone }) : await readAs(format, set))
+    addTo(
+      all,
+      format === undefined
+        ? await detectIn(set, { formats, options, isAlone })
+        : await readAs(format, set),
+    )
   if (all.read.length === 0) throw nothingRead(all)
   return all
 }
@@ -56,15 +66,27 @@ function addTo(all: Detected, { read, unread, lacking, notes }: Detected): void 
   all.notes.push(...notes)
 }
 
-/** Archives are no files of a format that the user names. Nor are files that it would count as what people sent. */
+/**
+ * Archives are no files of a format that the user names. Nor are files that it would count as what
+ * people sent.
+ */
 async function readAs(format: Format, set: InputSet): Promise<Detected> {
   const files = set.files.filter(({ path, isNamed }) => isNamed || !ARCHIVE.test(path))
-  const archives = set.files.filter((file) => !files.includes(file)).map(({ path }) => ({ name: path, advice: '' }))
-  const all = { read: [{ format, files, inputOf: inputIn(set) }], unread: archives, lacking: [], notes: [] }
+  const archives = set.files
+    .filter((file) => !files.includes(file))
+    .map(({ path }) => ({ name: path, advice: '' }))
+  const all = {
+    read: [{ format, files, inputOf: inputIn(set) }],
+    unread: archives,
+    lacking: [],
+    notes: [],
+  }
   if (format.skipsOthers !== true || files.length < 2) return all
   const options = { map: new Map(), set: new Map() }
   const detected = await detectIn({ ...set, files }, { formats: [format], options, isAlone: false })
-  return detected.read.length === 0 ? all : { ...detected, unread: [...archives, ...detected.unread] }
+  return detected.read.length === 0
+    ? all
+    : { ...detected, unread: [...archives, ...detected.unread] }
 }
 
 const ARCHIVE = /\.(zip|tgz|tar|tar\.gz|tar\.zst)$/i
@@ -75,15 +97,21 @@ function inputIn({ name, isList }: InputSet): (path: string) => string {
 
 function nothingRead({ unread: [first, ...others], notes }: Detected): UserError {
   const more = others.length === 0 ? '' : ` and of ${counted(others.length, 'other file')}`
-  if (first !== undefined) return new UserError(`The format of ${first.name}${more} is not recognised. ${first.advice}`)
+  if (first !== undefined)
+    return new UserError(`The format of ${first.name}${more} is not recognised. ${first.advice}`)
   const damaged = notes.find(({ kind }) => kind === 'rejected')
-  return new UserError(damaged ? `${damaged.place.path}: ${damaged.reason}` : 'No file of the input has messages.')
+  return new UserError(
+    damaged ? `${damaged.place.path}: ${damaged.reason}` : 'No file of the input has messages.',
+  )
 }
 
 interface Detecting {
   formats: readonly Format[]
   options: FormatOptions
-  /** Whether the file is the whole input. Its format then says itself what the file lacks, and ends the import. */
+  /**
+   * Whether the file is the whole input. Its format then says itself what the file lacks, and ends
+   * the import.
+   */
   isAlone: boolean
 }
 
@@ -110,14 +138,16 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
   claim(files, formats, found, { claimed, archives })
   for (const [file, within] of archives) if (!found.has(file)) addTo(detected, within)
   const present = new Set(found.values())
-  for (const { file, writer } of others) if (writer && present.has(writer) && !found.has(file)) found.set(file, writer)
+  for (const { file, writer } of others)
+    if (writer && present.has(writer) && !found.has(file)) found.set(file, writer)
   const unread = others.filter((each) => !found.has(each.file))
   // An error names the first file: one that tells what the whole is.
   unread.sort((a, b) => Number(b.known !== undefined) - Number(a.known !== undefined))
   for (const { file, advice, known, writer, lacking = [] } of unread) {
     const name = set.isList ? file.path : `${set.name}/${file.path}`
     // If nothing else is read, a document is what the user means.
-    const isBeside = files.length > 1 && (known === undefined || found.size + detected.read.length > 0)
+    const isBeside =
+      files.length > 1 && (known === undefined || found.size + detected.read.length > 0)
     const counted = isBeside && writer === undefined && countIfWithoutMessages(file)
     if (counted) detected.notes.push(counted)
     else detected.unread.push({ name, advice })
@@ -130,7 +160,9 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
   return detected
 }
 
-/** What is known before files are claimed: those that were claimed by names, and what archives have. */
+/**
+ * What is known before files are claimed: those that were claimed by names, and what archives have.
+ */
 interface Known {
   claimed: ReadonlySet<InputFile>
   archives: ReadonlyMap<InputFile, Detected>
@@ -144,13 +176,18 @@ function claim(
   { claimed, archives }: Known = { claimed: new Set(), archives: new Map() },
 ): void {
   const taken = new Set(claimed)
-  const isRecognised = (file: InputFile) => found.has(file) || (archives.get(file)?.read ?? []).length > 0
+  const isRecognised = (file: InputFile) =>
+    found.has(file) || (archives.get(file)?.read ?? []).length > 0
   const isNamed = (file: InputFile) => file.isNamed === true && found.has(file)
   for (const format of formats) {
     const own = new Set(files.filter((file) => found.get(file) === format).map(({ path }) => path))
     const owns = format.owns?.(files, own)
     for (const file of owns === undefined ? [] : files)
-      if (!taken.has(file) && (!isNamed(file) || own.has(file.path)) && owns?.(file.path, isRecognised(file))) {
+      if (
+        !taken.has(file) &&
+        (!isNamed(file) || own.has(file.path)) &&
+        owns?.(file.path, isRecognised(file))
+      ) {
         found.set(file, format)
         taken.add(file)
       }
@@ -158,8 +195,9 @@ function claim(
 }
 
 /**
- * `lacking`: the format that would read the file if it had what the advice names. `writer`: the format whose program
- * wrote the file, by its beginning. `known`: what the file is, if it is one that people have in place of an export.
+ * `lacking`: the format that would read the file if it had what the advice names. `writer`: the
+ * format whose program wrote the file, by its beginning. `known`: what the file is, if it is one
+ * that people have in place of an export.
  */
 interface Unrecognised {
   file: InputFile
@@ -172,7 +210,11 @@ interface Unrecognised {
 type Recognised = { format: Format } | Unrecognised | Rejected | Detected
 
 /** Finds the format of a file by its beginning, which is read once. */
-async function recognise(file: InputFile, set: InputSet, detecting: Detecting): Promise<Recognised> {
+async function recognise(
+  file: InputFile,
+  set: InputSet,
+  detecting: Detecting,
+): Promise<Recognised> {
   const { formats, options, isAlone } = detecting
   if (file.openArchive !== undefined) return await lookInto(file, file.openArchive, set, detecting)
   try {
@@ -181,18 +223,29 @@ async function recognise(file: InputFile, set: InputSet, detecting: Detecting): 
     const writer = formats.find((each) => each.wrote?.(bytes))
     const mayLack = format === undefined || format.faultOf !== undefined
     const known = mayLack ? adviceOf(RELATIVES, file.path, bytes) : undefined
-    if (format === undefined) return { file, advice: known ?? adviceOn(file.path, bytes, formats), known, writer }
+    if (format === undefined)
+      return { file, advice: known ?? adviceOn(file.path, bytes, formats), known, writer }
     const isSilent = isAlone && known === undefined
-    const fault = isSilent ? undefined : await format.faultOf?.(file, bytes, optionsOf(format, options))
+    const fault = isSilent
+      ? undefined
+      : await format.faultOf?.(file, bytes, optionsOf(format, options))
     if (fault === undefined) return { format }
-    return { file, advice: known === undefined ? fault : `${known} ${fault}`, known, lacking: [format] }
+    return {
+      file,
+      advice: known === undefined ? fault : `${known} ${fault}`,
+      known,
+      lacking: [format],
+    }
   } catch (error) {
     if (!(error instanceof UnreadableFile) || file.isNamed) throw error
     return rejected(`The file can't be read: ${error.reason}`, { path: file.path }, undefined)
   }
 }
 
-/** Finds the formats of the files in an archive that lies in a folder. Archives within it are not opened. */
+/**
+ * Finds the formats of the files in an archive that lies in a folder. Archives within it are not
+ * opened.
+ */
 async function lookInto(
   file: InputFile,
   openArchive: () => Promise<InputFile[]>,

@@ -15,7 +15,10 @@ import { UnreadableFile } from '../formats/format.ts'
 import { openInput } from './input.ts'
 import { readCounted } from './read-counted.ts'
 
-async function folderOf(t: TestContext, files: Readonly<Record<string, string | Buffer>>): Promise<string> {
+async function folderOf(
+  t: TestContext,
+  files: Readonly<Record<string, string | Buffer>>,
+): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-input-test-'))
   t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
   for (const [path, content] of Object.entries(files)) {
@@ -43,7 +46,9 @@ test.for(['deflated', 'stored'] as const)(
   '%s files of an archive are whole after others gave them up',
   async (how, t) => {
     const content = randomBytes(400_000).toString('hex')
-    const folder = await folderOf(t, { 'a.zip': makeZip({ 'a.json': content, 'b.json': content }, how) })
+    const folder = await folderOf(t, {
+      'a.zip': makeZip({ 'a.json': content, 'b.json': content }, how),
+    })
     using input = await openInput([join(folder, 'a.zip')], deps)
     for (const file of input.sets[0]?.files ?? []) {
       for (let times = 0; times < 5; times++) {
@@ -58,7 +63,13 @@ test.for(['deflated', 'stored'] as const)(
 )
 
 test('names in an archive are those that a list would have: UTF-8, composed, and within the archive', async (t) => {
-  const entries = { '/a.json': 'a', 'b\\c.json': 'b', './gro\u0308\u00dfe/../d.json': 'd', 'C:\\e.json': 'e', '/': '' }
+  const entries = {
+    '/a.json': 'a',
+    'b\\c.json': 'b',
+    './gro\u0308\u00dfe/../d.json': 'd',
+    'C:\\e.json': 'e',
+    '/': '',
+  }
   const zip = makeZip(entries)
   // Without the flag of UTF-8, which many programs do not write.
   const flagged = Buffer.from([20, 0, 0, 8])
@@ -82,7 +93,8 @@ test('what is hidden in a folder or an archive is counted, but not what systems 
   const folder = await folderOf(t, { ...files, 'x/a.zip': makeZip(files) })
   using archive = await openInput([join(folder, 'x/a.zip')], deps)
   using whole = await openInput([folder], deps)
-  const paths = ({ notOpened }: typeof whole) => notOpened.map(({ reason, place }) => [reason, place.path])
+  const paths = ({ notOpened }: typeof whole) =>
+    notOpened.map(({ reason, place }) => [reason, place.path])
   const reason = 'hidden files and folders, which are not read'
   assert.deepEqual(paths(archive), [
     [reason, '.github/b.json'],
@@ -105,7 +117,10 @@ test('an entry whose checksum differs is damaged, however well it can be inflate
   await assert.rejects(
     async () => text(damaged?.open() ?? Readable.from([])),
     (error) => {
-      return error instanceof UnreadableFile && /a.json cannot be read: it is damaged/.test(error.message)
+      return (
+        error instanceof UnreadableFile &&
+        /a.json cannot be read: it is damaged/.test(error.message)
+      )
     },
   )
   assert.equal(await text(whole?.open() ?? Readable.from([])), 'two')
@@ -145,7 +160,11 @@ test('compressed files are inflated, and lose their extension', async (t) => {
   const window = { params: { [constants.ZSTD_c_windowLog]: 27 } }
   const folder = await folderOf(t, {
     'a.json.gz': Buffer.concat([gzipSync('one '), gzipSync('two')]),
-    'b.ndjson.zst': Buffer.concat([SKIPPED_FRAME, zstdCompressSync('three ', window), zstdCompressSync('four')]),
+    'b.ndjson.zst': Buffer.concat([
+      SKIPPED_FRAME,
+      zstdCompressSync('three ', window),
+      zstdCompressSync('four'),
+    ]),
   })
   const { sets, progress } = await readSets([folder])
   assert.deepEqual(sets, [{ 'a.json': 'one two', 'b.ndjson': 'three four' }])
@@ -161,10 +180,14 @@ test('a file of a named encoding is read as UTF-8, inflated or not, but for reje
   })
   const names = ['a.csv', 'b.csv.gz', 'a.csv.rejected.ndjson'].map((name) => join(folder, name))
   using input = await openInput(names, { ...deps, encoding: 'windows-1252' })
-  for (const file of input.sets.flatMap(({ files }) => files)) assert.equal(await text(file.open()), '“Grüße”')
+  for (const file of input.sets.flatMap(({ files }) => files))
+    assert.equal(await text(file.open()), '“Grüße”')
   using broken = await openInput(names.slice(0, 1), { ...deps, encoding: 'shift_jis' })
   const [file] = broken.sets.flatMap(({ files }) => files)
-  await assert.rejects(async () => text(file?.open() ?? Readable.from([])), /a.csv cannot be read: .*shift_jis/)
+  await assert.rejects(
+    async () => text(file?.open() ?? Readable.from([])),
+    /a.csv cannot be read: .*shift_jis/,
+  )
 })
 
 test('standard input without a byte is called empty, and is closed however the import ends', async () => {
@@ -185,14 +208,22 @@ test('files of systems, editors and earlier imports are left out of folders and 
     'a.json.rejected-2.ndjson': '',
     'x.sluice-checkpoint': '',
   }
-  const folder = await folderOf(t, { ...junk, 'a.json': 'a', 'a.zip': makeZip({ ...junk, 'a.json': 'a' }) })
+  const folder = await folderOf(t, {
+    ...junk,
+    'a.json': 'a',
+    'a.zip': makeZip({ ...junk, 'a.json': 'a' }),
+  })
   assert.deepEqual((await readSets([join(folder, 'a.zip')])).sets, [{ 'a.json': 'a' }])
   await rm(join(folder, 'a.zip'))
   assert.deepEqual((await readSets([folder])).sets, [{ 'a.json': 'a' }])
 })
 
 test('standard input is read as it is or inflated, and its beginning can be read before', async () => {
-  for (const bytes of [Buffer.from('some text'), gzipSync('some text'), zstdCompressSync('some text')]) {
+  for (const bytes of [
+    Buffer.from('some text'),
+    gzipSync('some text'),
+    zstdCompressSync('some text'),
+  ]) {
     const stdin = Readable.from([bytes.subarray(0, 2), bytes.subarray(2)])
     using input = await openInput(['-'], { ...deps, stdin })
     const file = input.sets[0]?.files[0]
@@ -212,7 +243,10 @@ test('standard input loses no chunk that a given-up reader awaits, and refuses t
   const file = input.sets[0]?.files[0]
   for await (const _ of file?.open() ?? []) break
   assert.equal(await text(file?.open() ?? Readable.from([])), String(Buffer.concat(chunks)))
-  await assert.rejects(async () => text(file?.open() ?? Readable.from([])), /stdin can be read only once/)
+  await assert.rejects(
+    async () => text(file?.open() ?? Readable.from([])),
+    /stdin can be read only once/,
+  )
 })
 
 async function* slowly(chunks: readonly Buffer[]) {
@@ -241,7 +275,9 @@ test('what cannot be read is named, and why', async (t) => {
   }
 })
 
-test('of a folder only regular files are read, and what else is in it is counted', { timeout: 5_000 }, async (t) => {
+test('of a folder only regular files are read, and what else is in it is counted', {
+  timeout: 5_000,
+}, async (t) => {
   const folder = await folderOf(t, { 'a.json': 'a', 'b/c.json': 'c' })
   execFileSync('mkfifo', [join(folder, 'b', 'pipe.json'), join(folder, 'named')])
   await symlink('/dev/zero', join(folder, 'zero.json'))
@@ -249,7 +285,9 @@ test('of a folder only regular files are read, and what else is in it is counted
   await symlink('gone', join(folder, 'broken.json'))
   await symlink('loop', join(folder, 'loop'))
   await symlink(join(folder, 'a.json'), join(folder, 'z.json'))
-  assert.deepEqual((await readSets([folder])).sets, [{ 'a.json': 'a', 'b/c.json': 'c', 'z.json': 'a' }])
+  assert.deepEqual((await readSets([folder])).sets, [
+    { 'a.json': 'a', 'b/c.json': 'c', 'z.json': 'a' },
+  ])
   using input = await openInput([folder], deps)
   const reason = 'pipes, devices, sockets, broken links and links to folders, which are not read'
   assert.deepEqual(
@@ -260,7 +298,10 @@ test('of a folder only regular files are read, and what else is in it is counted
       place: { path },
     })),
   )
-  await assert.rejects(readSets([join(folder, 'named')]), /named is no regular file. Pipe it to standard input/)
+  await assert.rejects(
+    readSets([join(folder, 'named')]),
+    /named is no regular file. Pipe it to standard input/,
+  )
 })
 
 test('the fingerprint changes with the files of the input', async (t) => {
@@ -287,7 +328,13 @@ test('reading ends when the import stops', async (t) => {
 })
 
 test('folders of mail are read although their names begin with a dot, in folders and in archives', async (t) => {
-  const paths = ['cur/1', '.Sent/cur/2', '.Archive.2024/new/3', '.inbox.directory/sub/cur/4', 'Sub/.Deep/cur/5']
+  const paths = [
+    'cur/1',
+    '.Sent/cur/2',
+    '.Archive.2024/new/3',
+    '.inbox.directory/sub/cur/4',
+    'Sub/.Deep/cur/5',
+  ]
   const hidden = ['.git/config', '.Sent/dovecot-uidlist', '.Sent/cur/.6', '.directory']
   const contents = Object.fromEntries([...paths, ...hidden].map((path) => [path, path]))
   const folder = await folderOf(t, contents)

@@ -1,4 +1,5 @@
-// Opens what the user names (files, folders, archives, standard input) as sets of files that formats can read.
+// Opens what the user names (files, folders, archives, standard input) as sets of files that
+// formats can read.
 import { createReadStream, existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
@@ -24,21 +25,27 @@ export interface InputSet {
 }
 
 /**
- * Opens the input as sets: each folder, each archive, and all files that are named one by one. `fingerprint` changes
- * with each file; standard input, which can't be read twice, has none. Throws UserError if something can't be opened.
+ * Opens the input as sets: each folder, each archive, and all files that are named one by one.
+ * `fingerprint` changes with each file; standard input, which can't be read twice, has none. Throws
+ * UserError if something can't be opened.
  */
 export async function openInput(
   names: readonly string[],
   { stdin, ...how }: Omit<Reading, 'progress'> & { stdin: Readable },
 ) {
-  // Standard input is closed, because a pipe whose writer goes on would keep a failed import from ending.
+  // Standard input is closed, because a pipe whose writer goes on would keep a failed import from
+  // ending.
   const closers: (() => unknown)[] = names.includes(STDIN) ? [() => stdin.destroy()] : []
   const close = () => {
     for (const closeOne of closers) closeOne()
   }
   const progress: Done = { total: 0, done: 0 }
   const reading: Reading = { progress, ...how }
-  const single: InputSet = { name: names.find((name) => name !== STDIN) ?? STDIN_NAME, files: [], isList: true }
+  const single: InputSet = {
+    name: names.find((name) => name !== STDIN) ?? STDIN_NAME,
+    files: [],
+    isList: true,
+  }
   const sets: InputSet[] = []
   const notOpened: Noted[] = []
   const fingerprint: unknown[] = []
@@ -46,15 +53,23 @@ export async function openInput(
   function asInput(raw: RawFile, isNamed: boolean): InputFile {
     const compression = COMPRESSIONS.find(({ extension }) => extension.test(raw.path))
     const { onDisk } = raw
-    const archive = onDisk !== undefined && !isNamed && ZIP.test(onDisk) && { openArchive: () => openArchive(onDisk) }
+    const archive = onDisk !== undefined &&
+      !isNamed &&
+      ZIP.test(onDisk) && { openArchive: () => openArchive(onDisk) }
     progress.total += archive ? 0 : (raw.bytes ?? 0)
     const isOurs = REJECTED_NAME.test(raw.path)
-    const open = readCounted(raw, isOurs ? { ...reading, encoding: undefined } : reading, compression)
+    const open = readCounted(
+      raw,
+      isOurs ? { ...reading, encoding: undefined } : reading,
+      compression,
+    )
     const name = compression === undefined ? raw.path : raw.path.replace(compression.extension, '')
     // A Macintosh writes `ö` as two characters. Lists of an export may write it as one.
     const path = name.normalize()
     const isPlain = onDisk !== undefined && compression === undefined && how.encoding === undefined
-    const beginning = isPlain && { beginning: (bytes: number) => readDiskBeginning(raw, bytes, reading) }
+    const beginning = isPlain && {
+      beginning: (bytes: number) => readDiskBeginning(raw, bytes, reading),
+    }
     return { path, isEmpty: raw.bytes === 0, isNamed, open, ...beginning, ...archive }
   }
 
@@ -80,11 +95,19 @@ export async function openInput(
     fingerprint.push([resolve(name), facts.size, facts.mtimeMs])
     if (facts.isDirectory()) {
       const { files, others, hidden } = await filesIn(name)
-      fingerprint.push(others, ...files.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]))
-      notOpened.push(...others.map((path) => skipped(IRREGULAR, { path })), ...hidden.flatMap(notesOnHidden))
+      fingerprint.push(
+        others,
+        ...files.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]),
+      )
+      notOpened.push(
+        ...others.map((path) => skipped(IRREGULAR, { path })),
+        ...hidden.flatMap(notesOnHidden),
+      )
       addSet(name, asInputs(files))
     } else if (!facts.isFile()) {
-      throw new UserError(`${name} is no regular file. Pipe it to standard input, and name - instead.`)
+      throw new UserError(
+        `${name} is no regular file. Pipe it to standard input, and name - instead.`,
+      )
     } else if (ZIP.test(name)) addSet(name, await openArchive(name))
     else {
       const open = () => createReadStream(name)
@@ -112,13 +135,17 @@ export async function openInput(
 
 const ZIP = /\.zip$/i
 
-/** Not opened, because nothing ends the wait for the writer of a pipe, and some devices have no end. */
+/**
+ * Not opened, because nothing ends the wait for the writer of a pipe, and some devices have no end.
+ */
 const IRREGULAR = 'pipes, devices, sockets, broken links and links to folders, which are not read'
 
 /** Files of the operating system, of editors, and of earlier imports are no part of an export. */
 const UNWANTED = /^\.|^__MACOSX$|\.sluice-checkpoint(\.new)?$/
 
-/** Maildir++ names a subfolder `.Sent`, and KMail names a folder of subfolders `.inbox.directory`. */
+/**
+ * Maildir++ names a subfolder `.Sent`, and KMail names a folder of subfolders `.inbox.directory`.
+ */
 const MAIL_FOLDER = /(^|\/)\.(?=[^/]+\/(cur|new|tmp)\/|[^/]+\.directory\/)/g
 
 function isWanted(path: string): boolean {
@@ -129,7 +156,10 @@ function isWanted(path: string): boolean {
 /** Matches names that people and programs hide, but not what a Macintosh adds to each folder. */
 const HIDDEN = /(^|\/)\.(?!_|DS_Store$)[^/]*(\/|$)/
 
-/** Counts a hidden file or folder: it may have messages, such as those of a repository named `.github`. */
+/**
+ * Counts a hidden file or folder: it may have messages, such as those of a repository named
+ * `.github`.
+ */
 function notesOnHidden(path: string): Noted[] {
   const isHidden = HIDDEN.test(path) && !path.startsWith('__MACOSX/')
   return isHidden ? [skipped('hidden files and folders, which are not read', { path })] : []
@@ -206,7 +236,9 @@ async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> 
     yield* chunks
   }
   const raw = { path: STDIN_NAME, open: () => Readable.from(whole(), { objectMode: false }) }
-  const compression = COMPRESSIONS.find(({ magic }) => beginning.subarray(0, magic.length).equals(magic))
+  const compression = COMPRESSIONS.find(({ magic }) =>
+    beginning.subarray(0, magic.length).equals(magic),
+  )
   return replayable(STDIN_NAME, readCounted(raw, reading, compression))
 }
 
@@ -223,7 +255,8 @@ function replayable(path: string, openOnce: () => AsyncIterable<Buffer>): InputF
     isNamed: true,
     async *open() {
       source ??= openOnce()[Symbol.asyncIterator]()
-      if (bytes > REPLAYED_BYTES) throw new UserError(`${path} can be read only once. Save it to a file.`)
+      if (bytes > REPLAYED_BYTES)
+        throw new UserError(`${path} can be read only once. Save it to a file.`)
       yield* kept
       // Not by `for await`, which would end the source when a reader of its beginning stops.
       for (let next = await source.next(); !next.done; next = await source.next()) {

@@ -1,4 +1,5 @@
-// Files that people have in place of those that are read: how they show themselves, and what to fetch or save instead.
+// Files that people have in place of those that are read: how they show themselves, and what to
+// fetch or save instead.
 import { csvColumns } from '../formats/read/csv-rows.ts'
 import { jsonShape } from '../formats/read/json-beginning.ts'
 import { decodeBeginning } from '../formats/read/utf8-chunks.ts'
@@ -25,7 +26,8 @@ type Row = readonly [Marks, string]
 const notRead = (what: string) =>
   `It is ${what}, which is not read: write its messages as CSV, a row for each (see --group-by and --map), or its threads as ndjson, as POST /sources accepts them.`
 const mailbox = (program: string, how: string) => `It is a mailbox of ${program}: ${how}.`
-const htmlOf = (program: string, how: string) => `It is an HTML export of ${program}: export again ${how}.`
+const htmlOf = (program: string, how: string) =>
+  `It is an HTML export of ${program}: export again ${how}.`
 
 const TO_XLSX = 'It is a spreadsheet: save it as .xlsx, without a password.'
 const DOCUMENT =
@@ -41,27 +43,53 @@ const APP_STORE =
   'It has reviews of the App Store by its feed or another program: save the answer of customerReviews of the App Store Connect API.'
 const INSTAGRAM =
   "It is of Instagram's download, of which chats are read: import its messages/inbox (message_1.json and so on)."
-const REDDIT = 'It is a page of reddit.com: download the post and its comments as JSON lines, such as by Arctic Shift.'
+const REDDIT =
+  'It is a page of reddit.com: download the post and its comments as JSON lines, such as by Arctic Shift.'
 const TAKEOUT =
   'Of the texts of Google Takeout, those of comments.csv are read: set the account to English, and export again.'
-const BY_YT_DLP = 'fetch the comments of the video by yt-dlp --skip-download --write-info-json --write-comments URL.'
+const BY_YT_DLP =
+  'fetch the comments of the video by yt-dlp --skip-download --write-info-json --write-comments URL.'
 
 /** Files whose program is known. Rows that demand less come later. */
 export const RELATIVES: readonly Row[] = [
-  [{ name: /\.msg$/i }, 'It is a mail of Outlook: convert it by msgconvert, and import the .eml file.'],
-  [{ name: /\.(pst|ost)$/i }, mailbox('Outlook', 'convert it by readpst -r -o FOLDER FILE, and import the folder')],
-  [{ name: /\.olm$/i }, mailbox('Outlook for Mac', 'drag its folders to the desktop, and import the .mbox files')],
-  [{ name: /\.dbx$/i }, mailbox('Outlook Express', 'open it in Thunderbird, and import the mailbox of Thunderbird')],
+  [
+    { name: /\.msg$/i },
+    'It is a mail of Outlook: convert it by msgconvert, and import the .eml file.',
+  ],
+  [
+    { name: /\.(pst|ost)$/i },
+    mailbox('Outlook', 'convert it by readpst -r -o FOLDER FILE, and import the folder'),
+  ],
+  [
+    { name: /\.olm$/i },
+    mailbox('Outlook for Mac', 'drag its folders to the desktop, and import the .mbox files'),
+  ],
+  [
+    { name: /\.dbx$/i },
+    mailbox('Outlook Express', 'open it in Thunderbird, and import the mailbox of Thunderbird'),
+  ],
   [{ name: /\.(numbers|xls|xlsb)$/i }, TO_XLSX],
   [{ magic: 'PK\x03\x04', text: /xl\/workbook\.bin/ }, TO_XLSX],
-  [{ magic: '\xD0\xCF\x11\xE0', name: /\.xls[xm]$/i }, 'It is encrypted: save it as .xlsx without a password.'],
+  [
+    { magic: '\xD0\xCF\x11\xE0', name: /\.xls[xm]$/i },
+    'It is encrypted: save it as .xlsx without a password.',
+  ],
   [{ name: /\.(docx?|odt|rtf|pdf)$/i }, DOCUMENT],
-  [{ magic: 'PK\x03\x04', text: /word\/document\.xml|mimetypeapplication\/vnd\.oasis\.opendocument\.text/ }, DOCUMENT],
+  [
+    {
+      magic: 'PK\x03\x04',
+      text: /word\/document\.xml|mimetypeapplication\/vnd\.oasis\.opendocument\.text/,
+    },
+    DOCUMENT,
+  ],
   [
     { root: '<', text: /chatlog__|DiscordChatExporter/ },
     htmlOf('Discord', 'by DiscordChatExporter with --format Json'),
   ],
-  [{ root: '<', text: /page_wrap|<title>Exported Data</ }, htmlOf('Telegram', 'as "Machine-readable JSON"')],
+  [
+    { root: '<', text: /page_wrap|<title>Exported Data</ },
+    htmlOf('Telegram', 'as "Machine-readable JSON"'),
+  ],
   [{ root: '<', text: /\b_a6-g\b/ }, htmlOf('Facebook or Instagram', 'as JSON')],
   [{ root: '<', text: /class="(sent iMessage|message_part)"/ }, IMESSAGE],
   [{ text: /^\w{3} \d\d, \d{4} {1,2}\d{1,2}:\d\d:\d\d [AP]M\b/ }, IMESSAGE],
@@ -88,18 +116,27 @@ export const RELATIVES: readonly Row[] = [
   [{ magic: 'SQLite format 3\0', text: /CREATE TABLE [^(]{0,40}(CHUNK|S_USER)\b/i }, SLACKDUMP],
   [{ has: ['slackdump_thread_replies'] }, SLACKDUMP],
   [{ has: ['name', 'messages[].ts', 'messages[].text'] }, SLACKDUMP],
-  [{ has: ['ok', 'messages[].ts'] }, "It is an answer of Slack's API: import an export, as slackdump writes it."],
+  [
+    { has: ['ok', 'messages[].ts'] },
+    "It is an answer of Slack's API: import an export, as slackdump writes it.",
+  ],
   [{ has: ['kind', 'data.children[].kind'] }, REDDIT],
   [{ has: ['comments[].submission', 'comments[].replies'] }, REDDIT],
   [{ text: /^[^{[][\s\S]{0,2000}"\{""(text|takeoutSegments)"":/ }, TAKEOUT],
-  [{ has: ['replayChatItemAction'] }, `It is a live chat of YouTube, which is not read: ${BY_YT_DLP}`],
+  [
+    { has: ['replayChatItemAction'] },
+    `It is a live chat of YouTube, which is not read: ${BY_YT_DLP}`,
+  ],
   [{ has: ['cid', 'votes'] }, `It has comments of YouTube without their video: ${BY_YT_DLP}`],
   [{ text: /^\[LINE\]/ }, notRead('a chat of LINE')],
   [{ name: /(^|\/)KakaoTalk[^/]*\.(txt|csv)$/i }, notRead('a chat of KakaoTalk')],
   [{ text: /^[^\n]{0,200}(카카오톡 대화|KakaoTalk Chat)/ }, notRead('a chat of KakaoTalk')],
   [{ name: /(^|\/)signal-[\d-]+\.backup$/i }, notRead('a backup of Signal')],
   [{ text: /^Conversation: [^\n]*\n\s*From: / }, notRead('a chat of Signal')],
-  [{ text: OF_SIGNAL }, `${notRead('a chat of Signal')} If it is of WhatsApp, name it with --format whatsapp.`],
+  [
+    { text: OF_SIGNAL },
+    `${notRead('a chat of Signal')} If it is of WhatsApp, name it with --format whatsapp.`,
+  ],
   [{ has: ['conversationId', 'sent_at'] }, notRead('a chat of Signal')],
   [{ has: ['envelope.timestamp'] }, notRead('a chat of Signal')],
   [{ has: ['creator.name', 'created_date'] }, notRead('a chat of Google Chat')],
@@ -131,12 +168,18 @@ const RECORDS =
 /** What a file is if nobody knows its program. */
 export const SHAPES: readonly Row[] = [
   [{ text: /^\s*<(!doctype html|html)/i }, 'It is a web page: export the messages as JSON or CSV.'],
-  [{ magic: 'SQLite format 3\0' }, 'Of databases, only those of Messages are read: export the messages as CSV.'],
+  [
+    { magic: 'SQLite format 3\0' },
+    'Of databases, only those of Messages are read: export the messages as CSV.',
+  ],
   [{ text: /^\s*[[{]\s*[\]}]\s*$/ }, 'It is JSON without records.'],
   [{ root: '{', member: /^(\w+(\.\w+)*\[\]\.|\w+\.0$)/ }, WRAPPED],
   [{ root: '{', member: /./ }, RECORDS],
   [{ root: '[', member: /./ }, RECORDS],
-  [{ magic: 'PK\x03\x04' }, 'It is a zip archive: save it as a file of its own whose name ends in .zip.'],
+  [
+    { magic: 'PK\x03\x04' },
+    'It is a zip archive: save it as a file of its own whose name ends in .zip.',
+  ],
   [{ text: /\0ustar/ }, TAR],
   [{ name: /\.tgz$/i }, TAR],
   [{ magic: '\x1F\x8B' }, 'It is compressed: give it a name that ends in .gz.'],
@@ -147,7 +190,11 @@ export const SHAPES: readonly Row[] = [
 ]
 
 /** Returns what the first row that matches says of a file that no format reads. */
-export function adviceOf(rows: readonly Row[], path: string, beginning: Buffer): string | undefined {
+export function adviceOf(
+  rows: readonly Row[],
+  path: string,
+  beginning: Buffer,
+): string | undefined {
   const text = decodeBeginning(beginning)
   const { root, members } = jsonShape(beginning)
   const names = root === '{' || root === '[' ? [...members] : csvColumns(beginning)

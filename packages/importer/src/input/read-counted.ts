@@ -1,4 +1,5 @@
-// Opens files. Counts the bytes that are read, inflates what is compressed, and names the file in errors.
+// Opens files. Counts the bytes that are read, inflates what is compressed, and names the file in
+// errors.
 import { close, open, read } from 'node:fs'
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { promisify } from 'node:util'
@@ -43,9 +44,13 @@ export const COMPRESSIONS = [
     async *inflate(bytes: AsyncGenerator<Buffer>) {
       const params = { [zlib.constants.ZSTD_d_windowLogMax]: WINDOW_LOG_MAX }
       if (!('createZstdDecompress' in zlib))
-        throw new Error('this Node inflates no Zstandard. Use Node 22.15 or later, or inflate the file first (unzstd).')
+        throw new Error(
+          'this Node inflates no Zstandard. Use Node 22.15 or later, or inflate the file first (unzstd).',
+        )
       try {
-        yield* inflateMembers(bytes, () => zlib.createZstdDecompress({ params, chunkSize: INFLATED_BYTES }))
+        yield* inflateMembers(bytes, () =>
+          zlib.createZstdDecompress({ params, chunkSize: INFLATED_BYTES }),
+        )
       } finally {
         await bytes.return(undefined)
       }
@@ -81,13 +86,18 @@ export interface RawFile {
 const crc32 = 'crc32' in zlib ? zlib.crc32 : (_: Buffer, crc: number) => crc
 
 /** Returns a function that opens the file. However often it is called, each byte counts once. */
-export function readCounted({ path, checksum, open: openRaw }: RawFile, reading: Reading, compression?: Compression) {
+export function readCounted(
+  { path, checksum, open: openRaw }: RawFile,
+  reading: Reading,
+  compression?: Compression,
+) {
   const { progress, stopping, encoding } = reading
   let counted = 0
   async function* count(): AsyncGenerator<Buffer> {
     let here = 0
     let crc = 0
-    // The signal ends the wait for the next chunk, which may never come from a pipe or a disk on the network.
+    // The signal ends the wait for the next chunk, which may never come from a pipe or a disk on
+    // the network.
     for await (const chunk of addAbortSignal(stopping, await openRaw())) {
       here += chunk.length
       progress.done += Math.max(0, here - counted)
@@ -95,7 +105,8 @@ export function readCounted({ path, checksum, open: openRaw }: RawFile, reading:
       if (checksum !== undefined) crc = crc32(chunk, crc)
       yield chunk
     }
-    if (crc !== (checksum ?? crc)) throw new Error('it is damaged, so texts may be wrong: its checksum differs.')
+    if (crc !== (checksum ?? crc))
+      throw new Error('it is damaged, so texts may be wrong: its checksum differs.')
   }
   async function* readAll(): AsyncGenerator<Buffer> {
     try {
@@ -110,7 +121,10 @@ export function readCounted({ path, checksum, open: openRaw }: RawFile, reading:
   return readAll
 }
 
-/** Reads the beginning of a file on the disk, in half the time that a stream takes. Folders may have a million mails. */
+/**
+ * Reads the beginning of a file on the disk, in half the time that a stream takes. Folders may have
+ * a million mails.
+ */
 export async function readDiskBeginning(
   { path, onDisk = '', bytes: all }: RawFile,
   most: number,
@@ -120,7 +134,9 @@ export async function readDiskBeginning(
   try {
     const file = await openFile(onDisk, 'r')
     try {
-      const { bytesRead, buffer } = await readFile(file, { buffer: Buffer.allocUnsafe(Math.min(most, all ?? most)) })
+      const { bytesRead, buffer } = await readFile(file, {
+        buffer: Buffer.allocUnsafe(Math.min(most, all ?? most)),
+      })
       return buffer.subarray(0, bytesRead)
     } finally {
       close(file)

@@ -5,7 +5,8 @@ import { fileBeside, isMedia, kindWithoutMessages } from '../formats/read/files-
 import { adviceOf, SHAPES } from './known-relatives.ts'
 
 /** Matches files that servers keep beside mails. */
-const OF_SERVERS = /(^|\/)(dovecot[.-]|courier|cyrus\.|(subscriptions|maildirfolder|maildirsize)$)|\.sieve$/i
+const OF_SERVERS =
+  /(^|\/)(dovecot[.-]|courier|cyrus\.|(subscriptions|maildirfolder|maildirsize)$)|\.sieve$/i
 /** Matches files that Thunderbird, Apple Mail and Proton's export keep beside mails. */
 const OF_PROGRAMS =
   /(^|\/)((popstate|panacea|msgFilterRules)\.dat|filterlog\.html|table_of_contents|labels\.json)$|\.(msf|snm|plist|metadata\.json)$/i
@@ -13,13 +14,18 @@ const OF_PROGRAMS =
 const EXPLANATIONS = /(^|\/)(readme|licen[cs]e|copying)(\.\w+)?$/i
 
 /**
- * Counts a file that is known to have no messages: it is empty, or its name says so. A file that the user names may
- * be a picture of many that a pattern of the shell names, but no document or index: these are named as unread.
+ * Counts a file that is known to have no messages: it is empty, or its name says so. A file that
+ * the user names may be a picture of many that a pattern of the shell names, but no document or
+ * index: these are named as unread.
  */
 export function countIfWithoutMessages(file: InputFile): Noted | undefined {
   if (file.isNamed && !file.isEmpty && !isMedia(file)) return undefined
   const isIndex = [OF_SERVERS, OF_PROGRAMS].some((names) => names.test(file.path))
-  const kind = isIndex ? 'indexes of mail programs' : EXPLANATIONS.test(file.path) ? 'explanations' : undefined
+  const kind = isIndex
+    ? 'indexes of mail programs'
+    : EXPLANATIONS.test(file.path)
+      ? 'explanations'
+      : undefined
   return kindWithoutMessages(file) || kind ? fileBeside(file, kind) : undefined
 }
 
@@ -27,7 +33,8 @@ export function countIfWithoutMessages(file: InputFile): Noted | undefined {
 export function adviceOn(path: string, beginning: Buffer, formats: readonly Format[]): string {
   if (beginning.length === 0) return 'It is empty.'
   const names = formats.map(({ name }) => name).join(', ')
-  const ofOther = formats.length === 1 ? `It is no file of ${names}, which --format names.` : undefined
+  const ofOther =
+    formats.length === 1 ? `It is no file of ${names}, which --format names.` : undefined
   return (
     adviceOf(SHAPES, path, beginning) ??
     ofOther ??

@@ -3,14 +3,27 @@ import { isUtf8 } from 'node:buffer'
 import { close, createReadStream, openSync, read } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
-import { type Entry, fromRandomAccessReaderPromise, getFileNameLowLevel, RandomAccessReader } from 'yauzl'
+import {
+  type Entry,
+  fromRandomAccessReaderPromise,
+  getFileNameLowLevel,
+  RandomAccessReader,
+} from 'yauzl'
 import type { RawFile } from './read-counted.ts'
 
-/** Opens an archive until `close` is called. Writes nothing to the disk. Memory: some hundred bytes a file. */
+/**
+ * Opens an archive until `close` is called. Writes nothing to the disk. Memory: some hundred bytes
+ * a file.
+ */
 export async function openZip(path: string): Promise<{ files: RawFile[]; close: () => void }> {
   const { size } = await stat(path)
   // A wrong size would make the whole archive unreadable. Checksums show which entry is damaged.
-  const options = { lazyEntries: true, autoClose: false, decodeStrings: false, validateEntrySizes: false }
+  const options = {
+    lazyEntries: true,
+    autoClose: false,
+    decodeStrings: false,
+    validateEntrySizes: false,
+  }
   const zip = await fromRandomAccessReaderPromise(new FileReader(path), size, options)
   const files: RawFile[] = []
   for await (const entry of zip.eachEntry()) {
@@ -28,14 +41,20 @@ export async function openZip(path: string): Promise<{ files: RawFile[]; close: 
 /** The flag that a name is UTF-8. Many programs write UTF-8 without it. */
 const UTF8_FLAG = 0x800
 
-/** Returns a name without drive, `.`, `..` and empty parts: nothing is written to the disk, so no name is a threat. */
+/**
+ * Returns a name without drive, `.`, `..` and empty parts: nothing is written to the disk, so no
+ * name is a threat.
+ */
 function nameOf({ fileNameRaw, generalPurposeBitFlag, extraFields }: Entry): string {
   const flags = isUtf8(fileNameRaw) ? generalPurposeBitFlag | UTF8_FLAG : generalPurposeBitFlag
   const name = getFileNameLowLevel(flags, fileNameRaw, extraFields, false)
   return name.replace(/^[a-z]:/i, '').replaceAll(/(?<=^|\/)(?:\.{0,2}\/)+/g, '')
 }
 
-/** yauzl's own reader throws where nobody can catch it, if a stream is given up while its next read is queued. */
+/**
+ * yauzl's own reader throws where nobody can catch it, if a stream is given up while its next read
+ * is queued.
+ */
 class FileReader extends RandomAccessReader {
   readonly #path: string
   readonly #fd: number
@@ -51,7 +70,9 @@ class FileReader extends RandomAccessReader {
     return createReadStream(this.#path, { start, end: end - 1 })
   }
 
-  override read(...[buffer, offset, length, position, callback]: Parameters<RandomAccessReader['read']>): void {
+  override read(
+    ...[buffer, offset, length, position, callback]: Parameters<RandomAccessReader['read']>
+  ): void {
     read(this.#fd, buffer, offset, length, position, callback)
   }
 

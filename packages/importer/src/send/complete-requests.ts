@@ -1,10 +1,14 @@
-// Completes requests by what is stored: titles, dates, and the sources that a conversation of mails is stored as.
+// Completes requests by what is stored: titles, dates, and the sources that a conversation of mails
+// is stored as.
 
 import { type Client, pagesOf } from '@sluice/client'
 import { parseIsoDate, type QuoteRequest, type ThreadRequest } from '@sluice/contract'
 import type { Outgoing, UntitledRequest } from '../account/ledger.ts'
 
-/** A request that can be posted. A conversation that is stored as several sources becomes several requests. */
+/**
+ * A request that can be posted. A conversation that is stored as several sources becomes several
+ * requests.
+ */
 export interface CompleteRequest extends Outgoing {
   request: ThreadRequest
 }
@@ -23,7 +27,10 @@ interface CompleteDeps {
 /** Stands for a title that neither input nor store has. The API refuses it, and names the field. */
 const NO_TITLE = ''
 
-/** Completes the requests of a batch. Waits for batches in flight that have requests for the same sources. */
+/**
+ * Completes the requests of a batch. Waits for batches in flight that have requests for the same
+ * sources.
+ */
 export async function completeRequests(
   batch: readonly Outgoing[],
   inFlight: InFlight,
@@ -33,8 +40,12 @@ export async function completeRequests(
     const lacksDate = placeholderTitle !== undefined && request.createdAt === undefined
     return conversation !== undefined || request.title === undefined || lacksDate
   })
-  const names = new Set(incomplete.flatMap((one) => idsOf(one).map((id) => nameOf(one.request, id))))
-  const earlier = [...inFlight].filter(([, sent]) => sent.some(({ request }) => names.has(nameOf(request))))
+  const names = new Set(
+    incomplete.flatMap((one) => idsOf(one).map((id) => nameOf(one.request, id))),
+  )
+  const earlier = [...inFlight].filter(([, sent]) =>
+    sent.some(({ request }) => names.has(nameOf(request))),
+  )
   await Promise.all(earlier.map(([sent]) => sent))
   const stored = await lookUp(incomplete, deps)
   const complete: CompleteRequest[] = []
@@ -42,7 +53,10 @@ export async function completeRequests(
     const requests = await placeMails(outgoing, stored, deps)
     outgoing.entry.open += requests.length - 1
     for (const request of requests)
-      complete.push({ ...outgoing, request: fillFields(request, outgoing.placeholderTitle, stored) })
+      complete.push({
+        ...outgoing,
+        request: fillFields(request, outgoing.placeholderTitle, stored),
+      })
   }
   return complete
 }
@@ -52,21 +66,37 @@ function idsOf({ request, conversation }: Outgoing): readonly string[] {
   return [request.externalId, ...(conversation?.ids ?? [])]
 }
 
-function nameOf({ service, externalId }: Pick<UntitledRequest, 'service' | 'externalId'>, id = externalId): string {
+function nameOf(
+  { service, externalId }: Pick<UntitledRequest, 'service' | 'externalId'>,
+  id = externalId,
+): string {
   return `${service}/${id}`
 }
 
-async function lookUp(incomplete: readonly Outgoing[], { client, signal }: CompleteDeps): Promise<Stored> {
+async function lookUp(
+  incomplete: readonly Outgoing[],
+  { client, signal }: CompleteDeps,
+): Promise<Stored> {
   const stored: Stored = new Map()
   for (const service of new Set(incomplete.map(({ request }) => request.service))) {
-    const ids = new Set(incomplete.filter(({ request }) => request.service === service).flatMap(idsOf))
-    for (const source of await client.lookUpSources(service, [...ids], { signal })) stored.set(nameOf(source), source)
+    const ids = new Set(
+      incomplete.filter(({ request }) => request.service === service).flatMap(idsOf),
+    )
+    for (const source of await client.lookUpSources(service, [...ids], { signal }))
+      stored.set(nameOf(source), source)
   }
   return stored
 }
 
-/** Mails that are stored stay in their sources. New ones join the earliest source of their conversation. */
-async function placeMails(outgoing: Outgoing, stored: Stored, deps: CompleteDeps): Promise<UntitledRequest[]> {
+/**
+ * Mails that are stored stay in their sources. New ones join the earliest source of their
+ * conversation.
+ */
+async function placeMails(
+  outgoing: Outgoing,
+  stored: Stored,
+  deps: CompleteDeps,
+): Promise<UntitledRequest[]> {
   const { request, conversation, entry } = outgoing
   const { service, quotes } = request
   const dateOf = (id: string) => stored.get(nameOf(request, id))?.createdAt ?? ''
@@ -84,23 +114,37 @@ async function placeMails(outgoing: Outgoing, stored: Stored, deps: CompleteDeps
   const sourceOf = new Map<string | undefined, string>()
   for (const externalId of sources.toReversed())
     for await (const page of pagesOf(deps.client, { service, externalId }, deps.signal))
-      for (const quote of page.quotes) if (quote.externalId !== undefined) sourceOf.set(quote.externalId, externalId)
+      for (const quote of page.quotes)
+        if (quote.externalId !== undefined) sourceOf.set(quote.externalId, externalId)
   const quotesIn = (id: string) =>
     quotes.filter(({ externalId }) => (sourceOf.get(externalId ?? undefined) ?? earliest) === id)
-  return sources.map((id) => requestFor(id, quotesIn(id))).filter((request) => request.quotes.length > 0)
+  return sources
+    .map((id) => requestFor(id, quotesIn(id)))
+    .filter((request) => request.quotes.length > 0)
 }
 
 const SEVERAL = 'merges of sources that are one conversation'
 
-/** A stored title stays, unless the input has one. Without a date, the earliest of quotes and stored source counts. */
-function fillFields(request: UntitledRequest, placeholderTitle: string | undefined, stored: Stored): ThreadRequest {
+/**
+ * A stored title stays, unless the input has one. Without a date, the earliest of quotes and stored
+ * source counts.
+ */
+function fillFields(
+  request: UntitledRequest,
+  placeholderTitle: string | undefined,
+  stored: Stored,
+): ThreadRequest {
   const known = stored.get(nameOf(request))
   const title = request.title ?? known?.title ?? placeholderTitle ?? NO_TITLE
   const earliest = placeholderTitle === undefined ? undefined : earliestOf(request.quotes)
   const isEarlier = earliest !== undefined && !(known?.createdAt && known.createdAt < earliest)
   const createdAt = isoDate(request.createdAt) ?? (isEarlier ? earliest : undefined)
   stored.set(nameOf(request), { title, createdAt: createdAt ?? known?.createdAt })
-  return { ...request, title, ...(createdAt !== undefined && { createdAt: request.createdAt ?? createdAt }) }
+  return {
+    ...request,
+    title,
+    ...(createdAt !== undefined && { createdAt: request.createdAt ?? createdAt }),
+  }
 }
 
 function earliestOf(quotes: readonly QuoteRequest[]): string | undefined {

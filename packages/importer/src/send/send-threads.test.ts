@@ -46,7 +46,10 @@ function open({ answer = () => undefined, stored = {}, quotesOf = {}, lookupFaul
     async getSource(source, { after = '0' } = {}) {
       const pages = quotesOf[Object(source).externalId] ?? []
       const quotes = pages[Number(after)]?.map((externalId) => ({ externalId }))
-      return { quotes, ...(Number(after) + 1 < pages.length && { next: String(Number(after) + 1) }) } as never
+      return {
+        quotes,
+        ...(Number(after) + 1 < pages.length && { next: String(Number(after) + 1) }),
+      } as never
     },
   }
   const ledger = createLedger(emptyTally(), (record) => void rejected.push(record))
@@ -64,7 +67,12 @@ function open({ answer = () => undefined, stored = {}, quotesOf = {}, lookupFaul
     onRetry: () => {},
     fail,
   })
-  async function add(externalId: string, title?: string, placeholderTitle?: string, more: More = {}) {
+  async function add(
+    externalId: string,
+    title?: string,
+    placeholderTitle?: string,
+    more: More = {},
+  ) {
     const entry = ledger.open()
     entry.open += 1
     const { conversation, ...fields } = more
@@ -94,7 +102,11 @@ function open({ answer = () => undefined, stored = {}, quotesOf = {}, lookupFaul
 /** Further fields of a request, and its conversation. */
 type More = Partial<Pick<ThreadRequest, 'createdAt' | 'quotes'>> & Pick<Outgoing, 'conversation'>
 
-function resultOf(index: number, { externalId }: ThreadRequest, code: ProblemCode | undefined): ItemResult {
+function resultOf(
+  index: number,
+  { externalId }: ThreadRequest,
+  code: ProblemCode | undefined,
+): ItemResult {
   if (code === undefined)
     return {
       index,
@@ -113,7 +125,9 @@ function resultOf(index: number, { externalId }: ThreadRequest, code: ProblemCod
     detail: 'See errors.',
     code,
     requestId: '1',
-    ...(status === 400 && { errors: [{ pointer: '/title', code: 'required', message: 'title is required.' }] }),
+    ...(status === 400 && {
+      errors: [{ pointer: '/title', code: 'required', message: 'title is required.' }],
+    }),
   }
   return { index, status, problem }
 }
@@ -238,11 +252,18 @@ test('parts of a thread in one batch get its earliest date, in whatever order th
 
 const mails = (...ids: string[]) => ids.map((externalId) => ({ externalId, text: 'x' }))
 const placesOf = (posted: readonly ThreadRequest[]) =>
-  posted.map(({ externalId, title, quotes }) => [externalId, title, quotes.map((quote) => quote.externalId).join(' ')])
+  posted.map(({ externalId, title, quotes }) => [
+    externalId,
+    title,
+    quotes.map((quote) => quote.externalId).join(' '),
+  ])
 
 test('a conversation stays the source that is stored, whichever of its mails that is named after', async () => {
   const { sender, add, posted, ledger } = open({ stored: { m3: { title: 'Stored' } } })
-  await add('m1', 'Root', 'P', { conversation: { ids: ['m1', 'm2', 'm3'] }, quotes: mails('m1', 'm2') })
+  await add('m1', 'Root', 'P', {
+    conversation: { ids: ['m1', 'm2', 'm3'] },
+    quotes: mails('m1', 'm2'),
+  })
   await add('n1', 'Other', 'P', { conversation: { ids: ['n1', 'n2'] }, quotes: mails('n1') })
   await sender.flush()
   assert.deepEqual(placesOf(posted), [
@@ -271,7 +292,10 @@ test('if several sources of a conversation are stored, their mails stay, and new
     m4: { title: 'Later', createdAt: '2024-05-04T00:00:00.000Z' },
     m2: { title: 'Earlier', createdAt: '2024-05-02T00:00:00.000Z' },
   }
-  const { sender, add, posted, ledger } = open({ stored, quotesOf: { m2: [['m2']], m4: [['m4'], ['m5']] } })
+  const { sender, add, posted, ledger } = open({
+    stored,
+    quotesOf: { m2: [['m2']], m4: [['m4'], ['m5']] },
+  })
   const ids = ['m1', 'm2', 'm3', 'm4', 'm5']
   await add('m1', 'Root', 'P', { conversation: { ids }, quotes: mails(...ids) })
   await sender.flush()

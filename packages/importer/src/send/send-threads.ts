@@ -4,7 +4,10 @@ import { UserError } from '@sluice/terminal'
 import type { Ledger, Outgoing, Sink, UntitledRequest } from '../account/ledger.ts'
 import { type CompleteRequest, completeRequests, type InFlight } from './complete-requests.ts'
 
-/** A batch has at most BATCH_THREADS, and about BATCH_UNITS code units of text unless a single thread has more. */
+/**
+ * A batch has at most BATCH_THREADS, and about BATCH_UNITS code units of text unless a single
+ * thread has more.
+ */
 const BATCH_THREADS = 500
 const BATCH_UNITS = 1024 * 1024
 /** A batch that does not fill up, because the input is slow, is sent after this time. */
@@ -13,7 +16,9 @@ const LINGER_MS = 200
 interface SendDeps {
   importId: string
   client: Pick<Client, 'postBatch' | 'lookUpSources' | 'getSource'>
-  /** At most this number of batches are in flight, with those that wait before they are sent again. */
+  /**
+   * At most this number of batches are in flight, with those that wait before they are sent again.
+   */
   concurrency: number
   ledger: Ledger
   /** Nothing new is sent once this is aborted. */
@@ -40,7 +45,9 @@ export function createSender({
   let batch: Outgoing[] = []
   let units = 0
   let linger: NodeJS.Timeout | undefined
-  /** Ends when the last batch has begun. Batches are completed and begin in the order of the input. */
+  /**
+   * Ends when the last batch has begun. Batches are completed and begin in the order of the input.
+   */
   let begun = Promise.resolve()
 
   function dispatch(): Promise<void> {
@@ -49,7 +56,8 @@ export function createSender({
     batch = []
     units = 0
     begun = begun.then(() => begin(outgoing))
-    // The failure is handled here: nothing awaits this batch while the input, such as a pipe, is silent.
+    // The failure is handled here: nothing awaits this batch while the input, such as a pipe, is
+    // silent.
     begun.catch(fail)
     return begun
   }
@@ -91,7 +99,11 @@ export function createSender({
   }
 }
 
-function recordResult({ request, place, entry }: CompleteRequest, result: ItemResult | undefined, ledger: Ledger) {
+function recordResult(
+  { request, place, entry }: CompleteRequest,
+  result: ItemResult | undefined,
+  ledger: Ledger,
+) {
   if (result === undefined) throw new Error('The client gave no result for a thread.')
   if (result.problem === undefined) {
     entry.outcomes.push(result)

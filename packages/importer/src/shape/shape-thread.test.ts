@@ -14,27 +14,51 @@ interface Given {
 
 function shaper(limits: Partial<Limits> = {}, idPrefix = '') {
   const shape = createShaper({ limits: { ...DEFAULT_LIMITS, ...limits }, idPrefix })
-  return ({ externalId = 'C1/1', fields = { title: 'T' }, quotes = [], isContinued = false }: Given) => {
+  return ({
+    externalId = 'C1/1',
+    fields = { title: 'T' },
+    quotes = [],
+    isContinued = false,
+  }: Given) => {
     const notes: string[] = []
     const place = { path: 'file' }
-    const thread: ThreadInput = { kind: 'piece', service: 'slack', externalId, fields, quotes, place, isContinued }
+    const thread: ThreadInput = {
+      kind: 'piece',
+      service: 'slack',
+      externalId,
+      fields,
+      quotes,
+      place,
+      isContinued,
+    }
     return { ...shape(thread, (kind, reason) => void notes.push(`${kind}: ${reason}`)), notes }
   }
 }
 
 test('a thread within the bounds stays as it is, and notes nothing', () => {
-  const quotes = [{ text: 'a', externalId: '1', speaker: 'Ada', upVotes: 3, createdAt: '2024-05-01' }, { text: 'b' }]
+  const quotes = [
+    { text: 'a', externalId: '1', speaker: 'Ada', upVotes: 3, createdAt: '2024-05-01' },
+    { text: 'b' },
+  ]
   const { requests, notes } = shaper()({ fields: { title: 'T', url: 'https://x.example' }, quotes })
-  assert.deepEqual(requests, [{ service: 'slack', externalId: 'C1/1', title: 'T', url: 'https://x.example', quotes }])
+  assert.deepEqual(requests, [
+    { service: 'slack', externalId: 'C1/1', title: 'T', url: 'https://x.example', quotes },
+  ])
   assert.deepEqual(notes, [])
 })
 
 test('the moment 0 is no date, whatever format has it, and is counted', () => {
   const dates = ['1970-01-01T00:00:00.000Z', '0001-01-01T00:00:00.000Z', '1970-01-01T00:00:01.000Z']
   const quotes = dates.map((createdAt) => ({ text: 'a', createdAt }))
-  const { requests, notes } = shaper()({ fields: { title: 'T', createdAt: dates[0] ?? '' }, quotes })
+  const { requests, notes } = shaper()({
+    fields: { title: 'T', createdAt: dates[0] ?? '' },
+    quotes,
+  })
   assert.deepEqual(
-    requests.map((request) => [request.createdAt, ...request.quotes.map(({ createdAt }) => createdAt)]),
+    requests.map((request) => [
+      request.createdAt,
+      ...request.quotes.map(({ createdAt }) => createdAt),
+    ]),
     [[undefined, undefined, undefined, dates[2]]],
   )
   const reason = 'skipped: dates such as 1970-01-01T00:00:00Z, which programs write for none'
@@ -42,7 +66,10 @@ test('the moment 0 is no date, whatever format has it, and is counted', () => {
 })
 
 test('the prefix stands before the id of the source only', () => {
-  const { requests } = shaper({}, 'acme:')({ quotes: [{ text: 'a', externalId: '1', replyingTo: '0' }] })
+  const { requests } = shaper(
+    {},
+    'acme:',
+  )({ quotes: [{ text: 'a', externalId: '1', replyingTo: '0' }] })
   assert.equal(requests[0]?.externalId, 'acme:C1/1')
   assert.deepEqual(requests[0]?.quotes, [{ text: 'a', externalId: '1', replyingTo: '0' }])
 })
@@ -62,7 +89,13 @@ test('long ids are shortened alike in externalId and replyingTo', () => {
 })
 
 test('a text over the bound goes on in quotes ID~2, ID~3, whose votes the first one has', () => {
-  const quote = { text: 'x'.repeat(25), externalId: 'm', speaker: 'Ada', upVotes: 2, replyingTo: 'r' }
+  const quote = {
+    text: 'x'.repeat(25),
+    externalId: 'm',
+    speaker: 'Ada',
+    upVotes: 2,
+    replyingTo: 'r',
+  }
   const { requests, notes } = shaper({ text: 10 })({ quotes: [quote] })
   assert.deepEqual(requests[0]?.quotes, [
     { text: 'x'.repeat(10), externalId: 'm', speaker: 'Ada', upVotes: 2, replyingTo: 'r' },
@@ -73,16 +106,28 @@ test('a text over the bound goes on in quotes ID~2, ID~3, whose votes the first 
 })
 
 test('titles and names are cut, a URL that is too long is left out', () => {
-  const fields = { title: 't'.repeat(11), url: `https://${'u'.repeat(20)}`, channelName: 'c'.repeat(11) }
+  const fields = {
+    title: 't'.repeat(11),
+    url: `https://${'u'.repeat(20)}`,
+    channelName: 'c'.repeat(11),
+  }
   const { requests, notes } = shaper({ title: 10, url: 10, string: 10 })({ fields })
   assert.deepEqual(requests, [
-    { service: 'slack', externalId: 'C1/1', title: `${'t'.repeat(9)}…`, channelName: `${'c'.repeat(9)}…`, quotes: [] },
+    {
+      service: 'slack',
+      externalId: 'C1/1',
+      title: `${'t'.repeat(9)}…`,
+      channelName: `${'c'.repeat(9)}…`,
+      quotes: [],
+    },
   ])
   assert.equal(notes.length, 3)
 })
 
 test('a message without text becomes the names of its files, and is skipped without files', () => {
-  const { requests, notes } = shaper()({ quotes: [{ text: ' ', attachments: ['a.png', 'b.pdf'] }, { text: '' }] })
+  const { requests, notes } = shaper()({
+    quotes: [{ text: ' ', attachments: ['a.png', 'b.pdf'] }, { text: '' }],
+  })
   assert.deepEqual(requests[0]?.quotes, [{ text: '[file: a.png]\n[file: b.pdf]' }])
   assert.deepEqual(notes, [
     'replaced: messages without text, by the names of their files',
@@ -91,13 +136,18 @@ test('a message without text becomes the names of its files, and is skipped with
 })
 
 test('names of files beside a text are counted, each of them', () => {
-  const { requests, notes } = shaper()({ quotes: [{ text: 'See', attachments: ['a.png', 'b.pdf'] }] })
+  const { requests, notes } = shaper()({
+    quotes: [{ text: 'See', attachments: ['a.png', 'b.pdf'] }],
+  })
   assert.deepEqual(requests[0]?.quotes, [{ text: 'See' }])
   assert.deepEqual(notes, Array(2).fill('skipped: names of files beside a text'))
 })
 
 test('copies of messages are counted, and all sent: the store merges them', () => {
-  const quotes = ['1', '2', '1', '1', undefined, undefined].map((id) => ({ text: 'a', ...(id && { externalId: id }) }))
+  const quotes = ['1', '2', '1', '1', undefined, undefined].map((id) => ({
+    text: 'a',
+    ...(id && { externalId: id }),
+  }))
   const { requests, notes } = shaper()({ quotes })
   assert.deepEqual(requests[0]?.quotes, quotes)
   assert.deepEqual(notes, ['skipped: copies of messages', 'skipped: copies of messages'])
@@ -124,18 +174,25 @@ test('lone surrogates become U+FFFD wherever they stand', () => {
   const quotes = [{ text: 'a\ud83d', externalId: '1\ud83d', speaker: 's\ud83d' }]
   const { requests, notes } = shaper()({ fields: { title: 't\udc00' }, quotes })
   assert.equal(requests[0]?.title, 't\ufffd')
-  assert.deepEqual(requests[0]?.quotes, [{ text: 'a\ufffd', externalId: '1\ufffd', speaker: 's\ufffd' }])
+  assert.deepEqual(requests[0]?.quotes, [
+    { text: 'a\ufffd', externalId: '1\ufffd', speaker: 's\ufffd' },
+  ])
   assert.equal(notes.length, 4)
 })
 
 test('without a title the placeholder stays apart, because the stored title comes first', () => {
-  const { requests, placeholderTitle } = shaper()({ fields: { placeholderTitle: 'Thread in general' } })
+  const { requests, placeholderTitle } = shaper()({
+    fields: { placeholderTitle: 'Thread in general' },
+  })
   assert.equal(requests[0]?.title, undefined)
   assert.equal(placeholderTitle, 'Thread in general')
 })
 
 test('a thread of more quotes than a request may have goes in parts with the same fields', () => {
-  const quotes = Array.from({ length: 25 }, (_, at) => ({ text: `text ${at}`, externalId: String(at) }))
+  const quotes = Array.from({ length: 25 }, (_, at) => ({
+    text: `text ${at}`,
+    externalId: String(at),
+  }))
   const { requests } = shaper({ quotes: 10 })({ quotes })
   assert.deepEqual(
     requests.map(({ title, quotes: part }) => [title, part.length]),
@@ -154,7 +211,10 @@ test('a thread of more quotes than a request may have goes in parts with the sam
 test('no part has more bytes than a body may have, and the parser of the API accepts each', () => {
   const limits = { bodyBytes: 20_000 }
   const parse = createThreadParser(DEFAULT_LIMITS)
-  const quotes = Array.from({ length: 100 }, (_, at) => ({ text: '\u0001é😀'.repeat(60 + at), externalId: String(at) }))
+  const quotes = Array.from({ length: 100 }, (_, at) => ({
+    text: '\u0001é😀'.repeat(60 + at),
+    externalId: String(at),
+  }))
   const { requests } = shaper(limits)({ quotes })
   assert.ok(requests.length > 3)
   for (const request of requests) {

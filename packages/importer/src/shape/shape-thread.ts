@@ -9,7 +9,10 @@ import { boundedId, cut, fits, split } from './texts.ts'
 
 export type ShapeThread = ReturnType<typeof createShaper>
 
-/** Returns a function that shapes threads in their order. `idPrefix` stands before the externalId of each source. */
+/**
+ * Returns a function that shapes threads in their order. `idPrefix` stands before the externalId of
+ * each source.
+ */
 export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: string }) {
   const splitQuotes = createSplitter(limits)
   let ids: ThreadInput['ids']
@@ -40,24 +43,32 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
 
 const COPIES = 'copies of messages'
 
-/** Counts the quotes whose id an earlier quote has: the API makes one quote of them, with the last text. */
+/**
+ * Counts the quotes whose id an earlier quote has: the API makes one quote of them, with the last
+ * text.
+ */
 function noteCopies(quotes: readonly QuoteRequest[], note: Note): void {
   const known = new Map<string, string>()
   for (const { externalId, text } of quotes) {
     if (!externalId) continue
     const before = known.get(externalId)
-    if (before !== undefined) note('skipped', before === text ? COPIES : 'earlier versions of messages')
+    if (before !== undefined)
+      note('skipped', before === text ? COPIES : 'earlier versions of messages')
     known.set(externalId, text)
   }
 }
 
 const TOMORROW = new Date(Date.now() + 86_400_000).toISOString()
 
-/** Dates of another calendar, or with an error in typing, would stay the newest of their thread for centuries. */
+/**
+ * Dates of another calendar, or with an error in typing, would stay the newest of their thread for
+ * centuries.
+ */
 function noteFuture({ fields, quotes }: ThreadInput, note: Note): void {
   const dated = quotes.some(({ createdAt }) => createdAt) ? quotes : [fields]
   for (const { createdAt } of dated)
-    if (createdAt && createdAt > TOMORROW) note('doubtful', 'dates in the future, by more than a day')
+    if (createdAt && createdAt > TOMORROW)
+      note('doubtful', 'dates in the future, by more than a day')
 }
 
 function shapeFields<T extends object>(fields: T, limits: Limits, note: Note): Partial<T> {
@@ -73,7 +84,8 @@ function shapeField(name: string, value: string, limits: Limits, note: Note): st
   if (name === 'externalId' || name === 'replyingTo') return shapeId(value, note)
   if (name === 'createdAt' && isNoDate(value)) return void note('skipped', ZERO_DATES)
   const text = wellFormed(value, note)
-  const limit = name === 'title' || name === 'description' || name === 'url' ? limits[name] : limits.string
+  const limit =
+    name === 'title' || name === 'description' || name === 'url' ? limits[name] : limits.string
   if (fits(text, limit)) return text
   // A URL that is cut leads elsewhere.
   if (name === 'url') return void note('skipped', `URLs of more than ${limit} characters`)
@@ -84,7 +96,8 @@ function shapeField(name: string, value: string, limits: Limits, note: Note): st
 function shapeQuote(quote: QuoteInput, limits: Limits, note: Note, quotes: QuoteRequest[]): void {
   const { attachments, text, ...fields } = quote
   const shown = text.trim() === '' ? namesOfFiles(attachments, note) : wellFormed(text, note)
-  if (text.trim() !== '') for (const _ of attachments ?? []) note('skipped', 'names of files beside a text')
+  if (text.trim() !== '')
+    for (const _ of attachments ?? []) note('skipped', 'names of files beside a text')
   if (shown === undefined) return
   const [first = '', ...rest] = split(shown, limits.text)
   const shaped = shapeFields(fields, limits, note)
@@ -108,7 +121,8 @@ function namesOfFiles(attachments: readonly string[] = [], note: Note): string |
 
 function shapeId(id: string, note: Note): string {
   const bounded = boundedId(wellFormed(id, note))
-  if (bounded.length < id.length) note('cut', 'ids of more than 512 characters, which end in a digest')
+  if (bounded.length < id.length)
+    note('cut', 'ids of more than 512 characters, which end in a digest')
   return bounded
 }
 

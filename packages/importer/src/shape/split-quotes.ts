@@ -7,14 +7,23 @@ import { digestOf } from '../formats/values/digest.ts'
 const MARGIN_BYTES = 1_024
 
 /**
- * Creates a function that splits the quotes of a source into parts. The store identifies a quote without an externalId
- * by its content and the number of equal quotes before it in its request. So a part repeats those of earlier parts,
- * without votes, which leaves the stored votes as they are. `isContinued`: the next call has more quotes of the source.
+ * Creates a function that splits the quotes of a source into parts. The store identifies a quote
+ * without an externalId by its content and the number of equal quotes before it in its request. So
+ * a part repeats those of earlier parts, without votes, which leaves the stored votes as they are.
+ * `isContinued`: the next call has more quotes of the source.
  */
-export function createSplitter({ quotes: maxQuotes, bodyBytes }: Pick<Limits, 'quotes' | 'bodyBytes'>) {
+export function createSplitter({
+  quotes: maxQuotes,
+  bodyBytes,
+}: Pick<Limits, 'quotes' | 'bodyBytes'>) {
   /** How many equal quotes without an externalId the source has so far, by their content. */
   let equalBefore = new Map<string, number>()
-  return (source: Omit<UntitledRequest, 'quotes'>, quotes: QuoteRequest[], isContinued: boolean, note: Note) => {
+  return (
+    source: Omit<UntitledRequest, 'quotes'>,
+    quotes: QuoteRequest[],
+    isContinued: boolean,
+    note: Note,
+  ) => {
     const maxBytes = bodyBytes - MARGIN_BYTES - Buffer.byteLength(JSON.stringify(source))
     const isOnePart = quotes.length <= maxQuotes && bytesOf(quotes) <= maxBytes
     if (isOnePart && !isContinued && equalBefore.size === 0) return [quotes]
@@ -46,16 +55,24 @@ function splitQuotes(quotes: readonly QuoteRequest[], state: SplitState): QuoteR
 
 type Part = ReturnType<typeof emptyPart>
 
-const emptyPart = () => ({ quotes: [] as QuoteRequest[], bytes: 0, equal: new Map<string, number>() })
+const emptyPart = () => ({
+  quotes: [] as QuoteRequest[],
+  bytes: 0,
+  equal: new Map<string, number>(),
+})
 
-/** Adds a quote, and the equal ones of earlier parts before it. False if the part has no room for them. */
+/**
+ * Adds a quote, and the equal ones of earlier parts before it. False if the part has no room for
+ * them.
+ */
 function add(quote: QuoteRequest, key: string | undefined, part: Part, state: SplitState): boolean {
   const before = key === undefined ? 0 : (state.equalBefore.get(key) ?? 0)
   const missing = key === undefined ? 0 : before - (part.equal.get(key) ?? 0)
   const bytes = (1 + missing) * bytesOf(quote)
   // A quote that is too large for any part is sent alone: the answer of the API explains its bound.
   const isAlone = part.quotes.length === 0 && missing === 0
-  const hasRoom = part.quotes.length + missing < state.maxQuotes && part.bytes + bytes <= state.maxBytes
+  const hasRoom =
+    part.quotes.length + missing < state.maxQuotes && part.bytes + bytes <= state.maxBytes
   if (!hasRoom && !isAlone) return false
   if (missing > 0) part.quotes.push(...Array<QuoteRequest>(missing).fill(withoutVotes(quote)))
   part.quotes.push(quote)

@@ -14,7 +14,10 @@ export function cut(text: string, limit: number): string {
 /** How far before the bound a split may look for white space, so that words stay whole. */
 const WORD_SEARCH = 200
 
-/** Splits a text into texts of at most `limit` code points, after near white space. None of them is blank. */
+/**
+ * Splits a text into texts of at most `limit` code points, after near white space. None of them is
+ * blank.
+ */
 export function split(text: string, limit: number): string[] {
   const parts: string[] = []
   for (let rest = text; rest !== ''; ) {
@@ -35,7 +38,8 @@ function wordEnd(text: string, end: number): number {
 /** The index after the first `count` code points, or the text's length. */
 function endOf(text: string, count: number): number {
   let at = 0
-  for (let left = count; left > 0 && at < text.length; left--) at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1
+  for (let left = count; left > 0 && at < text.length; left--)
+    at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1
   return at
 }
 
@@ -43,8 +47,8 @@ const LONGEST_ID = 512
 const KEPT_OF_ID = 440
 
 /**
- * An id of more than 512 code points becomes its first 440, `~`, and its SHA-256 in base64url. The bound depends on no
- * server's settings, so that the same record has the same id everywhere.
+ * An id of more than 512 code points becomes its first 440, `~`, and its SHA-256 in base64url. The
+ * bound depends on no server's settings, so that the same record has the same id everywhere.
  */
 export function boundedId(id: string): string {
   if (fits(id, LONGEST_ID)) return id

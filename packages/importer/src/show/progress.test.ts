@@ -6,7 +6,12 @@ import { type ProgressState, type ProgressStyle, showProgress } from './progress
 import { EXIT_CODES, type Summary, summaryLines, summaryObject } from './summary.ts'
 
 /** What is shown after some seconds of an import that has read half of its input. */
-function shownAfter(seconds: number, style: ProgressStyle, width = 200, threads: Partial<Tally['threads']> = {}) {
+function shownAfter(
+  seconds: number,
+  style: ProgressStyle,
+  width = 200,
+  threads: Partial<Tally['threads']> = {},
+) {
   vi.useFakeTimers()
   try {
     const state: ProgressState = {
@@ -47,7 +52,11 @@ test('a terminal gets one line that is drawn anew, no wider than the terminal', 
 })
 
 test('a terminal of 80 columns shows rejected records, and the bar has the rest of the line', () => {
-  const { written } = shownAfter(10, 'bar', 80, { rejected: 12, updated: 1_000_000, unchanged: 1_000_000 })
+  const { written } = shownAfter(10, 'bar', 80, {
+    rejected: 12,
+    updated: 1_000_000,
+    unchanged: 1_000_000,
+  })
   assert.match(written.at(-2) ?? '', /\[Kreading .* threads\/s, 12 rejected, 1,000 created/)
   assert.match(
     shownAfter(10, 'bar', 90, { rejected: 1 }).written.at(-2) ?? '',
@@ -123,7 +132,10 @@ test('the summary names everything that was skipped, cut or replaced, and what t
     checkpoint: 'a.sluice-checkpoint',
     dashboard: 'https://board.example',
   })
-  assert.match(lines[0] ?? '', /^Interrupted: 0 threads created, 0 updated, 0 unchanged, 2 rejected; .* in 2\.1m\.$/)
+  assert.match(
+    lines[0] ?? '',
+    /^Interrupted: 0 threads created, 0 updated, 0 unchanged, 2 rejected; .* in 2\.1m\.$/,
+  )
   assert.deepEqual(lines.slice(1), [
     'Rejected records: a.rejected.ndjson (fix them there, and import that file)',
     '  warning: ignored column a (in 2 files)',
@@ -138,7 +150,12 @@ test('the summary names everything that was skipped, cut or replaced, and what t
 })
 
 test('after giving up, the summary asks for another command, because the same one would give up again', () => {
-  const lines = summaryLines({ ...some, state: 'gave_up', problem: 'Too many.', checkpoint: 'a.sluice-checkpoint' })
+  const lines = summaryLines({
+    ...some,
+    state: 'gave_up',
+    problem: 'Too many.',
+    checkpoint: 'a.sluice-checkpoint',
+  })
   assert.equal(
     lines.at(-1),
     'Run the command again with a higher --max-errors to go on from here (a.sluice-checkpoint).',
@@ -162,10 +179,21 @@ test('a summary does not ask for a repair of records whose jobs failed', () => {
   const tally = emptyTally()
   tally.threads.rejected = 31
   tally.reasons[`${PROBLEMS.job_failed.meaning} ${PROBLEMS.job_failed.remedy}`] = 31
-  const rejected = { ...some, state: 'completed_with_rejected', tally, rejectedFile: 'a.rejected.ndjson' } as const
+  const rejected = {
+    ...some,
+    state: 'completed_with_rejected',
+    tally,
+    rejectedFile: 'a.rejected.ndjson',
+  } as const
   const [, file, reason] = summaryLines(rejected)
   assert.equal(file, 'Rejected records: a.rejected.ndjson')
-  assert.match(reason ?? '', /^ {2}not stored \(31\): The request was accepted, .* You need not post it again\.$/)
+  assert.match(
+    reason ?? '',
+    /^ {2}not stored \(31\): The request was accepted, .* You need not post it again\.$/,
+  )
   tally.reasons['title is required.'] = 1
-  assert.match(summaryLines(rejected)[1] ?? '', /import that file; those that were not stored need no post\)$/)
+  assert.match(
+    summaryLines(rejected)[1] ?? '',
+    /import that file; those that were not stored need no post\)$/,
+  )
 })

@@ -36,7 +36,8 @@ export function showProgress({ style, state, stderr, print }: ProgressOptions) {
     const point = pointOf(state(), (performance.now() - began) / 1_000)
     if (point.phase !== begin.phase) begin = point
     const view = viewOf(state(), point, begin)
-    if (style === 'bar') stderr.write(`${CLEAR_LINE}${barLine(view, (stderr.columns ?? DEFAULT_COLUMNS) - 1)}`)
+    if (style === 'bar')
+      stderr.write(`${CLEAR_LINE}${barLine(view, (stderr.columns ?? DEFAULT_COLUMNS) - 1)}`)
     else if (style === 'lines') stderr.write(`${plainLine(view)}\n`)
     else print(JSON.stringify({ kind: 'progress', ...view }))
   }
@@ -54,10 +55,18 @@ export function showProgress({ style, state, stderr, print }: ProgressOptions) {
 
 type Point = ReturnType<typeof pointOf>
 
-/** The `share` of the phase that is done, from 0 to 1. `settled` threads are stored, rejected or checked. */
+/**
+ * The `share` of the phase that is done, from 0 to 1. `settled` threads are stored, rejected or
+ * checked.
+ */
 function pointOf({ bytes, sorted, tally }: ProgressState, seconds: number) {
   const phase = sorted.total === 0 ? 'reading' : sorted.done === 0 ? 'sorting' : 'sending'
-  const share = phase === 'sending' ? sorted.done / sorted.total : bytes.total === 0 ? 0 : bytes.done / bytes.total
+  const share =
+    phase === 'sending'
+      ? sorted.done / sorted.total
+      : bytes.total === 0
+        ? 0
+        : bytes.done / bytes.total
   return { phase, share: Math.min(1, share), seconds, settled: threadsIn(tally) }
 }
 
@@ -80,8 +89,8 @@ function viewOf({ bytes, tally }: ProgressState, { settled, ...point }: Point, b
 const [LEAST_CELLS, MOST_CELLS] = [5, 20]
 
 /**
- * The bar fills the rest of the line. If the terminal is narrow or the total is unknown, the line has no bar, and is
- * cut.
+ * The bar fills the rest of the line. If the terminal is narrow or the total is unknown, the line
+ * has no bar, and is cut.
  */
 function barLine(view: View, width: number): string {
   const line = plainLine(view)
@@ -94,9 +103,20 @@ function barLine(view: View, width: number): string {
 /** What went wrong comes before what went well: the end of the line may be cut. */
 const COUNTED = ['rejected', 'created', 'updated', 'unchanged'] as const
 
-function plainLine({ phase, share, bytes, totalBytes, threads, threadsPerSecond, secondsLeft }: View): string {
-  const read = totalBytes === 0 ? mebibytes(bytes) : `${Math.floor(share * 100)} %, ${mebibytes(totalBytes)}`
-  const counts = COUNTED.filter((name) => threads[name] > 0).map((name) => `, ${formatNumber(threads[name])} ${name}`)
+function plainLine({
+  phase,
+  share,
+  bytes,
+  totalBytes,
+  threads,
+  threadsPerSecond,
+  secondsLeft,
+}: View): string {
+  const read =
+    totalBytes === 0 ? mebibytes(bytes) : `${Math.floor(share * 100)} %, ${mebibytes(totalBytes)}`
+  const counts = COUNTED.filter((name) => threads[name] > 0).map(
+    (name) => `, ${formatNumber(threads[name])} ${name}`,
+  )
   const left = secondsLeft === undefined ? '' : `, ${describeSeconds(secondsLeft)} left`
   return `${phase} ${read}${left}, ${formatNumber(Math.round(threadsPerSecond))} threads/s${counts.join('')}`
 }

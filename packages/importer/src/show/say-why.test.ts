@@ -7,7 +7,11 @@ afterEach(() => void vi.useRealTimers())
 
 test('an import without progress asks why, and says each reason once; one with progress asks nothing', async () => {
   vi.useFakeTimers()
-  const about = { id: 'i', summary: { received: 0, created: 0, updated: 0, unchanged: 0, failed: 0 }, problems: [] }
+  const about = {
+    id: 'i',
+    summary: { received: 0, created: 0, updated: 0, unchanged: 0, failed: 0 },
+    problems: [],
+  }
   const active = { ...about, state: 'active' as const }
   const answers: (ImportProgress | undefined)[] = [
     undefined,

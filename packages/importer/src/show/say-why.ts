@@ -19,7 +19,9 @@ export function sayWhyItWaits({ client, importId, settled, say }: Stalling): Dis
   async function look(): Promise<void> {
     const isStalled = settled() === before
     before = settled()
-    const found = isStalled ? await client.getImport(importId, { signal: AbortSignal.timeout(EVERY_MS) }) : undefined
+    const found = isStalled
+      ? await client.getImport(importId, { signal: AbortSignal.timeout(EVERY_MS) })
+      : undefined
     const why = found?.state === 'active' ? (found.waitsFor ?? ACCEPTED) : ''
     if (why !== '' && why !== said) say(`Waiting: ${why}.`)
     said = why

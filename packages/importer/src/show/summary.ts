@@ -41,15 +41,26 @@ export interface Summary {
 }
 
 /** The summary as one JSON object. */
-export function summaryObject({ tally, isDryRun, conversations, lacking: _, ...summary }: Summary): object {
+export function summaryObject({
+  tally,
+  isDryRun,
+  conversations,
+  lacking: _,
+  ...summary
+}: Summary): object {
   const { threads, quotes, checked, notes, reasons } = tally
   return {
     kind: 'summary',
     ...summary,
     exitCode: EXIT_CODES[summary.state],
-    ...(isDryRun ? { dryRun: true, valid: checked, rejected: threads.rejected } : { threads, quotes }),
+    ...(isDryRun
+      ? { dryRun: true, valid: checked, rejected: threads.rejected }
+      : { threads, quotes }),
     ...(conversations && {
-      conversations: conversations.conversations.map((one) => ({ ...one, speakers: [...one.speakers] })),
+      conversations: conversations.conversations.map((one) => ({
+        ...one,
+        speakers: [...one.speakers],
+      })),
       otherThreads: conversations.otherThreads,
     }),
     rejectedReasons: reasons,
@@ -73,9 +84,13 @@ export function summaryLines(summary: Summary): string[] {
     ...warningLines(tally.notes.warning),
     ...noteLines('rejected', reasonsOf(tally, false)),
     ...noteLines('not stored', reasonsOf(tally, true)),
-    ...(['doubtful', 'skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
-    checkpoint !== undefined && `Run the ${commandAfter(summary)} to go on from here (${checkpoint}).`,
-    dashboard !== undefined && `Dashboard: ${dashboard}/${summary.state === 'completed' ? 'jobs' : 'failures'}`,
+    ...(['doubtful', 'skipped', 'cut', 'replaced'] as const).flatMap((kind) =>
+      noteLines(kind, tally.notes[kind]),
+    ),
+    checkpoint !== undefined &&
+      `Run the ${commandAfter(summary)} to go on from here (${checkpoint}).`,
+    dashboard !== undefined &&
+      `Dashboard: ${dashboard}/${summary.state === 'completed' ? 'jobs' : 'failures'}`,
   ]
   return lines.filter((line) => line !== false)
 }
@@ -88,13 +103,18 @@ function commandAfter({ state }: Summary): string {
 /** The reasons of the records whose jobs failed, or those of the others. */
 function reasonsOf({ reasons }: Tally, failed: boolean): Record<string, number> {
   const isFailed = (reason: string) => reason.startsWith(PROBLEMS.job_failed.meaning)
-  return Object.fromEntries(Object.entries(reasons).filter(([reason]) => isFailed(reason) === failed))
+  return Object.fromEntries(
+    Object.entries(reasons).filter(([reason]) => isFailed(reason) === failed),
+  )
 }
 
 /** A record whose job failed needs no repair: operators run the job again. */
 function remedyOf(tally: Tally): string {
   if (Object.keys(reasonsOf(tally, false)).length === 0) return ''
-  const others = Object.keys(reasonsOf(tally, true)).length > 0 ? '; those that were not stored need no post' : ''
+  const others =
+    Object.keys(reasonsOf(tally, true)).length > 0
+      ? '; those that were not stored need no post'
+      : ''
   return ` (fix them there, and import that file${others})`
 }
 
@@ -152,7 +172,8 @@ function inputLines({ inputs, unread, problem }: Summary): string[] {
       : `${name}: not read, because no format recognises it. ${advice}`,
   )
   return [problem === undefined ? read : [], notRead].flatMap((lines) => {
-    const more = lines.length > NAMED_INPUTS ? [`and ${formatNumber(lines.length - NAMED_INPUTS)} more`] : []
+    const more =
+      lines.length > NAMED_INPUTS ? [`and ${formatNumber(lines.length - NAMED_INPUTS)} more`] : []
     return [...lines.slice(0, NAMED_INPUTS), ...more].map((line) => `  ${line}`)
   })
 }
@@ -164,19 +185,24 @@ const NAMED_SPEAKERS = 5
 function conversationLines({ conversations: counts, problem }: Summary): string[] {
   if (counts === undefined || problem !== undefined) return []
   const lines = counts.conversations.map(({ name, messages, speakers, first, last }) => {
-    const dates = [...new Set([first, last].map((date) => date?.slice(0, 'YYYY-MM-DD'.length)))].join(' to ')
-    const more = speakers.size > NAMED_SPEAKERS ? [`${formatNumber(speakers.size - NAMED_SPEAKERS)} more`] : []
+    const dates = [
+      ...new Set([first, last].map((date) => date?.slice(0, 'YYYY-MM-DD'.length))),
+    ].join(' to ')
+    const more =
+      speakers.size > NAMED_SPEAKERS ? [`${formatNumber(speakers.size - NAMED_SPEAKERS)} more`] : []
     const names = [...[...speakers].slice(0, NAMED_SPEAKERS), ...more].join(', ')
     return `  ${name}: ${counted(messages, 'message')}, ${dates || 'without dates'}, ${counted(speakers.size, 'speaker')}${names && `: ${names}`}`
   })
-  const others = counts.otherThreads > 0 ? [`  and ${counted(counts.otherThreads, 'more thread')}`] : []
+  const others =
+    counts.otherThreads > 0 ? [`  and ${counted(counts.otherThreads, 'more thread')}`] : []
   return lines.length === 0 ? [] : ['Conversations:', ...lines, ...others]
 }
 
 /** A warning counts once for each file. */
 function warningLines(reasons: Record<string, number>): string[] {
   return Object.entries(reasons).map(
-    ([reason, files]) => `  warning: ${reason}${files === 1 ? '' : ` (in ${formatNumber(files)} files)`}`,
+    ([reason, files]) =>
+      `  warning: ${reason}${files === 1 ? '' : ` (in ${formatNumber(files)} files)`}`,
   )
 }
 

@@ -45,7 +45,10 @@ interface Failing {
 async function open(t: TestContext) {
   const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   const keys = queueKeys(testQueueName())
-  const queues = { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) }
+  const queues = {
+    interactive: openQueue(keys, 'interactive', redis),
+    bulk: openQueue(keys, 'bulk', redis),
+  }
   t.onTestFinished(() => redis.disconnect())
   const enqueue = createJobAdder(redis, keys)
   const fetch = createFetchJobs(redis, keys, 'a-worker', 5_000)
@@ -63,7 +66,10 @@ async function open(t: TestContext) {
       return found && failedJobOf(found)
     },
     fetch,
-    /** Enqueues a job and has it fail for good, as a worker does. The next job fails in a later millisecond. */
+    /**
+     * Enqueues a job and has it fail for good, as a worker does. The next job fails in a later
+     * millisecond.
+     */
     async fail({
       lane = 'interactive',
       tenant = 'acme',
@@ -72,7 +78,10 @@ async function open(t: TestContext) {
       reason = 'no',
     }: Failing) {
       const id = newJobId()
-      const threads = externalIds.map((externalId) => ({ source: { service, externalId, title: 'T' }, quotes: [] }))
+      const threads = externalIds.map((externalId) => ({
+        source: { service, externalId, title: 'T' },
+        quotes: [],
+      }))
       await enqueue({ id, lane, job: { tenant, requestId: 'r', retained: false, threads } })
       const { jobs } = await fetch(lane, 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
       assert.equal(jobs[0]?.id, id)
@@ -103,7 +112,10 @@ test('failed jobs of both lanes are found by tenant, service, externalId, reason
   const { jobs } = await failedJobs.list({ filter: {}, limit: 10 })
   assert.deepEqual(await found({ since: jobs[0]?.failedAt ?? '' }), [third])
   assert.deepEqual(await found({ until: jobs[1]?.failedAt ?? '', tenant: 'globex' }), [])
-  assert.deepEqual([jobs[1]?.name, jobs[1]?.threads, jobs[1]?.lane], ['zendesk/b … zendesk/c (2)', 2, 'bulk'])
+  assert.deepEqual(
+    [jobs[1]?.name, jobs[1]?.threads, jobs[1]?.lane],
+    ['zendesk/b … zendesk/c (2)', 2, 'bulk'],
+  )
 })
 
 test('a job of one thread is found by its name, without its data, which may be large', async (t) => {
@@ -122,7 +134,8 @@ test('a job of one thread is found by its name, without its data, which may be l
 
 test('failures of one cause have one reasonGroup, by which they are found together', async (t) => {
   const { find, fail, failedJobs } = await open(t)
-  const reasonOf = (id: string) => `threads[${id.length}] "a\\"${id}": E11000 of ${id}:27017 can't be, isn't '${id}'`
+  const reasonOf = (id: string) =>
+    `threads[${id.length}] "a\\"${id}": E11000 of ${id}:27017 can't be, isn't '${id}'`
   const alone = reasonOf('b1').replace(/^.*?: /, '')
   const ids = [await fail({ reason: alone }), await fail({ reason: reasonOf('2024-05-01T00:00Z') })]
   await fail({ reason: reasonOf('b1').replace('E11000', 'E11001') })
@@ -147,7 +160,10 @@ test('failures of one cause have one reasonGroup, by which they are found togeth
   )
   assert.deepEqual([groups[1]?.jobId, isComplete], [ids[1], true])
   const [, ofCause] = groups
-  assert.deepEqual([ofCause?.id, ofCause?.hours], [groupIdOf(reasonGroup), [...Array(23).fill(0), 2]])
+  assert.deepEqual(
+    [ofCause?.id, ofCause?.hours],
+    [groupIdOf(reasonGroup), [...Array(23).fill(0), 2]],
+  )
   assert.deepEqual((await failedJobs.groups({ tenant: 'other' })).groups[0]?.threads, 3)
   assert.equal((await failedJobs.groups({ tenant: 'other' })).groups.length, 1)
   const cut = await fail({ reason: `refused: "${'x'.repeat(3_000)}"` })
@@ -177,17 +193,26 @@ test('a reason group has the names in the rule that MongoDB refused by, and no v
 
 test('failures by two rules are two groups, even if only a pattern or a number differs', async (t) => {
   const { fail, failedJobs } = await open(t)
-  const pattern = (text: string) => ({ text: { $regularExpression: { pattern: text, options: '' } } })
+  const pattern = (text: string) => ({
+    text: { $regularExpression: { pattern: text, options: '' } },
+  })
   const rules = [pattern('^[a-z{"]+$'), pattern('^[A-Z]+$'), { minLength: 5 }, { minLength: 7 }]
   for (const specifiedAs of rules)
     for (const consideredValue of ['secret-1', 'secret "specifiedAs":{"x":1}'])
-      await fail({ reason: `refused (errInfo ${JSON.stringify({ specifiedAs, consideredValue })})` })
+      await fail({
+        reason: `refused (errInfo ${JSON.stringify({ specifiedAs, consideredValue })})`,
+      })
   const { groups } = await failedJobs.groups({})
-  const expected = rules.map((rule) => `refused (errInfo {"specifiedAs":${JSON.stringify(rule)},"consideredValue":…})`)
+  const expected = rules.map(
+    (rule) => `refused (errInfo {"specifiedAs":${JSON.stringify(rule)},"consideredValue":…})`,
+  )
   assert.deepEqual(groups.map(({ reasonGroup }) => reasonGroup).sort(), expected.sort())
   for (const { reasonGroup, jobs } of groups) {
     assert.equal(jobs, 2)
-    assert.equal((await failedJobs.list({ filter: { group: groupIdOf(reasonGroup) }, limit: 10 })).jobs.length, 2)
+    assert.equal(
+      (await failedJobs.list({ filter: { group: groupIdOf(reasonGroup) }, limit: 10 })).jobs.length,
+      2,
+    )
   }
 })
 
@@ -212,7 +237,8 @@ test('groups read no payload, but that of a job without a record of its load', a
 test('pages neither repeat nor leave out a job, also of those that failed in one millisecond', async (t) => {
   const { failedJobs, fail, redis, keys } = await open(t)
   const ids: string[] = []
-  for (let at = 0; at < 25; at++) ids.push(await fail({ lane: at % 3 === 0 ? 'bulk' : 'interactive' }))
+  for (let at = 0; at < 25; at++)
+    ids.push(await fail({ lane: at % 3 === 0 ? 'bulk' : 'interactive' }))
   for (const [at, id] of ids.entries()) {
     const lane = at % 3 === 0 ? keys.jobs.bulk : keys.jobs.interactive
     await redis.zadd(`${lane}failed`, at < 20 ? 1_000 : 2_000, id)
@@ -236,20 +262,28 @@ test('a failed job is shown with its stack and its payload', async (t) => {
   assert.deepEqual([job?.id, job?.reason, job?.attempts], [id, 'refused', 1])
   assert.match(job?.stack[0] ?? '', /refused\n\s+at /)
   assert.equal(Object(job?.payload).threads.length, 2)
-  for (const other of [newJobId(), 'failed', 'meta', '']) assert.equal(await find(other), undefined, other)
+  for (const other of [newJobId(), 'failed', 'meta', ''])
+    assert.equal(await find(other), undefined, other)
 })
 
 test('a retried job waits with its data as it was and has all its tries again', async (t) => {
   const { failedJobs, fail, queues, fetch, redis, keys } = await open(t)
   const id = await fail({})
   // As if it had used up all tries: four that failed and one crash.
-  await redis.hset(keys.jobs.interactive + id, { atm: 4, stc: 3, progress: JSON.stringify({ tries: 5, crashes: 1 }) })
+  await redis.hset(keys.jobs.interactive + id, {
+    atm: 4,
+    stc: 3,
+    progress: JSON.stringify({ tries: 5, crashes: 1 }),
+  })
   const before = await redis.hget(keys.jobs.interactive + id, 'data')
   assert.equal(await failedJobs.move('retry', [id, newJobId()], 'ada'), 1)
   assert.equal(await queues.interactive.getFailedCount(), 0)
   assert.equal(await redis.hget(keys.jobs.interactive + id, 'data'), before)
   const job = await queues.interactive.getJob(id)
-  assert.deepEqual([await job?.getState(), job?.finishedOn, job?.failedReason], ['waiting', undefined, undefined])
+  assert.deepEqual(
+    [await job?.getState(), job?.finishedOn, job?.failedReason],
+    ['waiting', undefined, undefined],
+  )
   const { jobs } = await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
   assert.deepEqual([jobs[0]?.id, jobs[0]?.attempt], [id, 1])
   assert.equal(await failedJobs.move('retry', [id], 'ada'), 0)
@@ -272,13 +306,25 @@ test('a job that is retried as soon as it failed gets no result of that failure'
   const results = createResults(redis, keys)
   const id = newJobId()
   await imports.open('i', { tenant: 't', received: 1, jobs: 1, failed: 0, refused: [] })
-  const threads = [{ source: { service: 'slack' as const, externalId: 'a', title: 'a' }, quotes: [] }]
-  const job = { tenant: 't', requestId: 'r', retained: false, import: { id: 'i', places: [0] }, threads }
+  const threads = [
+    { source: { service: 'slack' as const, externalId: 'a', title: 'a' }, quotes: [] },
+  ]
+  const job = {
+    tenant: 't',
+    requestId: 'r',
+    retained: false,
+    import: { id: 'i', places: [0] },
+    threads,
+  }
   await createJobAdder(redis, keys)({ id, lane: 'bulk', job })
   await redis.hset(keys.jobs.bulk + id, 'atm', MAX_ATTEMPTS - 1)
   // Commands of one connection keep their order only if ioredis need not send the script first.
   await failedJobs.move('retry', [newJobId()], 'ada')
-  const source = { outcome: 'created' as const, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' }
+  const source = {
+    outcome: 'created' as const,
+    wordCount: 1,
+    createdAt: '2024-05-01T00:00:00.000Z',
+  }
   const receipts = [{ source, outcomes: '' }]
   const seen = Promise.withResolvers<unknown[]>()
   const finish = Promise.withResolvers<void>()
@@ -295,7 +341,10 @@ test('a job that is retried as soon as it failed gets no result of that failure'
   t.onTestFinished(() => consumer.close(1_000))
   assert.deepEqual(await seen.promise, [undefined, true])
   finish.resolve()
-  await vi.waitFor(async () => assert.deepEqual((await results.find([id])).get(id), { receipts }), HANG_MS)
+  await vi.waitFor(
+    async () => assert.deepEqual((await results.find([id])).get(id), { receipts }),
+    HANG_MS,
+  )
   const { done, counts } = (await imports.find('i')) ?? {}
   assert.deepEqual([done, counts?.created, counts?.failed], [true, 1, 0])
 })
@@ -345,7 +394,10 @@ test('a job keeps its failed tries and threads, and each stored thread counts on
   const readState = createReadState(redis, keys)
   /** The failed threads by list, groups and overview, and what the load has of them. */
   async function failedCounts() {
-    const [{ jobs }, { groups }] = [await failedJobs.list({ filter: {}, limit: 9 }), await failedJobs.groups({})]
+    const [{ jobs }, { groups }] = [
+      await failedJobs.list({ filter: {}, limit: 9 }),
+      await failedJobs.groups({}),
+    ]
     const { queued } = await readState()
     const state = queued.find(({ lane, state }) => lane === 'bulk' && state === 'failed')
     return [
@@ -402,7 +454,10 @@ test('a thread that was stored keeps its receipt and does not count again, which
   }))
   const job = { tenant: 't', requestId: 'r', retained: false, threads }
   await createJobAdder(redis, keys)({ id, lane: 'bulk', job })
-  /** Runs the job's last try, which stores these threads, or throws, and returns which threads count. */
+  /**
+   * Runs the job's last try, which stores these threads, or throws, and returns which threads
+   * count.
+   */
   async function countedBy(stored: readonly boolean[], fault?: Error) {
     const { earlier = 0 } = JSON.parse((await redis.hget(keys.jobs.bulk + id, 'progress')) ?? '{}')
     await redis.hset(keys.jobs.bulk + id, 'atm', earlier + MAX_ATTEMPTS - 1)
@@ -432,7 +487,10 @@ test('a thread that was stored keeps its receipt and does not count again, which
   assert.deepEqual((await countedBy([true, false])).counted, ['a'])
   assert.deepEqual((await countedBy([false, false])).counted, [])
   // As after a crash of the worker, which names no threads.
-  assert.deepEqual(await countedBy([false, false], new Error('crashed')), { counted: [], failed: ['b'] })
+  assert.deepEqual(await countedBy([false, false], new Error('crashed')), {
+    counted: [],
+    failed: ['b'],
+  })
   assert.deepEqual(await countedBy([false, true]), { counted: ['b'], failed: undefined })
 })
 
@@ -455,8 +513,12 @@ test('the failed tries and threads of a job have a bound in bytes', async (t) =>
     externalId: `${place}${'ä'.repeat(200)}`,
     reason: 'no',
   }))
-  for (let at = 0; at < 30; at++) await recordAttempt(job, new Error(`${at} ${'x'.repeat(400)}`), failed)
-  await assert.rejects(recordAttempt({ ...job, token: 'of another worker' }, new Error('late'), []), /lock/)
+  for (let at = 0; at < 30; at++)
+    await recordAttempt(job, new Error(`${at} ${'x'.repeat(400)}`), failed)
+  await assert.rejects(
+    recordAttempt({ ...job, token: 'of another worker' }, new Error('late'), []),
+    /lock/,
+  )
   const fields = await redis.hmget(keys.jobs.interactive + id, 'tries', 'failedThreads')
   assert.ok(fields.every((text) => text !== null && Buffer.byteLength(text) <= 4_200))
   const { tries = [], failedThreads = [], failedThreadCount } = (await find(id)) ?? {}
@@ -512,7 +574,11 @@ test('an operation counts which of its jobs were stored and which failed again, 
   ]
   const retryAll = async ({ id }: { id: string }) => {
     await failedJobs.move('retry', ids, 'ada', id)
-    const { jobs } = await fetch('interactive', 'token', { jobs: 3, bytes: 1_000_000, isEmpty: true })
+    const { jobs } = await fetch('interactive', 'token', {
+      jobs: 3,
+      bytes: 1_000_000,
+      isEmpty: true,
+    })
     return jobs
   }
   const [first, second] = await retryAll(operation)

@@ -18,7 +18,10 @@ import { groupIdOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 
 type Summary = FailedJobPage['jobs'][number] & { failedThreadCount: number }
 
-/** Some failed jobs, newest first. `next`: the last job that was examined, after which the scan continues. */
+/**
+ * Some failed jobs, newest first. `next`: the last job that was examined, after which the scan
+ * continues.
+ */
 export interface ScannedJobs {
   jobs: Summary[]
   /** Undefined if no failed job is left. */
@@ -65,13 +68,19 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
 
   return {
     scan,
-    /** Returns a page. It may have fewer jobs than `limit`, because it is returned within `PAGE_MS`. */
+    /**
+     * Returns a page. It may have fewer jobs than `limit`, because it is returned within `PAGE_MS`.
+     */
     async list({ limit, ...query }: FailedJobQuery): Promise<FailedJobPage> {
       const jobs: Summary[] = []
       const end = performance.now() + PAGE_MS
       let next = query.after
       while (jobs.length < limit && performance.now() < end) {
-        const part = await scan({ ...query, limit: limit - jobs.length, ...(next && { after: next }) })
+        const part = await scan({
+          ...query,
+          limit: limit - jobs.length,
+          ...(next && { after: next }),
+        })
         jobs.push(...part.jobs)
         next = part.next
         if (next === undefined) break
@@ -79,8 +88,8 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
       return next === undefined ? { jobs } : { jobs, next: placeText(next) }
     },
     /**
-     * Groups the matching failed jobs by reason, the groups with the most threads first. Examines jobs, the newest
-     * first, for at most `GROUPS_MS`.
+     * Groups the matching failed jobs by reason, the groups with the most threads first. Examines
+     * jobs, the newest first, for at most `GROUPS_MS`.
      */
     async groups(filter: FailedJobFilter): Promise<FailedJobGroups> {
       const groups = new Map<string, Group>()
@@ -88,13 +97,23 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
       const end = performance.now() + GROUPS_MS
       let after: FailedJobPlace | undefined
       do {
-        const { jobs, next } = await scan({ filter, limit: GROUPED_AT_ONCE, ...(after && { after }) })
+        const { jobs, next } = await scan({
+          filter,
+          limit: GROUPED_AT_ONCE,
+          ...(after && { after }),
+        })
         for (const { id, reason, reasonGroup, failedThreadCount, failedAt } of jobs) {
           const group = groups.get(reasonGroup)
-          const sample = group ?? newGroup({ reasonGroup, jobId: id, reason, newestAt: failedAt, oldestAt: failedAt })
+          const sample =
+            group ??
+            newGroup({ reasonGroup, jobId: id, reason, newestAt: failedAt, oldestAt: failedAt })
           const hour = TREND_HOURS - 1 - Math.floor((now - Date.parse(failedAt)) / HOUR_MS)
           if (sample.hours[hour] !== undefined) sample.hours[hour]++
-          const numbers = { jobs: sample.jobs + 1, threads: sample.threads + failedThreadCount, oldestAt: failedAt }
+          const numbers = {
+            jobs: sample.jobs + 1,
+            threads: sample.threads + failedThreadCount,
+            oldestAt: failedAt,
+          }
           groups.set(reasonGroup, { ...sample, ...numbers })
         }
         after = next
@@ -105,10 +124,15 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
         isComplete: after === undefined && sorted.length <= GROUPS_LISTED,
       }
     },
-    /** Counts the failed jobs in the time range of a filter, also those that do not match its other fields. */
+    /**
+     * Counts the failed jobs in the time range of a filter, also those that do not match its other
+     * fields.
+     */
     async count(filter: FailedJobFilter): Promise<number> {
       const [latest, earliest] = timesOf(filter)
-      const counts = await Promise.all(LANES.map((lane) => redis.zcount(failed[lane], earliest, latest)))
+      const counts = await Promise.all(
+        LANES.map((lane) => redis.zcount(failed[lane], earliest, latest)),
+      )
       return counts.reduce((sum, count) => sum + count, 0)
     },
     move: createMoveFailed(redis, keys),
@@ -118,8 +142,16 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
 type Group = FailedJobGroups['groups'][number]
 
 /** Makes a group without jobs. */
-function newGroup(about: Pick<Group, 'reasonGroup' | 'jobId' | 'reason' | 'newestAt' | 'oldestAt'>): Group {
-  return { id: groupIdOf(about.reasonGroup), ...about, hours: Array(TREND_HOURS).fill(0), jobs: 0, threads: 0 }
+function newGroup(
+  about: Pick<Group, 'reasonGroup' | 'jobId' | 'reason' | 'newestAt' | 'oldestAt'>,
+): Group {
+  return {
+    id: groupIdOf(about.reasonGroup),
+    ...about,
+    hours: Array(TREND_HOURS).fill(0),
+    jobs: 0,
+    threads: 0,
+  }
 }
 
 /** Returns the time range of a filter as bounds of a sorted set. */
@@ -130,10 +162,16 @@ function timesOf({ since, until }: FailedJobFilter): [latest: string, earliest: 
 
 /** Returns how the name of every matching job of one thread begins and ends. */
 function nameOf({ service, externalId }: FailedJobFilter): [begin: string, end: string] {
-  return [service === undefined ? '' : `${service}/`, externalId === undefined ? '' : `/${externalId.toWellFormed()}`]
+  return [
+    service === undefined ? '' : `${service}/`,
+    externalId === undefined ? '' : `/${externalId.toWellFormed()}`,
+  ]
 }
 
-/** Returns texts that the data of every matching job contains, because `JSON.stringify` wrote the data. */
+/**
+ * Returns texts that the data of every matching job contains, because `JSON.stringify` wrote the
+ * data.
+ */
 function needlesOf({ service, externalId }: FailedJobFilter): string[] {
   return Object.entries({ service, externalId }).flatMap(([name, value]) =>
     value === undefined ? [] : [`"${name}":${JSON.stringify(value)}`],
@@ -153,8 +191,16 @@ function readFound(lane: Lane, filter: FailedJobFilter, fields: readonly unknown
   // A job of one thread: its externalId may have a slash.
   const externalId = filter.externalId?.toWellFormed()
   const name = String(summary[0])
-  if (data === undefined && externalId !== undefined && name.slice(name.indexOf('/') + 1) !== externalId) return []
-  const of = { tenant: data?.tenant ?? String(tenant), threads: data?.threads.length ?? Number(threads) }
+  if (
+    data === undefined &&
+    externalId !== undefined &&
+    name.slice(name.indexOf('/') + 1) !== externalId
+  )
+    return []
+  const of = {
+    tenant: data?.tenant ?? String(tenant),
+    threads: data?.threads.length ?? Number(threads),
+  }
   const job = summaryOf({ id: String(id), lane, ...of }, failedAt, summary)
   if (filter.group !== undefined && filter.group !== groupIdOf(job.reasonGroup)) return []
   return [{ ...job, reason: job.reason.slice(0, SHOWN_REASON) }]
@@ -170,7 +216,14 @@ function summaryOf(about: About, failedAt: unknown, fields: readonly unknown[]):
   const attempts = Number(triedBefore) + attemptsShown(tries)
   const failedThreadCount = Number(failedThreads) < 0 ? about.threads : Number(failedThreads)
   const counts = { attempts, failedThreadCount }
-  return { ...about, name: String(name), ...times, ...counts, reason, reasonGroup: reasonGroupOf(reason) }
+  return {
+    ...about,
+    name: String(name),
+    ...times,
+    ...counts,
+    reason,
+    reasonGroup: reasonGroupOf(reason),
+  }
 }
 
 const isoOf = (ms: unknown) => new Date(Number(ms)).toISOString()
@@ -185,8 +238,8 @@ function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boole
 }
 
 /**
- * Merges the jobs found in each lane, newest first. A scan that stopped before the end of its lane says nothing about
- * older jobs, so the result ends at the newest job at which a scan stopped.
+ * Merges the jobs found in each lane, newest first. A scan that stopped before the end of its lane
+ * says nothing about older jobs, so the result ends at the newest job at which a scan stopped.
  */
 function mergeLanes(lanes: readonly ScannedJobs[], limit: number): ScannedJobs {
   const [end] = lanes.flatMap(({ next }) => next ?? []).sort(newestFirst)
@@ -195,7 +248,8 @@ function mergeLanes(lanes: readonly ScannedJobs[], limit: number): ScannedJobs {
     .sort((one, other) => newestFirst(placeOf(one), placeOf(other)))
     .filter((job) => end === undefined || newestFirst(placeOf(job), end) <= 0)
   const last = jobs[limit - 1]
-  if (jobs.length > limit && last !== undefined) return { jobs: jobs.slice(0, limit), next: placeOf(last) }
+  if (jobs.length > limit && last !== undefined)
+    return { jobs: jobs.slice(0, limit), next: placeOf(last) }
   return { jobs, next: end }
 }
 

@@ -1,5 +1,5 @@
-// Reduces what operators see to what viewers see: ids, and reasons without values. A mask that leaves a field of `Hidden` as
-// it is does not compile.
+// Reduces what operators see to what viewers see: ids, and reasons without values. A mask that
+// leaves a field of `Hidden` as it is does not compile.
 import type { FailedJobGroups, FindAnswer, Operation, Status } from '@sluice/contract'
 import type { FoundImport } from '@sluice/queue'
 import { type MaskedReason, reasonGroupOf, VARIES } from './reasons.ts'
@@ -15,7 +15,9 @@ export interface Hidden {
 }
 
 /** A result without values. */
-type Masked<Value> = { [Name in keyof Value]: Name extends keyof Hidden ? Hidden[Name] : Masked<Value[Name]> }
+type Masked<Value> = {
+  [Name in keyof Value]: Name extends keyof Hidden ? Hidden[Name] : Masked<Value[Name]>
+}
 
 /** Reduces what operators see to what viewers see. */
 export type Mask<Value> = (found: Value) => Value & Masked<Value>
@@ -25,7 +27,10 @@ export function masked<Value extends { reason?: string }>(found: Value) {
   return { ...found, ...(found.reason !== undefined && { reason: reasonGroupOf(found.reason) }) }
 }
 
-export const maskGroups: Mask<FailedJobGroups> = (found) => ({ ...found, groups: found.groups.map(masked) })
+export const maskGroups: Mask<FailedJobGroups> = (found) => ({
+  ...found,
+  groups: found.groups.map(masked),
+})
 
 export const maskFound: Mask<FindAnswer> = (found) => ({ ...found, hits: found.hits.map(masked) })
 
@@ -46,7 +51,11 @@ export const maskOperation: Mask<Operation> = ({ filter, ...operation }) => {
   return { ...operation, filter: { ...fields, ...(reason !== undefined && { reason: VARIES }) } }
 }
 
-const NO_DETAILS: Pick<Hidden, 'detail' | 'errors' | 'warnings'> = { detail: '', errors: [], warnings: [] }
+const NO_DETAILS: Pick<Hidden, 'detail' | 'errors' | 'warnings'> = {
+  detail: '',
+  errors: [],
+  warnings: [],
+}
 
 export const maskImport: Mask<FoundImport> = ({ problems, ...found }) => ({
   ...found,

@@ -1,7 +1,7 @@
--- Operations on lanes and on failed jobs. One process opens an operation on failed jobs; the process that has the lease
--- carries it out. `operation:ID` is a hash with the operation, its request, the place after which it continues, and
--- the counts of failed-set.lua.
--- `operations` lists the ids of open ones, and `newest-operations` those of the newest ones, open or completed.
+-- Operations on lanes and on failed jobs. One process opens an operation on failed jobs; the
+-- process that has the lease carries it out. `operation:ID` is a hash with the operation, its
+-- request, the place after which it continues, and the counts of failed-set.lua. `operations` lists
+-- the ids of open ones, and `newest-operations` those of the newest ones, open or completed.
 local function addOperation(base, id, operation, keptMs, most)
   redis.call('HSET', base .. 'operation:' .. id, 'operation', operation)
   redis.call('PEXPIRE', base .. 'operation:' .. id, keptMs)
@@ -26,8 +26,8 @@ redis.call('RPUSH', base .. 'operations', id)
 return 1
 --part lane
 #!lua flags=allow-oom
--- Pauses or resumes a lane, and records that as an operation. `paused` has the pause of each paused lane (JSON): by,
--- since, why and, if it ends by itself, untilMs. fetch.lua ends it.
+-- Pauses or resumes a lane, and records that as an operation. `paused` has the pause of each paused
+-- lane (JSON): by, since, why and, if it ends by itself, untilMs. fetch.lua ends it.
 -- ARGV  1  pause or resume
 --       2  the lane
 --       3  beginning of its keys
@@ -41,7 +41,8 @@ return 1
 --include operations.lua
 local MOST_REASONS = 1000 -- Bytes. Above it, a newer reason replaces the older ones.
 local base, kind, lane, record = KEYS[1], ARGV[1], ARGV[2], ''
--- Adds a pause to the one that lasts. Who was first stays, and both reasons. It ends when both have ended.
+-- Adds a pause to the one that lasts. Who was first stays, and both reasons. It ends when both have
+-- ended.
 local function join(first, pause)
   -- Of several APIs, each restores a pause that Redis lost.
   if first.since == pause.since and first.by == pause.by then return pause end
@@ -69,7 +70,8 @@ return record
 -- Gets the lease on all operations for a process, or renews it.
 -- ARGV  1  the lease's value
 --       2  ms of the lease
--- Returns the oldest open operation, its request and place; nothing if none is open or another process has the lease.
+-- Returns the oldest open operation, its request and place; nothing if none is open or another
+-- process has the lease.
 local base = KEYS[1]
 local id = redis.call('LINDEX', base .. 'operations', 0)
 if not id then return {} end

@@ -8,7 +8,12 @@ import { queueKeys } from '@sluice/queue'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { type TestContext, test, vi } from 'vitest'
 import type { FailedJobs } from './failed-jobs.ts'
-import { createOperations, type OpenOperation, OperationsFullError, type StepDone } from './operations.ts'
+import {
+  createOperations,
+  type OpenOperation,
+  OperationsFullError,
+  type StepDone,
+} from './operations.ts'
 import { runOperations } from './run-operations.ts'
 
 function open(t: TestContext) {
@@ -48,7 +53,13 @@ function run(
 ) {
   const finished = Promise.withResolvers<void>()
   const onStep = (_: OpenOperation, { isLast }: StepDone) => isLast && finished.resolve()
-  const stop = runOperations({ failedJobs, operations, jobsPerSecond, onStep, onError: assert.fail })
+  const stop = runOperations({
+    failedJobs,
+    operations,
+    jobsPerSecond,
+    onStep,
+    onError: assert.fail,
+  })
   t.onTestFinished(stop)
   return { stop, finished: finished.promise }
 }
@@ -83,7 +94,10 @@ test('one process at a time works, and another goes on where the first one stopp
   // As if the first process had ended and its lease had expired.
   await redis.del(`${keys.base}operations-lease`)
   const second = await operations.claim('second')
-  assert.deepEqual([second?.operation.examined, second?.operation.state, second?.after], [10, 'active', step.after])
+  assert.deepEqual(
+    [second?.operation.examined, second?.operation.state, second?.after],
+    [10, 'active', step.after],
+  )
   assert.equal(await operations.record('first', first as OpenOperation, step), false)
   const { operation } = second as OpenOperation
   assert.equal(operation.done, 9)
@@ -101,7 +115,10 @@ for (const signal of ['SIGKILL', 'SIGSTOP'] as const)
     const { operations, queue, redis, keys } = open(t)
     const { id } = await operations.open('retry', { ids }, ids.length, 'k')
     const recorded = async (examined: number) =>
-      vi.waitFor(async () => assert.ok(Number((await operations.find(id))?.examined) >= examined), 60_000)
+      vi.waitFor(
+        async () => assert.ok(Number((await operations.find(id))?.examined) >= examined),
+        60_000,
+      )
     const settings = [queue, requiredUrl('REDIS_URL'), `${RATE}`, `${STEPS}`, signal]
     const first = spawn(process.execPath, [PROGRAM, ...settings], { stdio: 'inherit' })
     const ended = once(first, 'exit')
@@ -139,7 +156,9 @@ test('operations are carried out in the order in which they were opened', async 
   const { id } = await operations.open('retry', { ids: [] }, 0, 'k')
   const completed = Promise.withResolvers<void>()
   const onStep = ({ operation }: OpenOperation) => operation.id === id && completed.resolve()
-  t.onTestFinished(runOperations({ failedJobs, operations, jobsPerSecond: 1_000, onStep, onError: assert.fail }))
+  t.onTestFinished(
+    runOperations({ failedJobs, operations, jobsPerSecond: 1_000, onStep, onError: assert.fail }),
+  )
   await completed.promise
   assert.deepEqual(
     moved.map(({ kind }) => kind),
@@ -155,11 +174,18 @@ test('the newest operations are listed with who opened them, open or completed, 
   await finished
   await stop()
   assert.deepEqual(
-    (await operations.list()).map(({ id, by, state, done, filter }) => ({ id, by, state, done, filter })),
+    (await operations.list()).map(({ id, by, state, done, filter }) => ({
+      id,
+      by,
+      state,
+      done,
+      filter,
+    })),
     [{ id: completed.id, by: 'ada', state: 'completed', done: 2, filter: undefined }],
   )
   const opened = []
-  for (let at = 0; at < 100; at++) opened.push(await operations.open('discard', { filter }, 0, 'grace'))
+  for (let at = 0; at < 100; at++)
+    opened.push(await operations.open('discard', { filter }, 0, 'grace'))
   assert.deepEqual(await operations.list(), opened.reverse())
   assert.deepEqual(opened[0]?.filter, filter)
   assert.equal((await operations.find(completed.id))?.done, 2)
@@ -172,6 +198,8 @@ test('the newest operations are listed with who opened them, open or completed, 
 
 test('too many open operations are refused', async (t) => {
   const { operations } = open(t)
-  await Promise.all(Array.from({ length: 100 }, () => operations.open('retry', { ids: [] }, 0, 'k')))
+  await Promise.all(
+    Array.from({ length: 100 }, () => operations.open('retry', { ids: [] }, 0, 'k')),
+  )
   await assert.rejects(operations.open('retry', { ids: [] }, 0, 'k'), OperationsFullError)
 })

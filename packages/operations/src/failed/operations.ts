@@ -1,5 +1,5 @@
-// Operations on failed jobs, as Redis keeps them: one process opens each, and the process that has the lease on all of them
-// carries it out (`run-operations.ts`).
+// Operations on failed jobs, as Redis keeps them: one process opens each, and the process that has
+// the lease on all of them carries it out (`run-operations.ts`).
 import {
   type FailedJobPlace,
   type LaneOperationKind,
@@ -38,7 +38,10 @@ export interface StepDone {
 
 export type Operations = ReturnType<typeof createOperations>
 
-/** After this time without a step, another process continues. It must exceed the time between two steps. */
+/**
+ * After this time without a step, another process continues. It must exceed the time between two
+ * steps.
+ */
 const LEASE_MS = 5_000
 const DAY_MS = 24 * 60 * 60 * 1_000
 const UNFINISHED_KEPT_MS = 31 * DAY_MS
@@ -71,7 +74,10 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
   }
 
   function newOperation(
-    facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'reasonGroup' | 'lane' | 'why' | 'total'>,
+    facts: Pick<
+      Operation,
+      'kind' | 'state' | 'by' | 'filter' | 'reasonGroup' | 'lane' | 'why' | 'total'
+    >,
   ): Operation {
     const now = new Date().toISOString()
     return { id: newJobId(), ...facts, createdAt: now, changedAt: now, examined: 0, done: 0 }
@@ -96,13 +102,15 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       const reason = reasonGroup === undefined ? {} : { reasonGroup }
       const operation = newOperation({ kind, state: 'waiting', by, ...filter, ...reason, total })
       const texts = [operation.id, JSON.stringify(operation), JSON.stringify(request)]
-      const opened = await orUnavailable(openOperation(base, OPERATIONS_LISTED, UNFINISHED_KEPT_MS, ...texts))
+      const opened = await orUnavailable(
+        openOperation(base, OPERATIONS_LISTED, UNFINISHED_KEPT_MS, ...texts),
+      )
       if (opened === 0) throw new OperationsFullError()
       return operation
     },
     /**
-     * Pauses or resumes a lane for all workers, `since` now or an earlier moment. A paused lane still accepts jobs, up to
-     * the bounds of the queue.
+     * Pauses or resumes a lane for all workers, `since` now or an earlier moment. A paused lane
+     * still accepts jobs, up to the bounds of the queue.
      *
      * @throws {QueueUnavailableError}
      */
@@ -120,7 +128,10 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       return record ? { ...operation, pause: readPause(String(record)) } : operation
     },
     find: read,
-    /** Returns the newest operations, the newest first: at most `OPERATIONS_LISTED`, and older ones that are open. */
+    /**
+     * Returns the newest operations, the newest first: at most `OPERATIONS_LISTED`, and older ones
+     * that are open.
+     */
     async list(): Promise<Operation[]> {
       const [newest, open] = await Promise.all([
         redis.lrange(`${base}newest-operations`, 0, -1),
@@ -130,14 +141,23 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       const found = await Promise.all(Array.from(ids, read))
       return found.filter((operation) => operation !== undefined)
     },
-    /** Gets or keeps the lease on all operations. Returns the oldest open one, if this process has the lease. */
+    /**
+     * Gets or keeps the lease on all operations. Returns the oldest open one, if this process has
+     * the lease.
+     */
     async claim(token: string): Promise<OpenOperation | undefined> {
       const [operation, request, after] = asList(await claimOldest(base, token, LEASE_MS))
       if (!operation) return undefined
-      const open = { operation: JSON.parse(String(operation)), request: JSON.parse(String(request)) }
+      const open = {
+        operation: JSON.parse(String(operation)),
+        request: JSON.parse(String(request)),
+      }
       return after ? { ...open, after: JSON.parse(String(after)) } : open
     },
-    /** Records a step and renews the lease. Returns false if another process has the lease: then this one must stop. */
+    /**
+     * Records a step and renews the lease. Returns false if another process has the lease: then
+     * this one must stop.
+     */
     async record(token: string, { operation }: OpenOperation, step: StepDone): Promise<boolean> {
       const { id } = operation
       const [examined, done] = [operation.examined + step.examined, operation.done + step.done]
@@ -145,7 +165,18 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       const changed = { ...operation, state, changedAt: new Date().toISOString(), examined, done }
       const keptMs = step.isLast ? FINISHED_KEPT_MS : UNFINISHED_KEPT_MS
       const after = step.after ? JSON.stringify(step.after) : ''
-      return (await recordStep(base, token, LEASE_MS, keptMs, id, state, JSON.stringify(changed), after)) === 1
+      return (
+        (await recordStep(
+          base,
+          token,
+          LEASE_MS,
+          keptMs,
+          id,
+          state,
+          JSON.stringify(changed),
+          after,
+        )) === 1
+      )
     },
   }
 }

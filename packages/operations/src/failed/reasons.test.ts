@@ -21,23 +21,34 @@ test('a refused document is said by the field and the rule', () => {
   const schema = {
     operatorName: '$jsonSchema',
     schemaRulesNotSatisfied: [
-      { operatorName: 'required', specifiedAs: { required: ['title', 'meta'] }, missingProperties: ['meta'] },
+      {
+        operatorName: 'required',
+        specifiedAs: { required: ['title', 'meta'] },
+        missingProperties: ['meta'],
+      },
       {
         operatorName: 'properties',
         propertiesNotSatisfied: [
           {
             propertyName: 'title',
-            details: [{ operatorName: 'maxLength', specifiedAs: { maxLength: 9 }, reason: 'too long' }],
+            details: [
+              { operatorName: 'maxLength', specifiedAs: { maxLength: 9 }, reason: 'too long' },
+            ],
           },
           {
             propertyName: 'url',
-            details: [{ operatorName: 'pattern', specifiedAs: { pattern: '^https' }, reason: 'no match' }],
+            details: [
+              { operatorName: 'pattern', specifiedAs: { pattern: '^https' }, reason: 'no match' },
+            ],
           },
         ],
       },
     ],
   }
-  const or = { operatorName: '$or', clausesNotSatisfied: [{ index: 0, details: query('a', '$gt', 1) }] }
+  const or = {
+    operatorName: '$or',
+    clausesNotSatisfied: [{ index: 0, details: query('a', '$gt', 1) }],
+  }
   for (const [details, words] of [
     [query('title', '$ne', 'bad'), '`sources.title` must not be "bad"'],
     [query('externalId', '$nin', ['a', 'b']), '`sources.externalId` must be none of "a", "b"'],
@@ -48,7 +59,13 @@ test('a refused document is said by the field and the rule', () => {
       '`sources` must have "title", "meta", `sources.title` must have a length of at most 9, `sources.url` must match "^https"',
     ],
     [
-      { ...or, clausesNotSatisfied: [...or.clausesNotSatisfied, { index: 1, details: query('b', '$lt', 2) }] },
+      {
+        ...or,
+        clausesNotSatisfied: [
+          ...or.clausesNotSatisfied,
+          { index: 1, details: query('b', '$lt', 2) },
+        ],
+      },
       '`sources.a` must be more than 1, or `sources.b` must be less than 2',
     ],
     [
@@ -64,14 +81,18 @@ test('a refused document is said by the field and the rule', () => {
 })
 
 test('a reason without a rule stays as it is, but for what tells no reasons apart', () => {
-  const large = 'object to insert too large (code 10334 BSONObjectTooLarge, collection quotes, _id "a")'
+  const large =
+    'object to insert too large (code 10334 BSONObjectTooLarge, collection quotes, _id "a")'
   for (const [reason, words] of [
     [
       'Document failed validation (code 121 DocumentValidationFailure, collection quotes, _id "a")',
       'Document failed validation (quotes)',
     ],
     [large, 'object to insert too large (quotes)'],
-    [refused({ operatorName: '$ne', specifiedAs: 'cut' }).slice(0, -20), 'Document failed validation (sources)'],
+    [
+      refused({ operatorName: '$ne', specifiedAs: 'cut' }).slice(0, -20),
+      'Document failed validation (sources)',
+    ],
     ['Redis refused `complete`', 'Redis refused `complete`'],
     ['', '(no reason)'],
   ] as const)

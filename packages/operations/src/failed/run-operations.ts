@@ -1,5 +1,5 @@
-// Carries out operations on failed jobs in the background, step by step and at a bounded rate, in the process that has the
-// lease.
+// Carries out operations on failed jobs in the background, step by step and at a bounded rate, in
+// the process that has the lease.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FailedJobs } from './failed-jobs.ts'
@@ -8,7 +8,10 @@ import type { OpenOperation, Operations, StepDone } from './operations.ts'
 export interface RunOptions {
   failedJobs: Pick<FailedJobs, 'scan' | 'move' | 'count'>
   operations: Operations
-  /** The most jobs a second, over all operations and processes: the lease lets one process at a time work. */
+  /**
+   * The most jobs a second, over all operations and processes: the lease lets one process at a time
+   * work.
+   */
   jobsPerSecond: number
   onStep: (operation: OpenOperation, step: StepDone) => void
   onError: (error: Error) => void
@@ -22,10 +25,17 @@ const REST_MS = 5
 const JOBS_PER_STEP = 100
 
 /**
- * Carries out operations until the returned function is called. If the process ends amid an operation, another one
- * continues after the last recorded step. It may repeat one step: jobs that were moved already stay as they are.
+ * Carries out operations until the returned function is called. If the process ends amid an
+ * operation, another one continues after the last recorded step. It may repeat one step: jobs that
+ * were moved already stay as they are.
  */
-export function runOperations({ failedJobs, operations, jobsPerSecond, onStep, onError }: RunOptions) {
+export function runOperations({
+  failedJobs,
+  operations,
+  jobsPerSecond,
+  onStep,
+  onError,
+}: RunOptions) {
   const token = randomUUID()
   const closing = new AbortController()
   const limit = Math.min(JOBS_PER_STEP, jobsPerSecond)
@@ -57,7 +67,11 @@ export function runOperations({ failedJobs, operations, jobsPerSecond, onStep, o
   }
 }
 
-async function takeStep(failedJobs: RunOptions['failedJobs'], open: OpenOperation, limit: number): Promise<StepDone> {
+async function takeStep(
+  failedJobs: RunOptions['failedJobs'],
+  open: OpenOperation,
+  limit: number,
+): Promise<StepDone> {
   const { operation, request, after } = open
   const { kind, total, examined, by } = operation
   if ('ids' in request) {
@@ -66,10 +80,19 @@ async function takeStep(failedJobs: RunOptions['failedJobs'], open: OpenOperatio
     return { examined: ids.length, done, isLast: examined + ids.length >= request.ids.length }
   }
   const { filter } = request
-  // The scan goes from the newest failure to the oldest, so a job that fails again meanwhile is not retried twice.
+  // The scan goes from the newest failure to the oldest, so a job that fails again meanwhile is not
+  // retried twice.
   const { jobs, next } = await failedJobs.scan({ filter, limit, ...(after && { after }) })
   const ids = jobs.map(({ id }) => id)
   const done = await failedJobs.move(kind, ids, by, operation.id)
-  const left = next === undefined ? 0 : await failedJobs.count({ ...filter, until: new Date(next.at).toISOString() })
-  return { examined: Math.max(total - left - examined, 0), done, isLast: next === undefined, after: next }
+  const left =
+    next === undefined
+      ? 0
+      : await failedJobs.count({ ...filter, until: new Date(next.at).toISOString() })
+  return {
+    examined: Math.max(total - left - examined, 0),
+    done,
+    isLast: next === undefined,
+    after: next,
+  }
 }

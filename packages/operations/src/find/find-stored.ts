@@ -13,7 +13,10 @@ import {
 } from '@sluice/store/read'
 import type { Db } from 'mongodb'
 
-type FoundSource = Pick<SourceDocument, '_id' | 'tenant' | 'service' | 'externalId' | 'acceptedAt' | 'meta'>
+type FoundSource = Pick<
+  SourceDocument,
+  '_id' | 'tenant' | 'service' | 'externalId' | 'acceptedAt' | 'meta'
+>
 type FoundQuote = Pick<QuoteDocument, '_id' | 'sourceId' | 'externalId' | 'meta'>
 
 const META = { 'meta.insertedBy': 1, 'meta.changedBy': 1 } as const
@@ -24,16 +27,22 @@ const SOURCE_ID = /^[\w-]{24}$/
 const QUOTE_ID = /^[\w-]{48}$/
 
 /**
- * Makes the look-up of what is stored. It needs no index of names: the id of a source follows from tenant, service and
- * externalId, so it is computed for every tenant and service.
+ * Makes the look-up of what is stored. It needs no index of names: the id of a source follows from
+ * tenant, service and externalId, so it is computed for every tenant and service.
  */
 export function createFindStored(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
   const sources = db.collection<SourceDocument>('sources', options)
   const quotes = db.collection<QuoteDocument>('quotes', options)
 
-  async function find({ q: text, tenant, service }: FindQuery, signal: AbortSignal): Promise<Hit[]> {
-    const ofWhom = { ...(tenant !== undefined && { tenant }), ...(service !== undefined && { service }) }
+  async function find(
+    { q: text, tenant, service }: FindQuery,
+    signal: AbortSignal,
+  ): Promise<Hit[]> {
+    const ofWhom = {
+      ...(tenant !== undefined && { tenant }),
+      ...(service !== undefined && { service }),
+    }
 
     async function byIds(ids: readonly string[]): Promise<FoundSource[]> {
       const found: FoundSource[] = []
@@ -41,14 +50,24 @@ export function createFindStored(db: Db) {
       // One query at a time: a look-up occupies one connection.
       for (const some of chunksOf(ids, IDS_PER_QUERY))
         if (found.length < HITS_SHOWN)
-          found.push(...(await sources.find<FoundSource>({ _id: { $in: some }, ...ofWhom }, options).toArray()))
+          found.push(
+            ...(await sources
+              .find<FoundSource>({ _id: { $in: some }, ...ofWhom }, options)
+              .toArray()),
+          )
       return found
     }
 
-    /** Returns the ids that a source of this externalId would have, for every tenant and service of the query. */
+    /**
+     * Returns the ids that a source of this externalId would have, for every tenant and service of
+     * the query.
+     */
     async function idsOfName(): Promise<string[]> {
       const tenants = new Set(tenant === undefined ? [] : [tenant])
-      const keys = keyCollection(db).find({ role: 'importer' }, { projection: { tenant: 1 }, signal })
+      const keys = keyCollection(db).find(
+        { role: 'importer' },
+        { projection: { tenant: 1 }, signal },
+      )
       if (tenant === undefined) for await (const key of keys) tenants.add(key.tenant)
       const services = service === undefined ? SERVICES : [service]
       return [...tenants].flatMap((owner) =>
@@ -67,13 +86,22 @@ export function createFindStored(db: Db) {
     return source === undefined ? hits : [...hits, quoteHit(foundQuote, source)]
   }
 
-  /** Does not throw while MongoDB is unavailable: a note says so, and the rest of the look-up goes on. */
-  return async (query: FindQuery, gone: AbortSignal): Promise<Pick<FindAnswer, 'hits' | 'notes'>> => {
+  /**
+   * Does not throw while MongoDB is unavailable: a note says so, and the rest of the look-up goes
+   * on.
+   */
+  return async (
+    query: FindQuery,
+    gone: AbortSignal,
+  ): Promise<Pick<FindAnswer, 'hits' | 'notes'>> => {
     try {
       return { hits: await withinTime(gone, (signal) => find(query, signal)), notes: [] }
     } catch (error) {
       if (gone.aborted || !(error instanceof CommandFailedError)) throw error
-      return { hits: [], notes: ['MongoDB is unavailable or too slow: what is stored was not looked up.'] }
+      return {
+        hits: [],
+        notes: ['MongoDB is unavailable or too slow: what is stored was not looked up.'],
+      }
     }
   }
 }
@@ -84,15 +112,30 @@ function sourceHit(source: FoundSource): Hit {
 
 function quoteHit(quote: FoundQuote, source: FoundSource): Hit {
   const { sourceId, externalId } = quote
-  return { kind: 'quote', ...hitOf(quote, source), sourceId, ...(externalId !== undefined && { quote: externalId }) }
+  return {
+    kind: 'quote',
+    ...hitOf(quote, source),
+    sourceId,
+    ...(externalId !== undefined && { quote: externalId }),
+  }
 }
 
 /**
- * Describes a hit. `insertedBy` and `changedBy` name requests: by the job or, in a job with several threads, by job and
- * place (`ID.PLACE`).
+ * Describes a hit. `insertedBy` and `changedBy` name requests: by the job or, in a job with several
+ * threads, by job and place (`ID.PLACE`).
  */
-function hitOf({ _id, meta }: FoundSource | FoundQuote, { tenant, service, externalId }: FoundSource) {
+function hitOf(
+  { _id, meta }: FoundSource | FoundQuote,
+  { tenant, service, externalId }: FoundSource,
+) {
   const { insertedBy, changedBy } = meta
   const name = `${service}/${externalId}`
-  return { id: _id, tenant, state: 'stored' as const, name, insertedBy, ...(changedBy !== undefined && { changedBy }) }
+  return {
+    id: _id,
+    tenant,
+    state: 'stored' as const,
+    name,
+    insertedBy,
+    ...(changedBy !== undefined && { changedBy }),
+  }
 }

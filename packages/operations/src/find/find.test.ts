@@ -3,7 +3,13 @@ import { once } from 'node:events'
 import type { FindQuery, Thread } from '@sluice/contract'
 import { connectRetrying } from '@sluice/process/redis'
 import { createEnqueuer, createImports, type Lane, newJobId, queueKeys } from '@sluice/queue'
-import { BOUNDS, completed, createCompleteJobs, createFail, type JobInput } from '@sluice/queue/test-support'
+import {
+  BOUNDS,
+  completed,
+  createCompleteJobs,
+  createFail,
+  type JobInput,
+} from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, type TestContext, vi } from 'vitest'
 import { createFailedJobs } from '../failed/failed-jobs.ts'
@@ -12,7 +18,10 @@ import { createFind } from './find.ts'
 const NOBODY = new AbortController().signal
 
 function thread(externalId: string, quotes: string[] = []): Thread {
-  const messages = quotes.map((id) => ({ externalId: id, text: `says "externalId":"spoofed" ${id}` }))
+  const messages = quotes.map((id) => ({
+    externalId: id,
+    text: `says "externalId":"spoofed" ${id}`,
+  }))
   return { source: { service: 'slack', externalId, title: 'T' }, quotes: messages }
 }
 
@@ -26,9 +35,19 @@ async function setUp(t: TestContext, recentBytes = BOUNDS.recentBytes) {
   const complete = createCompleteJobs(redis, keys, { ...BOUNDS, recentBytes }, 'here:1')
   const failedJobs = createFailedJobs(redis, keys)
   const find = createFind(redis, keys, failedJobs, async () => ({ hits: [], notes: ['none'] }))
-  async function add(threads: Thread[], more: Partial<JobInput> = {}, lane: Lane = 'interactive'): Promise<string> {
+  async function add(
+    threads: Thread[],
+    more: Partial<JobInput> = {},
+    lane: Lane = 'interactive',
+  ): Promise<string> {
     const id = newJobId(threads[0]?.source.externalId)
-    await enqueuer.enqueue(id, lane, { tenant: 'acme', requestId: `r-${id}`, retained: false, threads, ...more })
+    await enqueuer.enqueue(id, lane, {
+      tenant: 'acme',
+      requestId: `r-${id}`,
+      retained: false,
+      threads,
+      ...more,
+    })
     return id
   }
   /** Ends a waiting job as a worker would. */
@@ -39,9 +58,15 @@ async function setUp(t: TestContext, recentBytes = BOUNDS.recentBytes) {
     return JSON.parse((await redis.hget(keys.jobs[lane] + id, 'data')) ?? '')
   }
   async function finish(id: string): Promise<void> {
-    const source = { outcome: 'created', wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' } as const
+    const source = {
+      outcome: 'created',
+      wordCount: 1,
+      createdAt: '2024-05-01T00:00:00.000Z',
+    } as const
     const result = { receipts: [{ source, outcomes: '' }] }
-    await complete([completed(id, { data: await lock(id), token: 'token', enqueuedAt: Date.now(), result })])
+    await complete([
+      completed(id, { data: await lock(id), token: 'token', enqueuedAt: Date.now(), result }),
+    ])
   }
   async function fail(id: string, reason: string): Promise<void> {
     await createFail(redis, keys)(id, { data: await lock(id) }, reason)
@@ -73,7 +98,10 @@ it('finds a thread by its externalId in each state, and in a job of several if i
   for (const query of [{}, { tenant: 'acme' }, { service: 'slack' }] as const) {
     const hits = await hitsOf({ q: 'C1', ...query })
     // Ids of the same millisecond are in no order.
-    assert.deepEqual(hits.map(({ id, state, name }) => ({ id, state, name })).sort(byId), expected.sort(byId))
+    assert.deepEqual(
+      hits.map(({ id, state, name }) => ({ id, state, name })).sort(byId),
+      expected.sort(byId),
+    )
   }
   assert.deepEqual(
     (await hitsOf({ q: 'C1', reason: 'FAILED valid' })).map(({ id }) => id),
@@ -120,7 +148,10 @@ it('finds one name among many, in steps, one look-up at a time, until the caller
   const patterns = scan.mock.calls.map((args: readonly unknown[]) => args[3])
   assert(patterns.length >= 4)
   const [first] = patterns
-  assert(patterns.lastIndexOf(first) < patterns.findIndex((pattern) => pattern !== first), 'one after the other')
+  assert(
+    patterns.lastIndexOf(first) < patterns.findIndex((pattern) => pattern !== first),
+    'one after the other',
+  )
   scan.mockClear()
   const leaving = new AbortController()
   const left = find({ q: 'T7' }, leaving.signal)

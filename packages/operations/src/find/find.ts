@@ -1,5 +1,6 @@
-// Looks up a thread or an id for people, over all tenants: jobs in the queue, jobs that completed last, imports, and
-// what is stored. The queue has no index for look-ups: only a look-up itself costs anything.
+// Looks up a thread or an id for people, over all tenants: jobs in the queue, jobs that completed
+// last, imports, and what is stored. The queue has no index for look-ups: only a look-up itself
+// costs anything.
 import type { FindAnswer, FindQuery, Hit } from '@sluice/contract'
 import { HITS_SHOWN } from '@sluice/contract'
 import type { QueueKeys } from '@sluice/queue'
@@ -11,10 +12,16 @@ import { createScanRecent, NEWEST } from '../jobs/list-jobs.ts'
 import { createReadJob } from '../jobs/read-job.ts'
 
 /** Looks up what is stored. `notes` say what was left out. */
-export type FindStored = (query: FindQuery, signal: AbortSignal) => Promise<Pick<FindAnswer, 'hits' | 'notes'>>
+export type FindStored = (
+  query: FindQuery,
+  signal: AbortSignal,
+) => Promise<Pick<FindAnswer, 'hits' | 'notes'>>
 
 const FAILED_SHOWN = 100
-/** Matching this many ids blocks Redis for some 0.7 ms. A smaller number makes a look-up slow over a network. */
+/**
+ * Matching this many ids blocks Redis for some 0.7 ms. A smaller number makes a look-up slow over a
+ * network.
+ */
 const IDS_AT_ONCE = 2_500
 const MORE_FAILED = 'Not all failed jobs were examined: add filters.'
 
@@ -31,8 +38,9 @@ export function createFind(
   let previous: Promise<unknown> = Promise.resolve()
 
   /**
-   * Returns each hit once. A job that moves meanwhile may be found once in each state. One look-up of a process at a
-   * time scans Redis, so that look-ups together do not block it. Rejects with the signal's reason once it aborts.
+   * Returns each hit once. A job that moves meanwhile may be found once in each state. One look-up
+   * of a process at a time scans Redis, so that look-ups together do not block it. Rejects with the
+   * signal's reason once it aborts.
    *
    * @throws {QueueUnavailableError}
    */
@@ -40,7 +48,10 @@ export function createFind(
     const scan = previous.then(() => orUnavailable(findInQueue(query, signal)))
     previous = scan.catch(() => {})
     const isWhole = query.reason === undefined
-    const [queue, stored] = await Promise.all([scan, isWhole ? findStored(query, signal) : { hits: [], notes: [] }])
+    const [queue, stored] = await Promise.all([
+      scan,
+      isWhole ? findStored(query, signal) : { hits: [], notes: [] },
+    ])
     signal.throwIfAborted()
     const all = [...queue.hits, ...stored.hits]
     const hits = [...new Map(all.map((hit) => [`${hit.state}/${hit.id}`, hit])).values()]
@@ -49,11 +60,17 @@ export function createFind(
   }
 
   /** Looks in the order in which a job moves, so that a job that moves meanwhile is found. */
-  async function findInQueue(query: FindQuery, signal: AbortSignal): Promise<Pick<FindAnswer, 'hits' | 'notes'>> {
+  async function findInQueue(
+    query: FindQuery,
+    signal: AbortSignal,
+  ): Promise<Pick<FindAnswer, 'hits' | 'notes'>> {
     const { q, ...filter } = query
     const isWhole = query.reason === undefined
     const hits = isWhole ? [...(await findById(query)), ...(await findInLoad(query, signal))] : []
-    const failed = await failedJobs.list({ filter: { ...filter, externalId: q }, limit: FAILED_SHOWN })
+    const failed = await failedJobs.list({
+      filter: { ...filter, externalId: q },
+      limit: FAILED_SHOWN,
+    })
     for (const { id } of failed.jobs) hits.push(...(await hitsOf(id)))
     if (isWhole) hits.push(...(await findRecent(query, signal)))
     return { hits, notes: failed.next === undefined ? [] : [MORE_FAILED] }
@@ -73,16 +90,26 @@ export function createFind(
     return hits.filter((hit) => isOf(hit, query))
   }
 
-  /** Finds waiting and active jobs by the externalId of their first thread: Redis matches their ids. */
+  /**
+   * Finds waiting and active jobs by the externalId of their first thread: Redis matches their ids.
+   */
   async function findInLoad(query: FindQuery, signal: AbortSignal): Promise<Hit[]> {
     const pattern = idsOfThread(query.q)
     const hits: Hit[] = []
     let cursor = '0'
     do {
-      const [next, found] = await redis.hscan(`${keys.base}load:jobs`, cursor, 'MATCH', pattern, 'COUNT', IDS_AT_ONCE)
+      const [next, found] = await redis.hscan(
+        `${keys.base}load:jobs`,
+        cursor,
+        'MATCH',
+        pattern,
+        'COUNT',
+        IDS_AT_ONCE,
+      )
       cursor = next
       // Each id is followed by what the job adds to the load.
-      for (const id of found.filter(isJobId)) hits.push(...(await hitsOf(id)).filter((hit) => isOf(hit, query)))
+      for (const id of found.filter(isJobId))
+        hits.push(...(await hitsOf(id)).filter((hit) => isOf(hit, query)))
     } while (cursor !== '0' && hits.length <= HITS_SHOWN && !signal.aborted)
     return hits
   }
@@ -106,10 +133,19 @@ export function createFind(
   }
 }
 
-/** Returns whether a hit is of the query's tenant and matches by name or, if the query has no service, by an id. */
-function isOf({ id, tenant, name = '', requestId, keyId = '', importId }: Hit, query: FindQuery): boolean {
+/**
+ * Returns whether a hit is of the query's tenant and matches by name or, if the query has no
+ * service, by an id.
+ */
+function isOf(
+  { id, tenant, name = '', requestId, keyId = '', importId }: Hit,
+  query: FindQuery,
+): boolean {
   if (query.tenant !== undefined && query.tenant !== tenant) return false
-  return isNamed(name, query) || (query.service === undefined && [id, requestId, keyId, importId].includes(query.q))
+  return (
+    isNamed(name, query) ||
+    (query.service === undefined && [id, requestId, keyId, importId].includes(query.q))
+  )
 }
 
 /** The name of a job with several threads has only the first and the last. */

@@ -15,8 +15,20 @@ test('a thread is stored in part as long as an old write is above the watermark 
     { writer: 'alive', batch: 1, request: 'new', since: new Date(now + MINUTE_MS) },
   ]
   const _id = sourceIdOf('acme', { service: 'slack', externalId: 'C1' })
-  const texts = { tenant: 'acme', service: 'slack', externalId: 'C1', title: 'T', status: 'TRANSCRIBED' }
-  const source = { _id, ...texts, wordCount: 0, createdAt: new Date(now), meta: { insertedBy: 'ended', tokens } }
+  const texts = {
+    tenant: 'acme',
+    service: 'slack',
+    externalId: 'C1',
+    title: 'T',
+    status: 'TRANSCRIBED',
+  }
+  const source = {
+    _id,
+    ...texts,
+    wordCount: 0,
+    createdAt: new Date(now),
+    meta: { insertedBy: 'ended', tokens },
+  }
   await db.collection<{ _id: string }>('sources').insertOne(source)
   const writers = db.collection<{ _id: string; watermark: number }>('writers')
   await writers.insertMany([

@@ -1,12 +1,21 @@
-// A page of a stored thread for people, over all tenants, with the requests that wrote the thread. Never writes.
+// A page of a stored thread for people, over all tenants, with the requests that wrote the thread.
+// Never writes.
 import type { PageQuery, SourcePage } from '@sluice/contract'
 import { quotesOf } from '@sluice/store/ids'
-import { createSourceReads, findUnfinished, type SourceDocument, withinTime } from '@sluice/store/read'
+import {
+  createSourceReads,
+  findUnfinished,
+  type SourceDocument,
+  withinTime,
+} from '@sluice/store/read'
 import type { Db } from 'mongodb'
 
 const META = { 'meta.insertedBy': 1, 'meta.changedBy': 1 } as const
 
-/** The effect of one request on the quotes of a source: those that it inserted, and those that it changed last. */
+/**
+ * The effect of one request on the quotes of a source: those that it inserted, and those that it
+ * changed last.
+ */
 export interface Writing {
   /** The job, or `ID.PLACE` of a job with several threads. */
   request: string
@@ -23,14 +32,23 @@ export interface ThreadPage extends SourcePage {
   unfinished?: { request: string; since: string }
 }
 
-/** The most pairs of inserting and changing request that are read: those with the newest inserting requests. */
+/**
+ * The most pairs of inserting and changing request that are read: those with the newest inserting
+ * requests.
+ */
 const PAIRS = 1_000
 
-/** Makes a function that reads a page of a stored thread, with the requests that wrote it, the newest first. */
+/**
+ * Makes a function that reads a page of a stored thread, with the requests that wrote it, the
+ * newest first.
+ */
 export function createReadThread(db: Db) {
   const { readSource } = createSourceReads(db)
 
-  async function readWritings(id: string, signal: AbortSignal): Promise<Pick<ThreadPage, 'writings' | 'unfinished'>> {
+  async function readWritings(
+    id: string,
+    signal: AbortSignal,
+  ): Promise<Pick<ThreadPage, 'writings' | 'unfinished'>> {
     const writings = new Map<string, Writing>()
     const of = (request: string) => {
       const writing = writings.get(request) ?? { request, inserted: 0, changed: 0 }
@@ -42,7 +60,12 @@ export function createReadThread(db: Db) {
       .aggregate<{ _id: { by: string; changedBy?: string }; quotes: number }>(
         [
           { $match: quotesOf(id) },
-          { $group: { _id: { by: '$meta.insertedBy', changedBy: '$meta.changedBy' }, quotes: { $sum: 1 } } },
+          {
+            $group: {
+              _id: { by: '$meta.insertedBy', changedBy: '$meta.changedBy' },
+              quotes: { $sum: 1 },
+            },
+          },
           { $sort: { _id: -1 } },
           { $limit: PAIRS },
         ],
@@ -53,7 +76,9 @@ export function createReadThread(db: Db) {
       if (_id.changedBy != null) of(_id.changedBy).changed += quotes
     }
     const projection = { ...META, 'meta.tokens': 1 }
-    const source = await db.collection<SourceDocument>('sources').findOne({ _id: id }, { projection, signal })
+    const source = await db
+      .collection<SourceDocument>('sources')
+      .findOne({ _id: id }, { projection, signal })
     if (source?.meta.changedBy !== undefined) of(source.meta.changedBy).source = 'changed'
     if (source !== null) of(source.meta.insertedBy).source = 'created'
     const open = await findUnfinished(db, source?.meta.tokens ?? [], signal)
@@ -64,7 +89,12 @@ export function createReadThread(db: Db) {
   }
 
   /** Undefined if the thread is not stored. @throws {CommandFailedError} */
-  return async (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<ThreadPage | undefined> => {
+  return async (
+    tenant: string,
+    id: string,
+    query: PageQuery,
+    gone: AbortSignal,
+  ): Promise<ThreadPage | undefined> => {
     const page = await readSource(tenant, id, query, gone)
     return page && { ...page, ...(await withinTime(gone, (signal) => readWritings(id, signal))) }
   }

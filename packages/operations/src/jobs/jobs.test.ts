@@ -10,7 +10,10 @@ import { createFailedJobs } from '../failed/failed-jobs.ts'
 import { createListJobs, JOBS_SHOWN } from './list-jobs.ts'
 import { createReadJob } from './read-job.ts'
 
-const thread = (externalId: string): Thread => ({ source: { service: 'slack', externalId, title: 'T' }, quotes: [] })
+const thread = (externalId: string): Thread => ({
+  source: { service: 'slack', externalId, title: 'T' },
+  quotes: [],
+})
 const RECEIPT = {
   source: { outcome: 'created', wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
   outcomes: '',
@@ -24,7 +27,12 @@ async function setUp(t: TestContext) {
   const { jobs } = keys
   const enqueuer = createEnqueuer(keys, redis, UNBOUNDED)
   const complete = createCompleteJobs(redis, keys, BOUNDS, 'here:1')
-  async function add(threads: Thread[], lane: Lane = 'interactive', tenant = 'acme', retained = false) {
+  async function add(
+    threads: Thread[],
+    lane: Lane = 'interactive',
+    tenant = 'acme',
+    retained = false,
+  ) {
     const id = newJobId(threads[0]?.source.externalId)
     await enqueuer.enqueue(id, lane, { tenant, requestId: `r-${id}`, retained, threads })
     return id
@@ -45,7 +53,9 @@ async function setUp(t: TestContext) {
     read: createReadJob(redis, keys).readAny,
     async finish(id: string) {
       const result = { receipts: [RECEIPT] }
-      await complete([completed(id, { data: await lock(id), token: 'token', enqueuedAt: Date.now(), result })])
+      await complete([
+        completed(id, { data: await lock(id), token: 'token', enqueuedAt: Date.now(), result }),
+      ])
     },
     async delay(id: string) {
       await lock(id)
@@ -63,7 +73,9 @@ it('lists the jobs of each state, those of both lanes or of one', async (t) => {
   const { add, lock, delay, fail, finish, list, idsOf } = await setUp(t)
   const waiting = await add([thread('C1')])
   const bulk = await add([thread('C2'), thread('C3')], 'bulk')
-  const [delayed, active, failed, done] = await Promise.all(['C4', 'C5', 'C6', 'C7'].map((id) => add([thread(id)])))
+  const [delayed, active, failed, done] = await Promise.all(
+    ['C4', 'C5', 'C6', 'C7'].map((id) => add([thread(id)])),
+  )
   await delay(delayed ?? '')
   await lock(active ?? '')
   await fail(failed ?? '')
@@ -129,7 +141,11 @@ it('reads a job in each state, with the outcomes of its threads once it has ende
   const { add, lock, delay, fail, finish, read } = await setUp(t)
   const stateOf = async (id: string) => {
     const { hit, threads } = (await read(id)) ?? {}
-    return [hit?.state, hit?.name, ...(threads ?? []).map(({ externalId, outcome }) => `${externalId} ${outcome}`)]
+    return [
+      hit?.state,
+      hit?.name,
+      ...(threads ?? []).map(({ externalId, outcome }) => `${externalId} ${outcome}`),
+    ]
   }
   const id = await add([thread('C1')])
   assert.deepEqual(await stateOf(id), ['waiting', 'slack/C1', 'C1 undefined'])

@@ -1,5 +1,5 @@
-// Lists of jobs: those of one state, with filters, page by page, and those that completed last. They are the queue's own
-// lists, so that a queue of a million jobs needs no index for it.
+// Lists of jobs: those of one state, with filters, page by page, and those that completed last.
+// They are the queue's own lists, so that a queue of a million jobs needs no index for it.
 import {
   failedHit,
   type Hit,
@@ -17,7 +17,10 @@ import type { Redis } from 'ioredis'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
 import { SHOWN_REASON } from '../failed/reasons.ts'
 
-/** Jobs of a page. A page of completed jobs may have some hundred more: those that completed together stay together. */
+/**
+ * Jobs of a page. A page of completed jobs may have some hundred more: those that completed
+ * together stay together.
+ */
 export const JOBS_SHOWN = 50
 /** A page is returned after this time, even if it is not full. */
 const PAGE_MS = 600
@@ -33,15 +36,21 @@ type Filter = Omit<JobListQuery, 'state' | 'after'>
 type ReadSome = (filter: Filter, after: string, most: number) => Promise<JobList>
 
 /**
- * Makes the function that lists jobs. A job that moves meanwhile may be listed in two states. Places shift as jobs come
- * and go, so the next page may repeat or miss some.
+ * Makes the function that lists jobs. A job that moves meanwhile may be listed in two states.
+ * Places shift as jobs come and go, so the next page may repeat or miss some.
  */
-export function createListJobs(redis: Redis, keys: QueueKeys, failedJobs: Pick<FailedJobs, 'scan'>) {
+export function createListJobs(
+  redis: Redis,
+  keys: QueueKeys,
+  failedJobs: Pick<FailedJobs, 'scan'>,
+) {
   const { base } = keys
   const examine = openScript(redis, new URL('./list-jobs.lua', import.meta.url))
   const scanRecent = createScanRecent(redis, keys)
 
-  /** Cursors are `LANE.PLACE`: a page goes on in the lane, and after its last job in the next lane. */
+  /**
+   * Cursors are `LANE.PLACE`: a page goes on in the lane, and after its last job in the next lane.
+   */
   function queued(state: 'waiting' | 'delayed' | 'active'): ReadSome {
     return async ({ lane: only, tenant = '', service, text = '' }, after, most) => {
       const lanes = LANES.filter((lane) => only === undefined || lane === only)
@@ -65,7 +74,11 @@ export function createListJobs(redis: Redis, keys: QueueKeys, failedJobs: Pick<F
 
   const failed: ReadSome = async ({ tenant, group, operation, since, until }, after, most) => {
     const place = readPlace(after)
-    const of = { ...(tenant && { tenant }), ...(group && { group }), ...(operation && { operation }) }
+    const of = {
+      ...(tenant && { tenant }),
+      ...(group && { group }),
+      ...(operation && { operation }),
+    }
     const { jobs, next } = await failedJobs.scan({
       filter: { ...of, ...(since && { since }), ...(until && { until }) },
       limit: most,
@@ -122,8 +135,8 @@ function queuedHit(lane: Lane, state: Hit['state'], fields: readonly unknown[]):
 }
 
 /**
- * Returns whether a hit matches a filter. The name of a job has only its first and its last thread, so the others match
- * nothing.
+ * Returns whether a hit matches a filter. The name of a job has only its first and its last thread,
+ * so the others match nothing.
  */
 function isOf({ id, name = '', tenant, lane, worker, ...hit }: Hit, filter: Filter): boolean {
   const { text = '', service, since, until } = filter
@@ -132,15 +145,25 @@ function isOf({ id, name = '', tenant, lane, worker, ...hit }: Hit, filter: Filt
   if (filter.tenant !== undefined && filter.tenant !== tenant) return false
   if (filter.worker !== undefined && filter.worker !== worker) return false
   if (filter.lane !== undefined && lane !== undefined && filter.lane !== lane) return false
-  if (service !== undefined && !name.split(' … ').some((one) => one.startsWith(`${service}/`))) return false
+  if (service !== undefined && !name.split(' … ').some((one) => one.startsWith(`${service}/`)))
+    return false
   return id === text || name.toLowerCase().includes(text.toLowerCase())
 }
 
-/** The most entries of a list. An entry has the jobs of one call of complete.lua, some hundred at most. */
+/**
+ * The most entries of a list. An entry has the jobs of one call of complete.lua, some hundred at
+ * most.
+ */
 const ENTRIES_LISTED = 50
 
-/** Makes a function that returns the jobs that completed last or, with `after`, the next ones after that entry. */
-export function createListRecent(redis: Redis, { base }: QueueKeys): (query: RecentJobsQuery) => Promise<RecentJobs> {
+/**
+ * Makes a function that returns the jobs that completed last or, with `after`, the next ones after
+ * that entry.
+ */
+export function createListRecent(
+  redis: Redis,
+  { base }: QueueKeys,
+): (query: RecentJobsQuery) => Promise<RecentJobs> {
   const key = `${base}recent`
   return async ({ after }) => {
     const entries =
@@ -158,15 +181,23 @@ export function createListRecent(redis: Redis, { base }: QueueKeys): (query: Rec
 export const NEWEST = '+'
 
 /**
- * Makes a function that examines the next completed jobs, the newest first, in a millisecond of Redis's time. It returns
- * those whose lines have a text, `most` and some that completed together with them, and where to continue ('' at the end).
+ * Makes a function that examines the next completed jobs, the newest first, in a millisecond of
+ * Redis's time. It returns those whose lines have a text, `most` and some that completed together
+ * with them, and where to continue ('' at the end).
  */
 export function createScanRecent(redis: Redis, { base }: QueueKeys) {
   const scan = openScript(redis, new URL('./scan-recent.lua', import.meta.url))
-  return async (after: string, text: string, most: number): Promise<{ hits: Hit[]; next: string }> => {
+  return async (
+    after: string,
+    text: string,
+    most: number,
+  ): Promise<{ hits: Hit[]; next: string }> => {
     // As the text stands in the JSON of a line.
     const [next, found] = asList(await scan(base, after, JSON.stringify(text).slice(1, -1), most))
     const lines = asList(found).map(asList)
-    return { hits: lines.map(([entry, line]) => readRecent(String(entry), String(line))), next: String(next) }
+    return {
+      hits: lines.map(([entry, line]) => readRecent(String(entry), String(line))),
+      next: String(next),
+    }
   }
 }

@@ -24,16 +24,27 @@ export interface JobDetail
   /** Present if the job has failed. */
   reasonGroup?: string
   /** Absent if only the line of a completed job is left. */
-  threads?: readonly { service: string; externalId: string; outcome?: Outcome | 'failed' }[] | undefined
+  threads?:
+    | readonly { service: string; externalId: string; outcome?: Outcome | 'failed' }[]
+    | undefined
   progress: JobProgress
   /** When it was last fetched, in ms since 1970. */
   fetchedAt?: number
 }
 
-const NOTHING_FAILED = { progress: {}, tries: [], failedThreads: [], failedThreadCount: 0, stack: [] }
+const NOTHING_FAILED = {
+  progress: {},
+  tries: [],
+  failedThreads: [],
+  failedThreadCount: 0,
+  stack: [],
+}
 
 /** Describes a job by its payload. */
-function jobHit(id: string, { tenant, requestId, keyId, threads, import: of, trace }: IngestJob): Hit {
+function jobHit(
+  id: string,
+  { tenant, requestId, keyId, threads, import: of, trace }: IngestJob,
+): Hit {
   const by = { requestId, ...(keyId && { keyId }) }
   const ids = { ...by, ...(of && { importId: of.id }), ...(trace && { traceId: traceIdOf(trace) }) }
   return { kind: 'job', id, tenant, name: nameJob(threads), threads: threads.length, ...ids }
@@ -51,7 +62,8 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
       readAttempts(redis, keys.jobs[lane] + id),
     ])
     if (job === undefined) return undefined
-    const { data, enqueuedAt, failedAt, fetchedAt, reason, attempts, isActive, isDelayed, stack } = job
+    const { data, enqueuedAt, failedAt, fetchedAt, reason, attempts, isActive, isDelayed, stack } =
+      job
     const payload: IngestJob = JSON.parse(data)
     const isFailed = failedAt !== undefined
     const facts: Partial<Hit> = {
@@ -98,8 +110,13 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
   return {
     /** Reads a job in the queue or among the failed ones, in each lane. */
     readInQueue: async (id: string): Promise<JobDetail[]> =>
-      (await Promise.all(LANES.map((lane) => readQueued(id, lane)))).filter((found) => found !== undefined),
-    /** Reads a job in any state. Looks in the order in which a job moves, so that a job that moves meanwhile is found. */
+      (await Promise.all(LANES.map((lane) => readQueued(id, lane)))).filter(
+        (found) => found !== undefined,
+      ),
+    /**
+     * Reads a job in any state. Looks in the order in which a job moves, so that a job that moves
+     * meanwhile is found.
+     */
     async readAny(id: string): Promise<JobDetail | undefined> {
       if (!isJobId(id)) return undefined
       for (const lane of LANES) {
@@ -130,7 +147,16 @@ export function failedJobOf({ hit, reasonGroup, ...job }: JobDetail): FailedJob 
   } = hit
   if (reasonGroup === undefined) return undefined
   const by = { tenant, ...(keyId && { keyId }) }
-  const summary = { id, ...by, threads, lane, name, enqueuedAt: acceptedAt, failedAt: endedAt, attempts }
+  const summary = {
+    id,
+    ...by,
+    threads,
+    lane,
+    name,
+    enqueuedAt: acceptedAt,
+    failedAt: endedAt,
+    attempts,
+  }
   const { tries, failedThreads, failedThreadCount, stack, payload } = job
   // A tool of BullMQ that failed a job has recorded no attempt.
   const failedCount = tries.length === 0 ? threads : failedThreadCount

@@ -2,7 +2,10 @@
 import { ALIVE_MS, type Finding, type SeenProcess, type Status } from '@sluice/contract'
 import { shown } from '../format.ts'
 
-/** The thresholds of findings that have an alert, too: docs/monitoring/alerts.yml. A test compares them. */
+/**
+ * The thresholds of findings that have an alert, too: docs/monitoring/alerts.yml. A test compares
+ * them.
+ */
 export const THRESHOLDS = {
   oldestSeconds: { interactive: 15, bulk: 900 },
   /** Parts of all requests, and of the callers that waited. */
@@ -16,13 +19,18 @@ export const THRESHOLDS = {
 export const NEARLY_FULL = 0.8
 
 /** What a verdict is made of. */
-export type Facts = Omit<Status, 'verdict' | 'lastMinutes' | 'lastHour'> & Partial<Pick<Status, 'lastHour'>>
+export type Facts = Omit<Status, 'verdict' | 'lastMinutes' | 'lastHour'> &
+  Partial<Pick<Status, 'lastHour'>>
 
 /**
- * What alone is no problem of the service. Failed threads stay until an operator decides about them, and whoever has a
- * revoked key could make a problem of it for ever.
+ * What alone is no problem of the service. Failed threads stay until an operator decides about
+ * them, and whoever has a revoked key could make a problem of it for ever.
  */
-const NOTES: ReadonlySet<Finding['code']> = new Set(['failed_threads', 'keys_expire', 'key_revoked'])
+const NOTES: ReadonlySet<Finding['code']> = new Set([
+  'failed_threads',
+  'keys_expire',
+  'key_revoked',
+])
 
 /** @param page shows more. */
 export function finding(code: Finding['code'], text: string, page = '/overview'): Finding {
@@ -43,11 +51,17 @@ export function alive(processes: readonly SeenProcess[], of: SeenProcess['kind']
 
 /** Counts the threads of a lane that are accepted and neither completed nor failed. */
 export function loadOf(queued: Facts['queued'], lane: Facts['queued'][number]['lane']): number {
-  return queued.reduce((sum, of) => sum + (of.lane === lane && of.state !== 'failed' ? of.threads : 0), 0)
+  return queued.reduce(
+    (sum, of) => sum + (of.lane === lane && of.state !== 'failed' ? of.threads : 0),
+    0,
+  )
 }
 
 /** Says how many jobs wait. */
 export function waits(queued: Facts['queued']): string {
-  const jobs = queued.reduce((sum, { state, jobs }) => sum + (state === 'waiting' || state === 'delayed' ? jobs : 0), 0)
+  const jobs = queued.reduce(
+    (sum, { state, jobs }) => sum + (state === 'waiting' || state === 'delayed' ? jobs : 0),
+    0,
+  )
   return jobs === 1 ? '1 job waits' : `${shown(jobs)} jobs wait`
 }

@@ -20,12 +20,16 @@ export type Span = keyof typeof SPANS
 /** Hashes that are read at a time, in a millisecond or two of Redis's time. */
 const READ_AT_ONCE = 100
 
-/** A point of a span: what was counted in the time that begins at `at`; null if no process lived in it. */
+/**
+ * A point of a span: what was counted in the time that begins at `at`; null if no process lived in
+ * it.
+ */
 export type CountedSpan = { at: string; point: HistoryPoint | null }
 
 /**
- * Makes a function that returns the points of a span, oldest first, or the last N minutes as one point. A point of a
- * span is null if no process lived in its time. The function caches minutes that are over, because they never change.
+ * Makes a function that returns the points of a span, oldest first, or the last N minutes as one
+ * point. A point of a span is null if no process lived in its time. The function caches minutes
+ * that are over, because they never change.
  */
 export function createReadHistory(redis: Redis, { base }: QueueKeys) {
   const over = new Map<number, Minute>()
@@ -34,7 +38,10 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
     const cached = over.get(at)
     if (cached !== undefined) return cached
     const key = `${base}minute:${at}`
-    const [texts, durations] = await Promise.all([redis.hgetall(key), redis.get(`${key}:durations`)])
+    const [texts, durations] = await Promise.all([
+      redis.hgetall(key),
+      redis.get(`${key}:durations`),
+    ])
     const counts = Object.entries(texts).map(([name, count]) => [name, Number(count)])
     const minute = { counts: Object.fromEntries(counts), durations: JSON.parse(durations ?? '{}') }
     if (at < now) over.set(at, minute)
@@ -42,20 +49,27 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
   }
 
   return async (span: Span | number): Promise<CountedSpan[]> => {
-    const { minutes: count, perPoint } = typeof span === 'number' ? { minutes: span, perPoint: span } : SPANS[span]
+    const { minutes: count, perPoint } =
+      typeof span === 'number' ? { minutes: span, perPoint: span } : SPANS[span]
     const now = Math.floor((await readRedisTime(redis)) / MINUTE_MS)
     const begin = now - count + 1
-    // Points begin at multiples of `perPoint`, so that a graph that is drawn again has the same points.
+    // Points begin at multiples of `perPoint`, so that a graph that is drawn again has the same
+    // points.
     const first = typeof span === 'number' ? begin : Math.ceil(begin / perPoint) * perPoint
     const minutes = Array.from({ length: now - first + 1 }, (_, at) => first + at)
     const counted: Minute[] = []
     for (let at = 0; at < minutes.length; at += READ_AT_ONCE)
-      counted.push(...(await Promise.all(minutes.slice(at, at + READ_AT_ONCE).map((minute) => read(minute, now)))))
+      counted.push(
+        ...(await Promise.all(
+          minutes.slice(at, at + READ_AT_ONCE).map((minute) => read(minute, now)),
+        )),
+      )
     for (const minute of over.keys()) if (minute < now - SPANS['24 h'].minutes) over.delete(minute)
     return Array.from({ length: Math.ceil(counted.length / perPoint) }, (_, index) => {
       const at = new Date((first + index * perPoint) * MINUTE_MS).toISOString()
       const ofPoint = counted.slice(index * perPoint, (index + 1) * perPoint)
-      const hasLived = typeof span === 'number' || ofPoint.some(({ counts }) => counts.covered !== undefined)
+      const hasLived =
+        typeof span === 'number' || ofPoint.some(({ counts }) => counts.covered !== undefined)
       return { at, point: hasLived ? pointOf(at, ofPoint) : null }
     })
   }
@@ -64,9 +78,13 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
 const TENANTS = 10
 
 function pointOf(at: string, minutes: readonly Minute[]): HistoryPoint {
-  const sumOf = (name: string) => minutes.reduce((total, { counts }) => total + (counts[name] ?? 0), 0)
+  const sumOf = (name: string) =>
+    minutes.reduce((total, { counts }) => total + (counts[name] ?? 0), 0)
   const most = (name: string) => Math.max(...minutes.map(({ counts }) => counts[name] ?? 0))
-  const byLane = (name: string) => ({ interactive: most(`${name}:interactive`), bulk: most(`${name}:bulk`) })
+  const byLane = (name: string) => ({
+    interactive: most(`${name}:interactive`),
+    bulk: most(`${name}:bulk`),
+  })
   const names = new Set(minutes.flatMap(({ counts }) => Object.keys(counts)))
   const refusals = [...names]
     .filter((name) => name.startsWith('refused:'))
@@ -78,9 +96,16 @@ function pointOf(at: string, minutes: readonly Minute[]): HistoryPoint {
   const queueTime = timeOf('inQueue:interactive', 'inQueue:bulk')
   const storeTime = timeOf('inStore:interactive', 'inStore:bulk')
   const totals = LANES.flatMap((lane) => {
-    const [quantile, inQueue, inStore] = [timeOf(lane), timeOf(`inQueue:${lane}`), timeOf(`inStore:${lane}`)]
+    const [quantile, inQueue, inStore] = [
+      timeOf(lane),
+      timeOf(`inQueue:${lane}`),
+      timeOf(`inStore:${lane}`),
+    ]
     if (quantile === undefined) return []
-    const parts = { ...(inQueue && { inQueue: inQueue(0.5) }), ...(inStore && { inStore: inStore(0.5) }) }
+    const parts = {
+      ...(inQueue && { inQueue: inQueue(0.5) }),
+      ...(inStore && { inStore: inStore(0.5) }),
+    }
     return [[lane, { p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99), ...parts }]]
   })
   return {

@@ -7,9 +7,25 @@ import { judge } from './verdict.ts'
 const NOW = Date.parse('2024-05-01T09:30:00.000Z')
 const at = (secondsAgo: number) => new Date(NOW - secondsAgo * 1_000).toISOString()
 
-/** A process that lived from and until so many seconds ago. One that was seen less than ten seconds ago counts as alive. */
-function lived(kind: SeenProcess['kind'], pid: number, from: number, until = 0, more: Partial<SeenProcess> = {}) {
-  const about = { id: `${kind}${pid}`, kind, pid, version: '1.0.0', host: 'here', startedAt: at(from) }
+/**
+ * A process that lived from and until so many seconds ago. One that was seen less than ten seconds
+ * ago counts as alive.
+ */
+function lived(
+  kind: SeenProcess['kind'],
+  pid: number,
+  from: number,
+  until = 0,
+  more: Partial<SeenProcess> = {},
+) {
+  const about = {
+    id: `${kind}${pid}`,
+    kind,
+    pid,
+    version: '1.0.0',
+    host: 'here',
+    startedAt: at(from),
+  }
   return { ...about, seenMsAgo: until * 1_000, cpu: 0, memoryBytes: 0, ...more }
 }
 
@@ -27,7 +43,10 @@ function findingsOf(processes: SeenProcess[]): [string, string][] {
   return judge(facts).map(({ code, text }) => [code, text])
 }
 
-/** Workers in one place, each of which lives 10 s and is replaced a second later; the last one died so many seconds ago. */
+/**
+ * Workers in one place, each of which lives 10 s and is replaced a second later; the last one died
+ * so many seconds ago.
+ */
 function loopOf(deaths: number, last: number): SeenProcess[] {
   return Array.from({ length: deaths }, (_, place) => {
     const until = last + 11 * (deaths - 1 - place)
@@ -38,23 +57,36 @@ function loopOf(deaths: number, last: number): SeenProcess[] {
 test('a worker that is killed again and again is one finding, also beside a healthy one', () => {
   const text = 'Workers died 7 times in 66 s; the last one lived 10 s, until 11 s ago'
   for (const others of [[], [lived('worker', 3, 3_600)]])
-    assert.deepEqual(findingsOf([API, ...others, ...loopOf(7, 11), lived('worker', 20, 10)]), [['crash_loop', text]])
+    assert.deepEqual(findingsOf([API, ...others, ...loopOf(7, 11), lived('worker', 20, 10)]), [
+      ['crash_loop', text],
+    ])
   const codes = findingsOf([API, ...loopOf(3, 40)]).map(([code]) => code)
-  assert.deepEqual(codes, ['process_missing', 'crash_loop'], 'none lives: it waits for its next start')
+  assert.deepEqual(
+    codes,
+    ['process_missing', 'crash_loop'],
+    'none lives: it waits for its next start',
+  )
   const waiting = findingsOf([API, lived('worker', 3, 3_600), ...loopOf(3, 40)])
-  assert.deepEqual(waiting, [['crash_loop', 'Workers died 3 times in 22 s; the last one lived 10 s, until 40 s ago']])
+  assert.deepEqual(waiting, [
+    ['crash_loop', 'Workers died 3 times in 22 s; the last one lived 10 s, until 40 s ago'],
+  ])
 })
 
 test('the verdict stays the same while a loop goes on, and is well soon after its end', () => {
   const codesAt = (lastDeath: number) =>
-    findingsOf([API, ...loopOf(5, lastDeath), lived('worker', 20, lastDeath - 1)]).map(([code]) => code)
+    findingsOf([API, ...loopOf(5, lastDeath), lived('worker', 20, lastDeath - 1)]).map(
+      ([code]) => code,
+    )
   for (const lastDeath of [11, 13, 17, 20]) assert.deepEqual(codesAt(lastDeath), ['crash_loop'])
   assert.deepEqual(codesAt(21), [])
 })
 
 test('three workers that are killed together and replaced are no loop', () => {
   const dead = [1, 2, 3].map((pid) => lived('worker', pid, 3_600, 30 + pid))
-  assert.deepEqual(findingsOf([API, ...dead, ...[4, 5, 6].map((pid) => lived('worker', pid, 30))]), [])
+  assert.deepEqual(
+    findingsOf([API, ...dead, ...[4, 5, 6].map((pid) => lived('worker', pid, 30))]),
+    [],
+  )
 })
 
 test('a process that died is named, not one that died and was replaced before', () => {

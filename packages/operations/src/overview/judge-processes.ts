@@ -1,5 +1,5 @@
-// The part of the verdict about processes: which are missing, gone or stuck, crash again and again, or have a wrong clock.
-// All times are Redis's.
+// The part of the verdict about processes: which are missing, gone or stuck, crash again and again,
+// or have a wrong clock. All times are Redis's.
 import { ALIVE_MS, type Finding, type SeenProcess } from '@sluice/contract'
 import { duration } from '../format.ts'
 import { alive, type Facts, type Findings, finding, waits } from './finding.ts'
@@ -8,7 +8,10 @@ import { alive, type Facts, type Findings, finding, waits } from './finding.ts'
 const STUCK_MS = 60_000
 /** Half of the 60 s by which clocks may differ: docs/operate/mongodb.md#configure-it. */
 const CLOCK_MS = 30_000
-/** Processes crash again and again if this number of them died that had themselves replaced a dead one. */
+/**
+ * Processes crash again and again if this number of them died that had themselves replaced a dead
+ * one.
+ */
 const DEAD_REPLACEMENTS = 2
 
 /** A process in time, in ms since 1970. `until`: its last heartbeat. */
@@ -21,7 +24,11 @@ interface Life {
 export function* judgeProcesses(facts: Facts): Findings {
   const { processes, queued, storeAwayMs, at } = facts
   const lives = processes.map((process): Life => {
-    return { process, from: Date.parse(process.startedAt), until: Date.parse(at) - process.seenMsAgo }
+    return {
+      process,
+      from: Date.parse(process.startedAt),
+      until: Date.parse(at) - process.seenMsAgo,
+    }
   })
   for (const kind of ['api', 'worker'] as const) {
     const ofKind = lives.filter(({ process }) => process.kind === kind)
@@ -47,7 +54,10 @@ const isGone = ({ process }: Life) => process.seenMsAgo >= ALIVE_MS
 const nameOf = (kind: SeenProcess['kind']) => (kind === 'api' ? 'API' : kind)
 const named = ({ kind, host, pid }: SeenProcess) => `${nameOf(kind)} ${host}:${pid}`
 
-/** Returns the processes that are gone and that none has replaced: a start replaces the last one that died before. */
+/**
+ * Returns the processes that are gone and that none has replaced: a start replaces the last one
+ * that died before.
+ */
 function unreplaced(ofKind: readonly Life[]): SeenProcess[] {
   const starts = ofKind.map(({ from }) => ({ at: from, dead: undefined }))
   const deaths = ofKind.filter(isGone).map(({ until, process }) => ({ at: until, dead: process }))
@@ -59,13 +69,23 @@ function unreplaced(ofKind: readonly Life[]): SeenProcess[] {
   return left
 }
 
-/** It is over once the newest process has lived twice as long as any that died, and as long as a death takes to be seen. */
-function crashesAgain(ofKind: readonly Life[], first: Life, last: Life, left: readonly SeenProcess[]): boolean {
+/**
+ * It is over once the newest process has lived twice as long as any that died, and as long as a
+ * death takes to be seen.
+ */
+function crashesAgain(
+  ofKind: readonly Life[],
+  first: Life,
+  last: Life,
+  left: readonly SeenProcess[],
+): boolean {
   const lengthOf = ({ from, until }: Life) => until - from
   const again = ofKind.filter((life) => isGone(life) && life.from > first.until)
   if (again.length < DEAD_REPLACEMENTS) return false
   const heirs = ofKind.filter((life) => !isGone(life) && life.from > last.until)
-  const isOver = Math.max(0, ...heirs.map(lengthOf)) >= Math.max(ALIVE_MS, ...again.map((life) => 2 * lengthOf(life)))
+  const isOver =
+    Math.max(0, ...heirs.map(lengthOf)) >=
+    Math.max(ALIVE_MS, ...again.map((life) => 2 * lengthOf(life)))
   return left.length > 0 || !isOver
 }
 
@@ -74,7 +94,11 @@ function* judgeGone(left: readonly SeenProcess[]): Findings {
   if (last === undefined) return
   const time = duration(last.seenMsAgo)
   if (left.length === 1)
-    yield finding('process_gone', `The ${named(last)} has shown no sign of life for ${time}`, `/processes/${last.id}`)
+    yield finding(
+      'process_gone',
+      `The ${named(last)} has shown no sign of life for ${time}`,
+      `/processes/${last.id}`,
+    )
   else {
     const text = `${left.length} ${nameOf(last.kind)}s have shown no sign of life, the last one (${last.host}:${last.pid}) for ${time}`
     yield finding('process_gone', text, '/overview#processes')
@@ -83,14 +107,18 @@ function* judgeGone(left: readonly SeenProcess[]): Findings {
 
 function* judgeStuck({ processes }: Facts): Findings {
   for (const worker of alive(processes, 'worker')) {
-    const [slowest] = (worker.slowJobs ?? []).toSorted((one, other) => other.activeMs - one.activeMs)
+    const [slowest] = (worker.slowJobs ?? []).toSorted(
+      (one, other) => other.activeMs - one.activeMs,
+    )
     if (slowest === undefined || slowest.activeMs < STUCK_MS) continue
     const text = `The ${named(worker)} has worked on ${slowest.name} for ${duration(slowest.activeMs)}`
     yield finding('process_stuck', text, `/processes/${worker.id}`)
   }
 }
 
-/** Judges the clocks of all processes that live. Redis's own may be the wrong one, if many differ. */
+/**
+ * Judges the clocks of all processes that live. Redis's own may be the wrong one, if many differ.
+ */
 export function judgeClocks({ processes }: Facts): Finding[] {
   const aheadOf = ({ clockAheadMs = 0 }: SeenProcess) => clockAheadMs
   const wrong = processes
@@ -98,7 +126,10 @@ export function judgeClocks({ processes }: Facts): Finding[] {
     .sort((one, other) => Math.abs(aheadOf(other)) - Math.abs(aheadOf(one)))
   const [worst] = wrong
   if (worst === undefined) return []
-  const others = wrong.length > 1 ? `, and ${wrong.length - 1} more differ by ${duration(CLOCK_MS)} at least` : ''
+  const others =
+    wrong.length > 1
+      ? `, and ${wrong.length - 1} more differ by ${duration(CLOCK_MS)} at least`
+      : ''
   const by = `${duration(Math.abs(aheadOf(worst)))} ${aheadOf(worst) > 0 ? 'ahead of' : 'behind'}`
   const text = `The clock of the ${named(worst)} is ${by} Redis’s${others}: synchronize them (NTP)`
   return [finding('clock_wrong', text, `/processes/${worst.id}`)]

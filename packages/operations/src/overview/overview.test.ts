@@ -36,7 +36,9 @@ async function open(t: TestContext) {
     /** The last point of the last hour, and the one before: a minute may end meanwhile. */
     async history() {
       const spans = await createReadHistory(redis, keys)('1 h')
-      return spans.flatMap(({ point }) => (point && (point.accepted > 0 || point.failed > 0) ? point : []))
+      return spans.flatMap(({ point }) =>
+        point && (point.accepted > 0 || point.failed > 0) ? point : [],
+      )
     },
     /** Starts a process, whose first heartbeat has been confirmed. */
     async start(kind: 'api' | 'worker', read: () => ProcessReport) {
@@ -54,7 +56,10 @@ async function open(t: TestContext) {
 
 test('each heartbeat adds what was counted since the last one, over all processes, and keeps the peaks', async (t) => {
   const { start, nextHeartbeats, history } = await open(t)
-  const reading = { totals: { accepted: 3, failed: 1 }, peaks: { 'waiting:bulk': 7, 'oldest:bulk': 0.5 } }
+  const reading = {
+    totals: { accepted: 3, failed: 1 },
+    peaks: { 'waiting:bulk': 7, 'oldest:bulk': 0.5 },
+  }
   await start('api', () => reading)
   await start('worker', () => ({ totals: { 'stored:created': 2 } }))
   reading.totals = { accepted: 10, failed: 1 }
@@ -62,7 +67,8 @@ test('each heartbeat adds what was counted since the last one, over all processe
   await nextHeartbeats()
   await nextHeartbeats()
   const points = await history()
-  const sum = (of: (point: (typeof points)[number]) => number) => points.reduce((total, point) => total + of(point), 0)
+  const sum = (of: (point: (typeof points)[number]) => number) =>
+    points.reduce((total, point) => total + of(point), 0)
   assert.deepEqual([sum(({ accepted }) => accepted), sum(({ failed }) => failed)], [10, 1])
   assert.equal(
     sum(({ stored }) => stored.created),
@@ -74,7 +80,10 @@ test('each heartbeat adds what was counted since the last one, over all processe
 
 test('a heartbeat arrives although a name of a tenant, or a reason, was cut in the middle of a character', async (t) => {
   const { start, overview } = await open(t)
-  await start('api', () => ({ manyTotals: { 'refused:x\ud83d': 1 }, unavailable: { ms: 1, reason: '\ude00' } }))
+  await start('api', () => ({
+    manyTotals: { 'refused:x\ud83d': 1 },
+    unavailable: { ms: 1, reason: '\ude00' },
+  }))
   assert.equal((await overview()).processes.length, 1)
 })
 
@@ -123,7 +132,11 @@ test('what a tenant has in the load is read by lane', async (t) => {
     await createJobAdder(
       redis,
       keys,
-    )({ id: newJobId(), lane, job: { tenant: 'acme', requestId: 'r', retained: false, threads: of } })
+    )({
+      id: newJobId(),
+      lane,
+      job: { tenant: 'acme', requestId: 'r', retained: false, threads: of },
+    })
   const { bytes, ...counts } = await readTenant('acme')
   assert.deepEqual(counts, { threads: 3, interactive: 1, bulk: 2 })
   assert(bytes > 0)
@@ -176,7 +189,12 @@ test('durations of several heartbeats, processes and minutes add up, and those i
   await nextHeartbeats()
   await nextHeartbeats()
   const before = `${keys.base}minute:${Math.floor(Number((await redis.time())[0]) / 60) - 2}`
-  await redis.hset(before, { accepted: 1, 'longest:inQueue:bulk': 100, 'inQueue:0': 90, 'queue:0.005': 90 })
+  await redis.hset(before, {
+    accepted: 1,
+    'longest:inQueue:bulk': 100,
+    'inQueue:0': 90,
+    'queue:0.005': 90,
+  })
   await redis.set(
     `${before}:durations`,
     JSON.stringify({ 'inQueue:bulk': [...Array(12).fill(0), 5, ...Array(45).fill(0), 1] }),
@@ -197,7 +215,8 @@ test('quantiles err by a tenth at most, by lane and of both parts, and never exc
     const { start, history } = await open(t)
     const durations = createDurations()
     const all = Array.from({ length: 500 }, (_, at) => least + ((most - least) * at) / 499)
-    for (const seconds of all) for (const timed of ['bulk', 'inStore:bulk'] as const) durations.observe(timed, seconds)
+    for (const seconds of all)
+      for (const timed of ['bulk', 'inStore:bulk'] as const) durations.observe(timed, seconds)
     await start('worker', () => readingOf(durations))
     const [{ totalTime, storeTime, queueTime } = {}] = await history()
     assert.deepEqual([queueTime, totalTime?.interactive], [undefined, undefined])
@@ -206,7 +225,10 @@ test('quantiles err by a tenth at most, by lane and of both parts, and never exc
       const exact = least + (most - least) * share
       for (const times of [totalTime?.bulk, storeTime] as const) {
         const estimate = Object.entries(times ?? {}).find(([one]) => one === name)?.[1] ?? exact
-        assert(Math.abs(estimate - exact) <= exact * 0.1 && estimate <= most, `${name}: ${estimate} of ${exact}`)
+        assert(
+          Math.abs(estimate - exact) <= exact * 0.1 && estimate <= most,
+          `${name}: ${estimate} of ${exact}`,
+        )
       }
     }
     assert(totalTime?.bulk?.p95 && storeTime?.p99)
@@ -230,8 +252,12 @@ test('a rate divides by the time that the counts cover, in which some process li
   reading.totals.accepted = 100
   await nextHeartbeats()
   const isNear = (seconds: number | undefined, expected: number) =>
-    assert(seconds !== undefined && seconds >= expected && seconds < expected + 9, `${seconds}, expected ${expected}`)
-  // A service that has lived for 30 s, 60 s after another one ended, counts in a window of five minutes.
+    assert(
+      seconds !== undefined && seconds >= expected && seconds < expected + 9,
+      `${seconds}, expected ${expected}`,
+    )
+  // A service that has lived for 30 s, 60 s after another one ended, counts in a window of five
+  // minutes.
   isNear((await point()).coveredSeconds, 30)
   assert(perSecondOf(await point(), 100) > 2.5 && perSecondOf(await point(), 100) <= 100 / 30)
   // A process that starts has counted for no time, and the time that others covered counts once.
@@ -249,7 +275,8 @@ test('a minute in which no process lived is null, and one without events is 0', 
   )
   await redis.hset(`${keys.base}minute:${now - 2}`, { covered: 60_000 })
   const spans = await createReadHistory(redis, keys)('1 h')
-  const ofMinute = (minute: number) => spans.find(({ at }) => at === new Date(minute * 60_000).toISOString())?.point
+  const ofMinute = (minute: number) =>
+    spans.find(({ at }) => at === new Date(minute * 60_000).toISOString())?.point
   const seen = [now - 3, now - 2, now - 1, now].map(ofMinute)
   assert.deepEqual(
     seen.map((point) => (point === null ? 'gap' : point?.accepted)),
@@ -261,7 +288,12 @@ test('the day has points of a quarter of an hour, and minutes that are over are 
   const { redis, keys } = await open(t)
   const now = Math.floor(Number((await redis.time())[0]) / 60)
   for (const minute of [now - 2, now - 1_000, now - 1_001])
-    await redis.hset(`${keys.base}minute:${minute}`, { covered: 60_000, accepted: 5, 'refused:acme': 2, refused: 2 })
+    await redis.hset(`${keys.base}minute:${minute}`, {
+      covered: 60_000,
+      accepted: 5,
+      'refused:acme': 2,
+      refused: 2,
+    })
   const read = createReadHistory(redis, keys)
   const day = await read('24 h')
   assert(day.length >= 95 && day.length <= 97, `${day.length}`)
@@ -280,7 +312,9 @@ test('the day has points of a quarter of an hour, and minutes that are over are 
 
 test('of the refusals by tenant, those of the ten with the most are sent', async (t) => {
   const { start, history } = await open(t)
-  const manyTotals = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`refused:tenant-${at}`, at]))
+  const manyTotals = Object.fromEntries(
+    Array.from({ length: 30 }, (_, at) => [`refused:tenant-${at}`, at]),
+  )
   await start('api', () => ({ totals: { accepted: 1 }, manyTotals }))
   const [point] = await history()
   const expected = Array.from({ length: 10 }, (_, at) => [`tenant-${29 - at}`, 29 - at])
@@ -296,7 +330,11 @@ test('the overview has the queue, the largest tenants, the processes and how lon
     ['large', 3],
   ] as const) {
     const all = Array.from({ length: threads }, () => ({ source, quotes: [] }))
-    await add({ id: newJobId(), lane: 'bulk', job: { tenant, requestId: 'r', retained: false, threads: all } })
+    await add({
+      id: newJobId(),
+      lane: 'bulk',
+      job: { tenant, requestId: 'r', retained: false, threads: all },
+    })
   }
   await start('worker', () => ({ unavailable: { ms: 40_000, reason: 'no' } }))
   await start('api', () => ({}))
@@ -309,7 +347,8 @@ test('the overview has the queue, the largest tenants, the processes and how lon
     processes.map(({ kind, version, host, pid }) => [kind, version, host, pid]),
     ['api', 'worker'].map((kind) => [kind, '1.2.3', hostname(), process.pid]),
   )
-  for (const { seenMsAgo, memoryBytes } of processes) assert(seenMsAgo >= 0 && seenMsAgo < 60_000 && memoryBytes > 1e6)
+  for (const { seenMsAgo, memoryBytes } of processes)
+    assert(seenMsAgo >= 0 && seenMsAgo < 60_000 && memoryBytes > 1e6)
   assert(storeAwayMs >= 40_000 && storeAwayMs < 50_000)
   assert(memory.usedBytes > 0)
   assert.deepEqual(peaksOf(queued)['waiting:bulk'], 4)
@@ -325,11 +364,21 @@ test('MongoDB is unavailable since its first loss by any worker, with its reason
   const { start, nextHeartbeats, redis, keys, overview } = await open(t)
   const outage = async () => {
     const { storeAway: { since = '', reason = '' } = {}, storeAwayMs } = await overview()
-    assert(storeAwayMs === undefined || since === '' || Math.abs(Date.now() - Date.parse(since) - storeAwayMs) < 5_000)
-    return since === '' ? storeAwayMs : [Math.round((Date.now() - Date.parse(since)) / 10_000) * 10, reason]
+    assert(
+      storeAwayMs === undefined ||
+        since === '' ||
+        Math.abs(Date.now() - Date.parse(since) - storeAwayMs) < 5_000,
+    )
+    return since === ''
+      ? storeAwayMs
+      : [Math.round((Date.now() - Date.parse(since)) / 10_000) * 10, reason]
   }
-  const stopFirst = await start('worker', () => ({ unavailable: { ms: 92_000, reason: 'refused' } }))
-  const stopSecond = await start('worker', () => ({ unavailable: { ms: 10_000, reason: 'timed out' } }))
+  const stopFirst = await start('worker', () => ({
+    unavailable: { ms: 92_000, reason: 'refused' },
+  }))
+  const stopSecond = await start('worker', () => ({
+    unavailable: { ms: 10_000, reason: 'timed out' },
+  }))
   assert.deepEqual(await outage(), [90, 'refused'])
   await stopFirst()
   assert.deepEqual(await outage(), [90, 'refused'])
@@ -362,7 +411,10 @@ test('a process without a sign of life for ten minutes is forgotten, and the has
   let beats = 0
   const stop = await start('api', () => {
     beats += 1
-    const entries = Array.from({ length: 50 }, (_, at) => [`refused:${long}${beats}-${at}`, beats * 50 + at])
+    const entries = Array.from({ length: 50 }, (_, at) => [
+      `refused:${long}${beats}-${at}`,
+      beats * 50 + at,
+    ])
     return { manyTotals: Object.fromEntries(entries) }
   })
   for (let at = 0; at < 11; at++) await nextHeartbeats()
@@ -387,7 +439,8 @@ test('a minute with durations of all lengths up to a month has a bound', async (
   const durations = createDurations()
   for (let seconds = 0.0005; seconds < 31 * 86_400; seconds *= 1.1)
     for (const lane of LANES)
-      for (const timed of [lane, `inQueue:${lane}`, `inStore:${lane}`] as const) durations.observe(timed, seconds)
+      for (const timed of [lane, `inQueue:${lane}`, `inStore:${lane}`] as const)
+        durations.observe(timed, seconds)
   await start('worker', () => readingOf(durations))
   const minutes = await redis.keys(`${keys.base.replace('{', '\\{')}minute:*`)
   assert.equal(minutes.length, 2)
@@ -405,8 +458,14 @@ test('of more than 500 processes the one that was silent for longest is forgotte
   const names = Array.from({ length: 500 }, (_, at) => `process-${at}`)
   await redis.zadd(`${keys.base}processes`, ...names.flatMap((name, at) => [now - at, name]))
   const about = JSON.stringify({ kind: 'worker', startedAt: new Date(now).toISOString() })
-  await redis.hset(`${keys.base}processes:about`, Object.fromEntries(names.map((name) => [name, about])))
+  await redis.hset(
+    `${keys.base}processes:about`,
+    Object.fromEntries(names.map((name) => [name, about])),
+  )
   await start('api', () => ({}))
   const ids = (await overview()).processes.map(({ id }) => id)
-  assert.deepEqual([ids.length, ids.includes('process-498'), ids.includes('process-499')], [500, true, false])
+  assert.deepEqual(
+    [ids.length, ids.includes('process-498'), ids.includes('process-499')],
+    [500, true, false],
+  )
 })

@@ -1,6 +1,14 @@
-// The state of a queue at a moment, for people: its jobs, the tenants with the most threads, the processes, and Redis.
+// The state of a queue at a moment, for people: its jobs, the tenants with the most threads, the
+// processes, and Redis.
 import { ALIVE_MS, QUEUED_STATES, type SeenProcess, type Status } from '@sluice/contract'
-import { asList, infoField, openScript, readRedisTime, redisFaults, unwrittenOf } from '@sluice/process/redis'
+import {
+  asList,
+  infoField,
+  openScript,
+  readRedisTime,
+  redisFaults,
+  unwrittenOf,
+} from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import { LANES } from '@sluice/queue'
 import type { Redis } from 'ioredis'
@@ -19,14 +27,18 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   const { base } = keys
   const readState = createReadState(redis, keys)
   const readRefusal = openScript(redis, new URL('./refusal.lua', import.meta.url))
-  const scanTenants = openScript(redis, new URL('#tenants', import.meta.resolve('@sluice/queue/load/load.lua')))
+  const scanTenants = openScript(
+    redis,
+    new URL('#tenants', import.meta.resolve('@sluice/queue/load/load.lua')),
+  )
 
   async function readTenants(): Promise<Status['tenants']> {
     const found = new Map<string, number>()
     let cursor = '0'
     for (let step = 0; step < STEPS && (step === 0 || cursor !== '0'); step++) {
       const [next, tenants] = asList(await scanTenants(base, cursor, STEP))
-      for (const [tenant, threads] of asList(tenants).map(asList)) found.set(String(tenant), Number(threads))
+      for (const [tenant, threads] of asList(tenants).map(asList))
+        found.set(String(tenant), Number(threads))
       cursor = String(next)
     }
     const loads = Array.from(found, ([tenant, threads]) => ({ tenant, threads }))
@@ -36,27 +48,36 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   async function readProcesses(now: number): Promise<SeenProcess[]> {
     const seen = await redis.zrange(`${base}processes`, '0', '-1', 'WITHSCORES')
     const descriptions = await redis.hgetall(`${base}processes:about`)
-    const processes = Object.entries(descriptions).flatMap(([id, description]): SeenProcess | [] => {
-      const at = seen.indexOf(id)
-      // A heartbeat may arrive after `now`, or its time may come from a Redis whose clock was ahead.
-      const seenMsAgo = Math.max(now - Number(seen[at + 1]), 0)
-      const { beat, ...process } = JSON.parse(description)
-      // A process that has sent one heartbeat does not know Redis's time yet.
-      if (beat === 1) process.startedAt = new Date(Number(seen[at + 1])).toISOString()
-      return at === -1 ? [] : { ...process, id, seenMsAgo }
-    })
+    const processes = Object.entries(descriptions).flatMap(
+      ([id, description]): SeenProcess | [] => {
+        const at = seen.indexOf(id)
+        // A heartbeat may arrive after `now`, or its time may come from a Redis whose clock was
+        // ahead.
+        const seenMsAgo = Math.max(now - Number(seen[at + 1]), 0)
+        const { beat, ...process } = JSON.parse(description)
+        // A process that has sent one heartbeat does not know Redis's time yet.
+        if (beat === 1) process.startedAt = new Date(Number(seen[at + 1])).toISOString()
+        return at === -1 ? [] : { ...process, id, seenMsAgo }
+      },
+    )
     return processes.sort(
-      (one, other) => one.kind.localeCompare(other.kind) || one.startedAt.localeCompare(other.startedAt),
+      (one, other) =>
+        one.kind.localeCompare(other.kind) || one.startedAt.localeCompare(other.startedAt),
     )
   }
 
-  /** Reads since when MongoDB has been unavailable, as reported by the living workers or, if none lives, by the last ones. */
+  /**
+   * Reads since when MongoDB has been unavailable, as reported by the living workers or, if none
+   * lives, by the last ones.
+   */
   async function readUnavailable(
     processes: readonly SeenProcess[],
     now: number,
   ): Promise<Pick<Status, 'storeAwayMs' | 'storeAway'>> {
     const [since, reason] = await redis.hmget(`${base}store-unavailable`, 'since', 'reason')
-    const alive = processes.filter(({ kind, seenMsAgo }) => kind === 'worker' && seenMsAgo < ALIVE_MS)
+    const alive = processes.filter(
+      ({ kind, seenMsAgo }) => kind === 'worker' && seenMsAgo < ALIVE_MS,
+    )
     const reported = alive.flatMap(({ storeAwayMs, seenMsAgo }) =>
       storeAwayMs === undefined ? [] : storeAwayMs + seenMsAgo,
     )
@@ -75,20 +96,31 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   }
 
   async function readOther(): Promise<string[]> {
-    const other = 'A queue of the same name in another Redis feeds this MongoDB: correct REDIS_URL or QUEUE'
+    const other =
+      'A queue of the same name in another Redis feeds this MongoDB: correct REDIS_URL or QUEUE'
     return (await redis.exists(`${base}other-redis`)) === 1 ? [other] : []
   }
 
-  /** While Redis refuses writes, no heartbeat arrives: who lived before counts as alive, until a moment after the end. */
+  /**
+   * While Redis refuses writes, no heartbeat arrives: who lived before counts as alive, until a
+   * moment after the end.
+   */
   let refusedAt = Number.NEGATIVE_INFINITY
   function agedTo(at: number, processes: readonly SeenProcess[]): SeenProcess[] {
-    const silentMs = at - refusedAt < RESUME_MS ? Math.min(...processes.map(({ seenMsAgo }) => seenMsAgo)) : 0
+    const silentMs =
+      at - refusedAt < RESUME_MS ? Math.min(...processes.map(({ seenMsAgo }) => seenMsAgo)) : 0
     return processes.map((process) => ({ ...process, seenMsAgo: process.seenMsAgo - silentMs }))
   }
 
   return async () => {
     const at = Math.floor(await readRedisTime(redis))
-    const reads = [readState(), readTenants(), readProcesses(at), redis.info(), readRefusal(base)] as const
+    const reads = [
+      readState(),
+      readTenants(),
+      readProcesses(at),
+      redis.info(),
+      readRefusal(base),
+    ] as const
     const [{ queued, paused, load, clockBehindMs, lastFailureMs }, tenants, seen, info, refusal] =
       await Promise.all(reads)
     if (refusal !== '') refusedAt = at
@@ -103,7 +135,11 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       redis: {
         ...{ usedBytes: numberOf('used_memory'), maxBytes: numberOf('maxmemory'), clockBehindMs },
         replicas: numberOf('connected_slaves'),
-        faults: [...redisFaults(info, 0).eviction, ...writeFaults(info, String(refusal)), ...(await readOther())],
+        faults: [
+          ...redisFaults(info, 0).eviction,
+          ...writeFaults(info, String(refusal)),
+          ...(await readOther()),
+        ],
       },
       load,
       ...(lastFailureMs !== undefined && { lastFailureMs }),
@@ -118,14 +154,22 @@ function writeFaults(info: string, refusal: string): string[] {
   const unwritten = unwrittenOf(info)
   if (refusal === '' && unwritten === undefined) return []
   // Redis explains at length.
-  const what = refusal === '' ? 'Redis could not write to its disk' : `Redis refuses writes: ${refusal.split('. ')[0]}`
+  const what =
+    refusal === ''
+      ? 'Redis could not write to its disk'
+      : `Redis refuses writes: ${refusal.split('. ')[0]}`
   if (unwritten === undefined) return [what]
-  return [`${what} (${unwritten.status}). Free space on its disk, then \`redis-cli ${unwritten.command}\``]
+  return [
+    `${what} (${unwritten.status}). Free space on its disk, then \`redis-cli ${unwritten.command}\``,
+  ]
 }
 
 /** Makes a function that reads what a tenant has in the load of a queue. */
 export function createReadTenant(redis: Redis, { base }: QueueKeys) {
-  const read = openScript(redis, new URL('#tenant', import.meta.resolve('@sluice/queue/load/load.lua')))
+  const read = openScript(
+    redis,
+    new URL('#tenant', import.meta.resolve('@sluice/queue/load/load.lua')),
+  )
   return async (tenant: string) => {
     const [threads = 0, bytes = 0, interactive = 0] = asList(await read(base, tenant)).map(Number)
     return { threads, bytes, interactive, bulk: threads - interactive }
@@ -137,22 +181,34 @@ export type QueueState = Required<Pick<Status, 'queued' | 'paused' | 'load'>> &
   Pick<Status, 'lastFailureMs'> & { clockBehindMs: number }
 
 /**
- * Makes a function that reads the state of a queue, in about 0.1 ms of Redis's time for each lane (2 ms at most). If a
- * lane has more than 300 active or delayed jobs, their threads are estimated by 300 of them, and the oldest may be
- * missed. The age of a job that waits for another attempt counts only once fewer than 300 jobs of its lane are before it.
+ * Makes a function that reads the state of a queue, in about 0.1 ms of Redis's time for each lane
+ * (2 ms at most). If a lane has more than 300 active or delayed jobs, their threads are estimated
+ * by 300 of them, and the oldest may be missed. The age of a job that waits for another attempt
+ * counts only once fewer than 300 jobs of its lane are before it.
  */
-export function createReadState(redis: Redis, { base, jobs }: QueueKeys): () => Promise<QueueState> {
+export function createReadState(
+  redis: Redis,
+  { base, jobs }: QueueKeys,
+): () => Promise<QueueState> {
   const read = openScript(redis, new URL('./queue-state.lua', import.meta.url))
   return async () => {
-    const state: QueueState = { queued: [], paused: {}, load: { threads: 0, bytes: 0 }, clockBehindMs: 0 }
-    const replies = await Promise.all(LANES.map((lane) => read(base, jobs[lane], jobs.interactive, lane)))
+    const state: QueueState = {
+      queued: [],
+      paused: {},
+      load: { threads: 0, bytes: 0 },
+      clockBehindMs: 0,
+    }
+    const replies = await Promise.all(
+      LANES.map((lane) => read(base, jobs[lane], jobs.interactive, lane)),
+    )
     for (const [index, lane] of LANES.entries()) {
       const [paused, threads, bytes, behindMs, failureMs, ...counts] = asList(replies[index])
       Object.assign(state, {
         load: { threads: Number(threads), bytes: Number(bytes) },
         clockBehindMs: Number(behindMs),
       })
-      if (Number(failureMs) >= 0) state.lastFailureMs = Math.min(Number(failureMs), state.lastFailureMs ?? Infinity)
+      if (Number(failureMs) >= 0)
+        state.lastFailureMs = Math.min(Number(failureMs), state.lastFailureMs ?? Infinity)
       const numbers = counts.map(Number)
       if (paused) state.paused[lane] = readPause(String(paused))
       for (const [at, of] of QUEUED_STATES.entries()) {

@@ -41,7 +41,11 @@ async function open(t: TestContext) {
     failedJobs: createFailedJobs(redis, keys),
     returnJob: (job: Awaited<ReturnType<typeof fetch>>[number]) => returnJob(job, lanes[job.lane]),
     /** Adds a job of this age that has a number of threads. */
-    async add(lane: Lane, ageSeconds: number, { threads = 1, tenant = 'acme' } = {}): Promise<string> {
+    async add(
+      lane: Lane,
+      ageSeconds: number,
+      { threads = 1, tenant = 'acme' } = {},
+    ): Promise<string> {
       const source = { service: 'slack', externalId: 'a', title: 'T' } as const
       // Ids of one millisecond have no order, and the oldest job is the one with the smallest id.
       const since = Date.now() - ageSeconds * 1000
@@ -59,9 +63,14 @@ async function open(t: TestContext) {
         else await (await lanes[lane].find(id))?.moveToFailed(new Error('no'), token)
       }
     },
-    /** Reads jobs, threads and the oldest job's age in tens of seconds: the test itself may take some. */
+    /**
+     * Reads jobs, threads and the oldest job's age in tens of seconds: the test itself may take
+     * some.
+     */
     async stateOf(lane: Lane, state: QueuedJobs['state']) {
-      const found = (await readState()).queued.find((one) => one.lane === lane && one.state === state)
+      const found = (await readState()).queued.find(
+        (one) => one.lane === lane && one.state === state,
+      )
       return found && [found.jobs, found.threads, Math.floor(found.oldestMs / 10_000) * 10]
     },
     operations: createOperations(redis, keys),
@@ -82,7 +91,12 @@ test('the age of a job does not depend on the clock of the replica that accepted
   vi.useFakeTimers({ toFake: ['Date'] })
   t.onTestFinished(() => void vi.useRealTimers())
   vi.setSystemTime(Date.now() - 300_000)
-  await enqueuer.enqueue(newJobId(), 'bulk', { tenant: 'acme', requestId: 'r', retained: false, threads: [] })
+  await enqueuer.enqueue(newJobId(), 'bulk', {
+    tenant: 'acme',
+    requestId: 'r',
+    retained: false,
+    threads: [],
+  })
   assert.deepEqual(await stateOf('bulk', 'waiting'), [1, 0, 0])
 })
 
@@ -115,12 +129,18 @@ test('jobs, threads and the age of the oldest job are counted by lane and state,
 test('a second pause is added to the first, and a pause with an end ends at the next fetch after it', async (t) => {
   const { add, operations, paused, fetch, redis, keys } = await open(t)
   await add('bulk', 1)
-  const first = await operations.operateLane('pause', 'bulk', 'ada', { why: 'upgrade', seconds: 60 })
+  const first = await operations.operateLane('pause', 'bulk', 'ada', {
+    why: 'upgrade',
+    seconds: 60,
+  })
   const pause = { by: 'ada', since: first.createdAt, why: 'upgrade', until: first.pause?.until }
   assert.deepEqual([first.pause, (await paused()).bulk], [pause, pause])
   const left = Date.parse(pause.until ?? '') - Date.now()
   assert(left > 30_000 && left < 90_000, `${left}`)
-  const second = await operations.operateLane('pause', 'bulk', 'bob', { why: 'second \ud800', seconds: 600 })
+  const second = await operations.operateLane('pause', 'bulk', 'bob', {
+    why: 'second \ud800',
+    seconds: 600,
+  })
   const both = { ...pause, why: 'upgrade; bob: second \ufffd', until: second.pause?.until }
   assert.deepEqual([second.pause, (await paused()).bulk], [both, both])
   assert(Date.parse(both.until ?? '') - Date.parse(pause.until ?? '') > 500_000)
@@ -128,7 +148,11 @@ test('a second pause is added to the first, and a pause with an end ends at the 
   // As if the time had passed.
   async function expire() {
     const record = JSON.parse((await redis.hget(`${keys.base}paused`, 'bulk')) ?? '{}')
-    await redis.hset(`${keys.base}paused`, 'bulk', JSON.stringify({ ...record, ...(record.untilMs && { untilMs: 1 }) }))
+    await redis.hset(
+      `${keys.base}paused`,
+      'bulk',
+      JSON.stringify({ ...record, ...(record.untilMs && { untilMs: 1 }) }),
+    )
   }
   assert.equal((await fetch('bulk', 1)).length, 0)
   await expire()

@@ -1,6 +1,14 @@
-// Notices that Redis lost its data, or went back to an earlier state, by the mark that it has in common with MongoDB.
+// Notices that Redis lost its data, or went back to an earlier state, by the mark that it has in
+// common with MongoDB.
 import { setTimeout as delay } from 'node:timers/promises'
-import { LOSS_TOLD_MS, type Loss, MARK_ANSWER_MS, type MarkNote, type Marks, readMarks } from '@sluice/boot/marks'
+import {
+  LOSS_TOLD_MS,
+  type Loss,
+  MARK_ANSWER_MS,
+  type MarkNote,
+  type Marks,
+  readMarks,
+} from '@sluice/boot/marks'
 import { asError, LANES, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
@@ -11,7 +19,10 @@ import { createReadState } from './overview.ts'
 const CHECK_EVERY_MS = 1_000
 /** Of several APIs, the first one renews the mark. */
 const RENEW_AFTER_MS = 900
-/** A process that starts with a Redis that lacks the mark waits for this time: an API of another Redis would renew it. */
+/**
+ * A process that starts with a Redis that lacks the mark waits for this time: an API of another
+ * Redis would renew it.
+ */
 const OTHER_WITHIN_MS = 2_500
 /** After another Redis is gone, it is told for this time. */
 const OTHER_MS = 10_000
@@ -23,10 +34,15 @@ interface WatchOptions {
 }
 
 /**
- * Compares and renews the marks, now and every few seconds, until `close` is called. After a loss, pauses the lanes that
- * were paused, and notes the loss for the verdict.
+ * Compares and renews the marks, now and every few seconds, until `close` is called. After a loss,
+ * pauses the lanes that were paused, and notes the loss for the verdict.
  */
-export function watchRedisLoss(redis: Redis, keys: QueueKeys, db: Db, { onLoss, onError }: WatchOptions) {
+export function watchRedisLoss(
+  redis: Redis,
+  keys: QueueKeys,
+  db: Db,
+  { onLoss, onError }: WatchOptions,
+) {
   const readState = createReadState(redis, keys)
   const { operateLane } = createOperations(redis, keys)
   const closing = new AbortController()
@@ -59,10 +75,20 @@ export function watchRedisLoss(redis: Redis, keys: QueueKeys, db: Db, { onLoss, 
     }
     const { queued, paused, load } = await readState()
     const ages = queued.map(({ state, oldestMs }) => (state === 'failed' ? 0 : oldestMs))
-    const failed = queued.reduce((sum, { state, threads }) => sum + (state === 'failed' ? threads : 0), 0)
+    const failed = queued.reduce(
+      (sum, { state, threads }) => sum + (state === 'failed' ? threads : 0),
+      0,
+    )
     const mark = Math.max(now, before + 1, (note?.mark ?? 0) + 1)
     const counts = { threads: load.threads, failed, oldest: Math.floor(now - Math.max(...ages)) }
-    const next: MarkNote = { _id, mark, before, ...counts, paused, ...(loss && { redisLoss: loss }) }
+    const next: MarkNote = {
+      _id,
+      mark,
+      before,
+      ...counts,
+      paused,
+      ...(loss && { redisLoss: loss }),
+    }
     // Takes effect once, of several APIs that met the same note.
     const update = { q: { _id, mark: note?.mark ?? null }, u: next, upsert: note === null }
     const command = { update: 'layout', updates: [update], writeConcern: { w: 'majority' } }

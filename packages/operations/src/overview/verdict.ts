@@ -1,6 +1,13 @@
-// The verdict: what is wrong with a Sluice, the worst first. Dashboard, `sluice status` and `GET /admin/overview` show it.
+// The verdict: what is wrong with a Sluice, the worst first. Dashboard, `sluice status` and `GET
+// /admin/overview` show it.
 import { FLICKER_MS, RECENT_SECONDS } from '@sluice/boot/heartbeats'
-import { ALIVE_MS, codeOf, type Finding, type RefusedKeyCount, type SeenProcess } from '@sluice/contract'
+import {
+  ALIVE_MS,
+  codeOf,
+  type Finding,
+  type RefusedKeyCount,
+  type SeenProcess,
+} from '@sluice/contract'
 import { duration, megabytes, shown } from '../format.ts'
 import {
   alive,
@@ -49,14 +56,18 @@ function* judgeStore({ storeAwayMs, storeAway, processes, queued, lastHour }: Fa
   // `storeAwayMs` begins with the first of several losses that follow each other soon.
   const now = workers.flatMap((worker) => worker.storeAwayMs ?? [])
   if (storeAwayMs === undefined || (now.length > 0 && Math.max(...now) < FLICKER_MS)) {
-    const flickers = Math.max(0, ...workers.map(({ lastMinute = {} }) => lastMinute.storeFlickers ?? 0))
+    const flickers = Math.max(
+      0,
+      ...workers.map(({ lastMinute = {} }) => lastMinute.storeFlickers ?? 0),
+    )
     const unstable = `The connection to MongoDB is unstable: a worker lost it ${flickers} times in the last minute, each time for less than 2 s`
     if (flickers >= UNSTABLE) yield finding('store_unstable', unstable, '/overview#processes')
     return storeAwayMs === undefined ? yield* judgeSlowness(workers, lastHour) : undefined
   }
   const lost = workers.filter((worker) => worker.storeAwayMs !== undefined).length
   const who = workers.length > 1 ? `, for ${lost} of ${workers.length} workers` : ''
-  const why = storeAway === undefined ? '' : ` (${storeAway.reason.replace(/^MongoDB is unavailable: /, '')})`
+  const why =
+    storeAway === undefined ? '' : ` (${storeAway.reason.replace(/^MongoDB is unavailable: /, '')})`
   const text = `MongoDB has been unavailable for ${duration(storeAwayMs)}${who}${why}; ${waits(queued)}`
   yield finding('store_away', text, '/jobs?state=waiting')
 }
@@ -66,15 +77,19 @@ function* judgeSlowness(workers: readonly SeenProcess[], lastHour: Facts['lastHo
   if (ms <= THRESHOLDS.storeSeconds * 1000) return
   const sum = (name: string) => workers.reduce((all, { recent }) => all + (recent?.[name] ?? 0), 0)
   const seconds = (of: number) => `${(of / 1000).toFixed(1)} s`
-  const batch = sum('batches') > 0 ? `, and a batch ${seconds(sum('batchMs') / sum('batches'))}` : ''
+  const batch =
+    sum('batches') > 0 ? `, and a batch ${seconds(sum('batchMs') / sum('batches'))}` : ''
   const before = lastHour?.storeTime
-  const usual = before ? ` (in the last hour, half of the threads took less than ${seconds(before.p50 * 1000)})` : ''
+  const usual = before
+    ? ` (in the last hour, half of the threads took less than ${seconds(before.p50 * 1000)})`
+    : ''
   yield finding('store_slow', `MongoDB is slow: a small write takes ${seconds(ms)}${batch}${usual}`)
 }
 
 function* judgeQueue({ queued, paused: pauses, load, processes, at }: Facts): Findings {
   const bounds = livingApi(processes)?.queueBounds
-  const share = load && bounds ? Math.max(load.threads / bounds.threads, load.bytes / bounds.bytes) : 0
+  const share =
+    load && bounds ? Math.max(load.threads / bounds.threads, load.bytes / bounds.bytes) : 0
   if (load && bounds && share >= NEARLY_FULL) {
     const threads = `${shown(load.threads)} of ${shown(bounds.threads)} threads`
     const text = `The queue is ${share >= 0.99 ? 'full' : 'nearly full'}: ${threads}, ${megabytes(load.bytes)} of ${megabytes(bounds.bytes)}`
@@ -108,14 +123,18 @@ function* judgeFailures({ queued, lastFailureMs, processes }: Facts): Findings {
   const times = refusing.reduce((sum, { lastMinute }) => sum + (lastMinute?.uncompleted ?? 0), 0)
   const refusal = `Jobs could not be completed, ${shown(times)} times in the last minute: ${refusing[0]?.uncompleted}`
   if (refusing.length > 0) yield finding('completions_refused', refusal, '/jobs?state=waiting')
-  const failed = queued.reduce((sum, { state, threads }) => sum + (state === 'failed' ? threads : 0), 0)
+  const failed = queued.reduce(
+    (sum, { state, threads }) => sum + (state === 'failed' ? threads : 0),
+    0,
+  )
   const jobs = queued.reduce((sum, { state, jobs }) => sum + (state === 'failed' ? jobs : 0), 0)
   const stored = `Failed jobs whose threads are stored, but which could not be completed: ${shown(jobs)}`
   if (failed === 0 && jobs > 0) yield finding('failed_threads', stored, '/failures')
   if (failed === 0) return
   const threads = failed === 1 ? '1 thread' : `${shown(failed)} threads`
   const waiting = `${threads} could not be stored, and ${failed === 1 ? 'waits' : 'wait'} for an operator`
-  if (lastFailureMs === undefined || lastFailureMs >= FAILING_MS) yield finding('failed_threads', waiting, '/failures')
+  if (lastFailureMs === undefined || lastFailureMs >= FAILING_MS)
+    yield finding('failed_threads', waiting, '/failures')
   else {
     const text = `Threads are failing: ${threads} could not be stored, the last one ${duration(lastFailureMs)} ago`
     yield finding('threads_failing', text, '/failures')
@@ -123,12 +142,15 @@ function* judgeFailures({ queued, lastFailureMs, processes }: Facts): Findings {
 }
 
 /**
- * If the clock of Redis is this far behind the stamps, the stamps (places in the order of acceptance) are no longer
- * times.
+ * If the clock of Redis is this far behind the stamps, the stamps (places in the order of
+ * acceptance) are no longer times.
  */
 const CLOCK_BEHIND_MS = 5_000
 
-/** Finds why Redis refuses writes or may lose them. Because of it, processes stop or can't show that they live. */
+/**
+ * Finds why Redis refuses writes or may lose them. Because of it, processes stop or can't show that
+ * they live.
+ */
 function judgeRedisFaults({ redis: { faults = [] } }: Facts): Finding[] {
   return faults.map((fault) => finding('redis_unfit', fault.replace(/\.$/, '')))
 }
@@ -140,16 +162,24 @@ function* judgeRedis({ redis, processes }: Facts): Findings {
   const used = `${megabytes(usedBytes)} of ${megabytes(maxBytes)}`
   if (share >= 1) yield finding('redis_full', `Redis is full (${used}) and refuses writes`)
   else if (share >= NEARLY_FULL) yield finding('redis_full', `Redis is nearly full: ${used}`)
-  const wanted = Math.max(0, ...alive(processes, 'api').map(({ redisReplicas = 0 }) => redisReplicas))
+  const wanted = Math.max(
+    0,
+    ...alive(processes, 'api').map(({ redisReplicas = 0 }) => redisReplicas),
+  )
   if (replicas !== undefined && replicas < wanted)
-    yield finding('redis_replicas', `Redis has ${replicas} of ${wanted} replicas: requests are not confirmed`)
+    yield finding(
+      'redis_replicas',
+      `Redis has ${replicas} of ${wanted} replicas: requests are not confirmed`,
+    )
   if (clockBehindMs >= CLOCK_BEHIND_MS)
     yield finding('redis_clock', `The clock of Redis is ${duration(clockBehindMs)} behind`)
 }
 
 const SHOWN_REASONS = 3
 
-/** Finds requests that were refused for lack of capacity, and callers that waited in vain, lately. */
+/**
+ * Finds requests that were refused for lack of capacity, and callers that waited in vain, lately.
+ */
 function* judgeCallers({ processes }: Facts): Findings {
   const recent = alive(processes, 'api').flatMap(({ recent = {} }) => Object.entries(recent))
   const sums = new Map<string, number>()
@@ -158,7 +188,8 @@ function* judgeCallers({ processes }: Facts): Findings {
   const late = sumOf('timedOut')
   const waited = late + sumOf('answered')
   const inVain = `${share(late, waited)} of the callers that waited got no result in time, in the last ${RECENT_SECONDS} s`
-  if (late > waited * THRESHOLDS.timedOutShare) yield finding('callers_time_out', inVain, '/jobs?state=waiting')
+  if (late > waited * THRESHOLDS.timedOutShare)
+    yield finding('callers_time_out', inVain, '/jobs?state=waiting')
   const [refused, requests] = [sumOf('refused'), sumOf('requests')]
   if (refused <= requests * THRESHOLDS.refusedShare) return
   const reasons = [...sums]
@@ -166,7 +197,9 @@ function* judgeCallers({ processes }: Facts): Findings {
     .sort(([, one], [, other]) => other - one)
     .slice(0, SHOWN_REASONS)
     .map(([name]) =>
-      name.replace(/^refused:([^:]*):(.*)$/s, (_, code, tenant) => (tenant ? `${code} (${tenant})` : code)),
+      name.replace(/^refused:([^:]*):(.*)$/s, (_, code, tenant) =>
+        tenant ? `${code} (${tenant})` : code,
+      ),
     )
   const text = `${share(refused, requests)} of the requests of the last ${RECENT_SECONDS} s were refused: ${reasons.join(', ')}`
   yield finding('requests_refused', text, '/overview#tenants')
@@ -191,7 +224,10 @@ function refusedKeysOf(processes: readonly SeenProcess[]): RefusedKeyCount[] {
 /** The verdict names this number of keys that expire soon. */
 const NAMED_KEYS = 3
 
-/** Judges the keys of callers: those that expire soon, and those that work no more, and are still used. */
+/**
+ * Judges the keys of callers: those that expire soon, and those that work no more, and are still
+ * used.
+ */
 function* judgeKeys({ processes, expiringKeys = [], at }: Facts): Findings {
   const named = expiringKeys.slice(0, NAMED_KEYS).map(({ keyId, tenant, name, expiresAt }) => {
     const left = duration(Date.parse(expiresAt) - Date.parse(at))
@@ -199,10 +235,14 @@ function* judgeKeys({ processes, expiringKeys = [], at }: Facts): Findings {
   })
   const others = expiringKeys.length - named.length
   const list = [...named, ...(others > 0 ? [`${shown(others)} more`] : [])].join(', ')
-  const subject = expiringKeys.length === 1 ? '1 key expires' : `${shown(expiringKeys.length)} keys expire`
-  if (named.length > 0) yield finding('keys_expire', `${subject} within a week: ${list}; rotate them`)
+  const subject =
+    expiringKeys.length === 1 ? '1 key expires' : `${shown(expiringKeys.length)} keys expire`
+  if (named.length > 0)
+    yield finding('keys_expire', `${subject} within a week: ${list}; rotate them`)
   const refusedKeys = refusedKeysOf(processes)
-  const gone = refusedKeys.filter(({ why }) => why === 'gone').map(({ keyId, tenant }) => `${keyId} of ${tenant}`)
+  const gone = refusedKeys
+    .filter(({ why }) => why === 'gone')
+    .map(({ keyId, tenant }) => `${keyId} of ${tenant}`)
   const some = gone.slice(0, NAMED_KEYS).join(', ') + (gone.length > NAMED_KEYS ? ' …' : '')
   const lost = `Keys that worked are no longer in MongoDB: ${some}; restore the collection \`keys\``
   if (gone.length > 0) yield finding('keys_gone', lost)
@@ -215,19 +255,30 @@ function* judgeKeys({ processes, expiringKeys = [], at }: Facts): Findings {
     const page = tenant === '' ? undefined : `/tenants/${encodeURIComponent(tenant)}`
     const expired = `${key} has expired, and is still used: ${refused}; create another one for its caller, or revoke it`
     if (why === 'expired') yield finding('key_expired', expired, page)
-    if (why === 'revoked') yield finding('key_revoked', `${key} is revoked, and is still used: ${refused}`, page)
+    if (why === 'revoked')
+      yield finding('key_revoked', `${key} is revoked, and is still used: ${refused}`, page)
   }
 }
 
 /** Says for how long a lane has been paused at a moment, by whom, and why. */
-export function pauseWords({ since, by, why, until }: NonNullable<Facts['paused']['bulk']>, at: string): string {
+export function pauseWords(
+  { since, by, why, until }: NonNullable<Facts['paused']['bulk']>,
+  at: string,
+): string {
   const time = since === undefined ? '' : ` for ${duration(Date.parse(at) - Date.parse(since))}`
-  const end = until === undefined ? '' : `; it ends in ${duration(Date.parse(until) - Date.parse(at))}`
+  const end =
+    until === undefined ? '' : `; it ends in ${duration(Date.parse(until) - Date.parse(at))}`
   return `${time}${by === undefined ? '' : ` by ${by}`}${why === undefined ? '' : ` (${why})`}${end}`
 }
 
 /** Says what Redis lost, and what to do. */
-export function lossWords({ at, since, threads, failed, backTo }: NonNullable<Facts['redisLoss']>): string {
+export function lossWords({
+  at,
+  since,
+  threads,
+  failed,
+  backTo,
+}: NonNullable<Facts['redisLoss']>): string {
   const minute = (moment: string) => moment.slice(0, 16).replace('T', ' ').concat(' UTC')
   const happened = backTo ? `went back to its state of ${minute(backTo)}` : 'lost its data'
   const waited = `${shown(threads)} accepted ${threads === 1 ? 'thread' : 'threads'} waited`

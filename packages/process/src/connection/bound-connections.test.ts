@@ -79,7 +79,9 @@ describe('beyond the bound of connections', () => {
     assert.match(await (await caller()).get(), /503 [\s\S]*"code":"overloaded"/)
   })
 
-  /** Opens two connections that were served. A head has begun to arrive on `sending`, the older one. */
+  /**
+   * Opens two connections that were served. A head has begun to arrive on `sending`, the older one.
+   */
   async function openWithHead(t: TestContext) {
     const { caller, served } = await open(t, 0)
     const [sending, idle] = [await caller(), await caller()]
@@ -145,7 +147,10 @@ test('of too many bytes in unfinished heads, the head that has been arriving lon
 test('a request with more headers than the bound is refused, and none is dropped without a word', async (t) => {
   const { caller } = await open(t, 0)
   assert.match(await (await caller()).get(`${HEAD}${'a: b\r\n'.repeat(99)}\r\n`), /200 OK/)
-  assert.match(await (await caller()).get(`${HEAD}${'a: b\r\n'.repeat(100)}\r\n`), /431 [\s\S]*100 headers/)
+  assert.match(
+    await (await caller()).get(`${HEAD}${'a: b\r\n'.repeat(100)}\r\n`),
+    /431 [\s\S]*100 headers/,
+  )
 })
 
 test('an idle connection does not keep its last request in memory', async (t) => {

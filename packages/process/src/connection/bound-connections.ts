@@ -1,8 +1,14 @@
-// Bounds the connections of a server, and the pipelined requests of each: those that a caller sends before it has the
-// previous answer.
+// Bounds the connections of a server, and the pipelined requests of each: those that a caller sends
+// before it has the previous answer.
 import type { RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
-import { type ConnectionBounds, createTurns, createUnreadCutter, cutAfter, SWEEP_MS } from './cut-connections.ts'
+import {
+  type ConnectionBounds,
+  createTurns,
+  createUnreadCutter,
+  cutAfter,
+  SWEEP_MS,
+} from './cut-connections.ts'
 import { type Feed, feedParser } from './feed-parser.ts'
 
 interface Connection {
@@ -16,19 +22,27 @@ interface Connection {
   pending: number
 }
 
-/** The time to answer a caller that has ended its side. It is short, because most of these callers have hung up. */
+/**
+ * The time to answer a caller that has ended its side. It is short, because most of these callers
+ * have hung up.
+ */
 const LAST_READ_MS = 1_000
-/** How long a caller may still send after we have ended a connection. What it sends is discarded. */
+/**
+ * How long a caller may still send after we have ended a connection. What it sends is discarded.
+ */
 const LAST_SENT_MS = 5_000
 /** After this many pipelined requests, the connection closes. */
 const PIPELINED = 16
 
-/** The most headers of a request. Node may drop the others silently, so a request with more is refused. */
+/**
+ * The most headers of a request. Node may drop the others silently, so a request with more is
+ * refused.
+ */
 export const MAX_HEADERS = 100
 
 /**
- * Keeps track of the open connections. `listener` gets the requests, one at a time of each connection. `refuse` answers
- * with a problem, and closes the connection.
+ * Keeps track of the open connections. `listener` gets the requests, one at a time of each
+ * connection. `refuse` answers with a problem, and closes the connection.
  */
 export function boundConnections(
   listener: RequestListener,
@@ -36,7 +50,10 @@ export function boundConnections(
   { maxConnections, surplus, leastIdleMs, maxUnreadBytes, maxPendingBytes }: ConnectionBounds,
 ) {
   const open = new Map<Socket, Connection>()
-  /** Connections that have sent nothing since their last answer, and those whose head is arriving; oldest first. */
+  /**
+   * Connections that have sent nothing since their last answer, and those whose head is arriving;
+   * oldest first.
+   */
   const idle = new Set<Connection>()
   const arriving = new Set<Connection>()
   const later = createTurns()
@@ -57,7 +74,10 @@ export function boundConnections(
     idle.add(connection)
   }
 
-  /** Ends our side of a connection, but does not close it at once: a reset would destroy answers on their way. */
+  /**
+   * Ends our side of a connection, but does not close it at once: a reset would destroy answers on
+   * their way.
+   */
   function closeSoon(socket: Socket): void {
     const connection = open.get(socket)
     if (connection === undefined) return void socket.destroy()
@@ -81,13 +101,16 @@ export function boundConnections(
   }
 
   /**
-   * Cuts the connection that has been idle, or whose head has been arriving, for the longest time, if that is at least
-   * `leastIdleMs`. Returns whether it cut one.
+   * Cuts the connection that has been idle, or whose head has been arriving, for the longest time,
+   * if that is at least `leastIdleMs`. Returns whether it cut one.
    */
   function cutLongest(): boolean {
     const [idles] = idle
     const [arrives] = arriving
-    const longest = arrives === undefined || (idles !== undefined && idles.since < arrives.since) ? idles : arrives
+    const longest =
+      arrives === undefined || (idles !== undefined && idles.since < arrives.since)
+        ? idles
+        : arrives
     if (longest === undefined || performance.now() - longest.since < leastIdleMs) return false
     cut(longest)
     return true
@@ -97,7 +120,11 @@ export function boundConnections(
     if (!open.has(connection.socket)) return
     pendingBytes += bytes - connection.pending
     connection.pending = bytes
-    if (bytes > 0 && connection.feed.responseInProgress() === undefined && !arriving.has(connection)) {
+    if (
+      bytes > 0 &&
+      connection.feed.responseInProgress() === undefined &&
+      !arriving.has(connection)
+    ) {
       idle.delete(connection)
       connection.since = performance.now()
       arriving.add(connection)
@@ -112,8 +139,10 @@ export function boundConnections(
   const serve: RequestListener = (request, response) => {
     const { socket } = request
     const connection = open.get(socket)
-    // A feed passes on no request while another is in progress, unless Node's parser disagrees on where that one ends.
-    if (connection === undefined || connection.feed.responseInProgress()) return void socket.destroy()
+    // A feed passes on no request while another is in progress, unless Node's parser disagrees on
+    // where that one ends.
+    if (connection === undefined || connection.feed.responseInProgress())
+      return void socket.destroy()
     lastRequestAt = performance.now()
     connection.feed.begin(response, () => onAnswered(connection))
     idle.delete(connection)
@@ -138,13 +167,17 @@ export function boundConnections(
       const connection = { socket, feed, pipelined: 0, since: 0, pending: 0 }
       open.set(socket, connection)
       becomeIdle(connection)
-      // Node calls `destroySoon` after the last answer. Closing would reset a caller that still sends.
+      // Node calls `destroySoon` after the last answer. Closing would reset a caller that still
+      // sends.
       socket.destroySoon = () => closeSoon(socket)
       socket.on('end', () => feed.responseInProgress() && cutAfter(socket, LAST_READ_MS))
       socket.once('close', () => forget(connection))
       if (isSurplus) refuse(socket, 'overloaded')
     },
-    /** From now on, closes each connection once it has no request: Node closes only those that are idle right now. */
+    /**
+     * From now on, closes each connection once it has no request: Node closes only those that are
+     * idle right now.
+     */
     close(): void {
       isClosing = true
       clearInterval(sweeps)

@@ -1,33 +1,43 @@
-// Cuts connections whose callers neither send nor read, and those with too much unread. Shares time among the others.
+// Cuts connections whose callers neither send nor read, and those with too much unread. Shares time
+// among the others.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** The bounds of all connections of a server together. */
 export const BOUNDS = {
   /**
-   * Beyond this number, the connection that waits longest for the rest of a head, or idles longest, is closed for a new
-   * one. If that connection has waited or idled for less than `leastIdleMs`, its caller may be using it right now, so
-   * the new one gets a 503.
+   * Beyond this number, the connection that waits longest for the rest of a head, or idles longest,
+   * is closed for a new one. If that connection has waited or idled for less than `leastIdleMs`,
+   * its caller may be using it right now, so the new one gets a 503.
    */
   maxConnections: 10_000,
   /** This many connections beyond `maxConnections` get a 503. Further ones are cut at once. */
   surplus: 1_000,
   leastIdleMs: 1_000,
-  /** The size of all answers that were written and not read, in bytes. Beyond it, callers that do not read are cut. */
+  /**
+   * The size of all answers that were written and not read, in bytes. Beyond it, callers that do
+   * not read are cut.
+   */
   maxUnreadBytes: 2 ** 28,
   /**
-   * The size of all unfinished heads, trailers and pipelined requests, in bytes. Beyond it, the head that has been
-   * arriving longest is cut, or else a caller that pipelines or sends trailers.
+   * The size of all unfinished heads, trailers and pipelined requests, in bytes. Beyond it, the
+   * head that has been arriving longest is cut, or else a caller that pipelines or sends trailers.
    */
   maxPendingBytes: 2 ** 23,
 }
 
 export type ConnectionBounds = typeof BOUNDS
 
-/** The file descriptors of a process that are not of its callers: for servers, the log, temporary files. */
+/**
+ * The file descriptors of a process that are not of its callers: for servers, the log, temporary
+ * files.
+ */
 const OWN_FILES = 100
 
-/** Lowers the number of connections to what `ulimit -n` (`openFiles`) allows. `needed`: a limit that allows all. */
+/**
+ * Lowers the number of connections to what `ulimit -n` (`openFiles`) allows. `needed`: a limit that
+ * allows all.
+ */
 export function fitOpenFiles(bounds: ConnectionBounds) {
   // Otherwise, a report looks up the names of all peers.
   Object.assign(process.report, { excludeNetwork: true })
@@ -46,7 +56,10 @@ export function cutAfter(socket: Socket, ms: number): void {
   socket.once('close', () => clearTimeout(timer))
 }
 
-/** Cuts a connection on which nothing moved for its time-out, unless its caller waits for the response in progress. */
+/**
+ * Cuts a connection on which nothing moved for its time-out, unless its caller waits for the
+ * response in progress.
+ */
 export function cutIfIdle(socket: Socket, response: ServerResponse | undefined): void {
   if (response === undefined) return void socket.destroy()
   const { complete, readableLength } = response.req
@@ -56,26 +69,40 @@ export function cutIfIdle(socket: Socket, response: ServerResponse | undefined):
   else socket.setTimeout(socket.timeout ?? 0)
 }
 
-/** How often callers with unread bytes are checked. A caller must read `READ_BYTES`, or all, between two checks. */
+/**
+ * How often callers with unread bytes are checked. A caller must read `READ_BYTES`, or all, between
+ * two checks.
+ */
 export const SWEEP_MS = 2_000
 const READ_BYTES = 64 * 1024
 
-/** Makes a sweep: while all unread bytes exceed the bound, it cuts connections of stalled callers, the largest first. */
+/**
+ * Makes a sweep: while all unread bytes exceed the bound, it cuts connections of stalled callers,
+ * the largest first.
+ */
 export function createUnreadCutter(maxBytes: number): (connections: Iterable<Socket>) => void {
-  /** The bytes that each caller must have read by the next sweep, counted from the beginning of its connection. */
+  /**
+   * The bytes that each caller must have read by the next sweep, counted from the beginning of its
+   * connection.
+   */
   let targets = new WeakMap<Socket, number>()
   const readBytes = (socket: Socket) => socket.bytesWritten - socket.writableLength
   const isStalled = (socket: Socket) => readBytes(socket) < (targets.get(socket) ?? 0)
   return (connections) => {
     const unread = [...connections].filter(({ writableLength }) => writableLength > 0)
     let bytes = unread.reduce((sum, { writableLength }) => sum + writableLength, 0)
-    for (const socket of unread.filter(isStalled).toSorted((a, b) => b.writableLength - a.writableLength)) {
+    for (const socket of unread
+      .filter(isStalled)
+      .toSorted((a, b) => b.writableLength - a.writableLength)) {
       if (bytes <= maxBytes) break
       bytes -= socket.writableLength
       socket.destroy()
     }
     targets = new WeakMap(
-      unread.map((socket) => [socket, readBytes(socket) + Math.min(READ_BYTES, socket.writableLength)]),
+      unread.map((socket) => [
+        socket,
+        readBytes(socket) + Math.min(READ_BYTES, socket.writableLength),
+      ]),
     )
   }
 }
@@ -84,8 +111,8 @@ export function createUnreadCutter(maxBytes: number): (connections: Iterable<Soc
 const TURN_MS = 1
 
 /**
- * A fair queue: runs deferred functions for about a millisecond in each turn of the event loop, between new connections
- * and small requests.
+ * A fair queue: runs deferred functions for about a millisecond in each turn of the event loop,
+ * between new connections and small requests.
  */
 export function createTurns(): (run: () => void) => void {
   const waiting: (() => void)[] = []

@@ -5,31 +5,44 @@ import type { Socket } from 'node:net'
 /** The end of a head, and of a body in chunks. */
 const MESSAGE_END = '\r\n\r\n'
 const NOTHING: Buffer = Buffer.alloc(0)
-/** An incomplete `MESSAGE_END` at the end of the received bytes: the rest may follow in the next read. */
+/**
+ * An incomplete `MESSAGE_END` at the end of the received bytes: the rest may follow in the next
+ * read.
+ */
 const CUT_END = /\r(\n\r?)?$/
 /** A chunk costs some 2 µs, however small it is, so a piece of a body in chunks is small. */
 const CHUNKED_PIECE_BYTES = 1024
-/** After we have ended a connection, at most this many further bytes are discarded. Then the connection is cut. */
+/**
+ * After we have ended a connection, at most this many further bytes are discarded. Then the
+ * connection is cut.
+ */
 const DISCARDED_BYTES = 64 * 1024 * 1024
 /**
- * After this time, other connections get a turn: a read of nothing but line ends, or of tiny chunks, has very many
- * pieces.
+ * After this time, other connections get a turn: a read of nothing but line ends, or of tiny
+ * chunks, has very many pieces.
  */
 const PIECES_MS = 1
 
 export type Feed = ReturnType<typeof feedParser>
 
 /**
- * Comes between a socket and Node's parser. Nothing stops the parser within a read, not even `socket.destroy()`: from
- * one read, it would make up to 3,600 requests and responses, or 10,000 chunks.
+ * Comes between a socket and Node's parser. Nothing stops the parser within a read, not even
+ * `socket.destroy()`: from one read, it would make up to 3,600 requests and responses, or 10,000
+ * chunks.
  *
  * @param later runs a function after other connections had a turn.
- * @param onPending receives the number of bytes that are not part of a parsed request or body yet, whenever that number
+ * @param onPending receives the number of bytes that are not part of a parsed request or body yet,
+ * whenever that number
  *   changes: an unfinished head, trailers, or requests that wait for the previous answer.
  */
-export function feedParser(socket: Socket, later: (run: () => void) => void, onPending: (bytes: number) => void) {
+export function feedParser(
+  socket: Socket,
+  later: (run: () => void) => void,
+  onPending: (bytes: number) => void,
+) {
   const [parse] = socket.listeners('data')
-  // Node's listeners stop and start reading. Node removes them when another listener receives the data, so keep them.
+  // Node's listeners stop and start reading. Node removes them when another listener receives the
+  // data, so keep them.
   const [stop, start] = [...socket.listeners('pause'), ...socket.listeners('resume')]
   let rest = NOTHING
   let isOver = false
@@ -40,7 +53,10 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
   let isChunked = false
   /** How many bytes the caller had sent at the end of its last message. */
   let endedAt = 0
-  /** The bytes of a body in chunks since its last byte of content: trailers, or an extension of a chunk. */
+  /**
+   * The bytes of a body in chunks since its last byte of content: trailers, or an extension of a
+   * chunk.
+   */
   let broughtNothing = 0
   let pending = 0
 
@@ -63,13 +79,17 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
       bodyLeft = Math.max(0, bodyLeft - end)
       const unread = response?.req.readableLength
       parse?.call(socket, piece)
-      const hasBrought = response?.req.readableFlowing === true || response?.req.readableLength !== unread
+      const hasBrought =
+        response?.req.readableFlowing === true || response?.req.readableLength !== unread
       broughtNothing = isBody && isChunked && !hasBrought ? broughtNothing + end : 0
       if (rest.length > 0 && performance.now() - began > PIECES_MS) return void defer()
     }
   }
 
-  /** Returns where the next piece of a head or of a body in chunks ends: at the end of the message at the latest. */
+  /**
+   * Returns where the next piece of a head or of a body in chunks ends: at the end of the message
+   * at the latest.
+   */
   function nextEnd(isBody: boolean): number {
     const most = isBody ? Math.min(CHUNKED_PIECE_BYTES, rest.length) : rest.length
     const at = rest.subarray(0, most + MESSAGE_END.length - 1).indexOf(MESSAGE_END)
@@ -105,7 +125,8 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
     if (pending !== before) onPending(pending)
   }
 
-  // A paused stream would read 64 KiB ahead. Here only the listeners of 'pause' and 'resume' stop and start reading.
+  // A paused stream would read 64 KiB ahead. Here only the listeners of 'pause' and 'resume' stop
+  // and start reading.
   socket._read = () => {}
   socket.removeAllListeners('data').on('data', (bytes) => {
     if (isOver && socket.bytesRead - stoppedAt > DISCARDED_BYTES) socket.destroy()
@@ -114,9 +135,10 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
     if (rest !== bytes) (bytes.buffer as ArrayBuffer).transfer(0)
     feed()
     notePending()
-    // If the connection was cut, also frees the read, unless its request has a body: the chunks of a body may use its
-    // memory.
-    if (socket.destroyed && !hasBody() && bytes.buffer.byteLength > 0) (bytes.buffer as ArrayBuffer).transfer(0)
+    // If the connection was cut, also frees the read, unless its request has a body: the chunks of
+    // a body may use its memory.
+    if (socket.destroyed && !hasBody() && bytes.buffer.byteLength > 0)
+      (bytes.buffer as ArrayBuffer).transfer(0)
   })
   socket.once('close', () => (rest = NOTHING))
   socket.on('pause', () => stop?.call(socket))
@@ -130,8 +152,8 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
   return {
     responseInProgress,
     /**
-     * Registers the request whose head was parsed. Calls `onAnswered` when its response has closed, unless the caller
-     * has sent more.
+     * Registers the request whose head was parsed. Calls `onAnswered` when its response has closed,
+     * unless the caller has sent more.
      */
     begin(opened: ServerResponse, onAnswered: () => void): void {
       response = opened

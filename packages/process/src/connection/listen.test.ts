@@ -10,9 +10,17 @@ const IDLE_MS = 200
 const POST = 'POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n'
 const GET = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n'
 
-async function open(t: TestContext, listener: RequestListener, text: string, idleMs = IDLE_MS, bounds = {}) {
+async function open(
+  t: TestContext,
+  listener: RequestListener,
+  text: string,
+  idleMs = IDLE_MS,
+  bounds = {},
+) {
   const served: RequestListener = (request, response) =>
-    request.url === '/idle' ? void request.on('error', () => {}).resume() : listener(request, response)
+    request.url === '/idle'
+      ? void request.on('error', () => {}).resume()
+      : listener(request, response)
   const http = await listen(served, { port: 0, host: '127.0.0.1', idleMs, ...bounds })
   const socket = connect(http.port, '127.0.0.1').setEncoding('utf8')
   socket.on('error', () => {}) // a connection that is cut
@@ -26,7 +34,8 @@ async function open(t: TestContext, listener: RequestListener, text: string, idl
 }
 
 /**
- * Resolves when a connection whose body stopped coming is cut, because it was idle for too long by the server's clock.
+ * Resolves when a connection whose body stopped coming is cut, because it was idle for too long by
+ * the server's clock.
  */
 async function untilCut(port: number): Promise<void> {
   const idle = connect(port, '127.0.0.1')
@@ -70,7 +79,11 @@ test('a body that moves takes longer than a connection may be idle', async (t) =
 })
 
 test('a body that stops coming is cut', async (t) => {
-  const { socket } = await open(t, (request) => request.on('error', () => {}).resume(), `${POST}1\r\na\r\n`)
+  const { socket } = await open(
+    t,
+    (request) => request.on('error', () => {}).resume(),
+    `${POST}1\r\na\r\n`,
+  )
   await once(socket.resume(), 'close')
 })
 
@@ -147,7 +160,9 @@ test('a connection that was in use when the server closed is closed with its ans
   await closing
 })
 
-test('a connection that never sent a byte does not keep a server from closing', { timeout: 10_000 }, async (t) => {
+test('a connection that never sent a byte does not keep a server from closing', {
+  timeout: 10_000,
+}, async (t) => {
   const { http, socket } = await open(t, (_, response) => response.end(), '', 60_000)
   // Once a later caller is served, the server has accepted this connection too.
   await fetch(`http://127.0.0.1:${http.port}/`, { headers: { connection: 'close' } })
@@ -176,7 +191,11 @@ test('a caller that waits for a result before it sends on may idle while the res
     [60, 180_000],
   ] as const) {
     const asked = Promise.withResolvers<IncomingMessage>()
-    const http = await listen((request) => asked.resolve(request), { port: 0, host: '127.0.0.1', waitSeconds })
+    const http = await listen((request) => asked.resolve(request), {
+      port: 0,
+      host: '127.0.0.1',
+      waitSeconds,
+    })
     t.onTestFinished(() => {
       http.cut()
       return http.close()
@@ -196,7 +215,9 @@ test('no request is handled while another one of its connection is, and none beh
       urls.push(request.url)
       setImmediate().then(() => {
         assert.equal(urls.at(-1), request.url)
-        response.writeHead(200, request.url === '/3' ? { connection: 'close' } : {}).end(`${request.url}.`)
+        response
+          .writeHead(200, request.url === '/3' ? { connection: 'close' } : {})
+          .end(`${request.url}.`)
       })
     },
     Array.from({ length: 10 }, (_, at) => GET.replace('/', `/${at}`)).join(''),
@@ -209,7 +230,8 @@ test('a body that nobody reads is not received, beyond what buffers have room fo
   const asked = Promise.withResolvers<IncomingMessage>()
   const { http, socket } = await open(
     t,
-    (request, response) => (request.method === 'GET' ? void response.end() : asked.resolve(request)),
+    (request, response) =>
+      request.method === 'GET' ? void response.end() : asked.resolve(request),
     'POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 50000000\r\n\r\n',
     60_000,
   )
@@ -222,8 +244,12 @@ test('a body that nobody reads is not received, beyond what buffers have room fo
     else read += chunk.length
   }
   const before = request.socket.bytesRead
-  for (let times = 0; times < 100; times++) await (await fetch(`http://127.0.0.1:${http.port}/`)).text()
-  assert.ok(request.socket.bytesRead - before < 1_000_000, `${request.socket.bytesRead - before} bytes`)
+  for (let times = 0; times < 100; times++)
+    await (await fetch(`http://127.0.0.1:${http.port}/`)).text()
+  assert.ok(
+    request.socket.bytesRead - before < 1_000_000,
+    `${request.socket.bytesRead - before} bytes`,
+  )
   request.resume()
   await once(request, 'end')
   assert.ok(request.socket.bytesRead >= 50_000_000)
@@ -243,7 +269,8 @@ test('a server that stops serves on, unless nobody is connected and nobody calle
   t.onTestFinished(() => void vi.useRealTimers())
   const http = await listen((_, response) => void response.end(), { port: 0, host: '127.0.0.1' })
   t.onTestFinished(() => http.close())
-  const next = () => Promise.race([http.linger(1_000).then(() => 'stops'), setImmediate('serves on')])
+  const next = () =>
+    Promise.race([http.linger(1_000).then(() => 'stops'), setImmediate('serves on')])
   assert.equal(await next(), 'stops')
 
   const socket = connect(http.port, '127.0.0.1').resume()

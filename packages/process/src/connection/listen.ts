@@ -4,19 +4,31 @@ import { once } from 'node:events'
 import { createServer, maxHeaderSize, type RequestListener, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { createProblem, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, type ProblemMembers } from '@sluice/contract'
+import {
+  createProblem,
+  PROBLEM_MEDIA_TYPE,
+  PROBLEMS,
+  type ProblemCode,
+  type ProblemMembers,
+} from '@sluice/contract'
 import { boundConnections, MAX_HEADERS } from './bound-connections.ts'
 import { BOUNDS, type ConnectionBounds, cutIfIdle, fitOpenFiles } from './cut-connections.ts'
 
-/** The time for a request's head to arrive, and for a connection to idle while the caller should send or read. */
+/**
+ * The time for a request's head to arrive, and for a connection to idle while the caller should
+ * send or read.
+ */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
 /**
- * A connection may idle for this number of `waitSeconds`: nothing moves while an import waits to enqueue a job, then
- * for the result of the job, then for a look-up.
+ * A connection may idle for this number of `waitSeconds`: nothing moves while an import waits to
+ * enqueue a job, then for the result of the job, then for a look-up.
  */
 const IDLE_WAITS = 3
-/** How many connections wait to be accepted while the event loop is busy. Linux leaves further ones unanswered. */
+/**
+ * How many connections wait to be accepted while the event loop is busy. Linux leaves further ones
+ * unanswered.
+ */
 const BACKLOG = 4_096
 /** `linger` skips its wait if no connection is open and no request came for this time. */
 const QUIET_MS = 5_000
@@ -31,8 +43,9 @@ interface ListenOptions extends Partial<ConnectionBounds> {
 }
 
 /**
- * Listens for HTTP. A connection is cut if nothing moved for `idleMs` although the caller should send or read, and never
- * while its caller waits for us. Throws Node's error if the address is in use or not permitted.
+ * Listens for HTTP. A connection is cut if nothing moved for `idleMs` although the caller should
+ * send or read, and never while its caller waits for us. Throws Node's error if the address is in
+ * use or not permitted.
  */
 export async function listen(listener: RequestListener, { port, host, ...options }: ListenOptions) {
   const { headMs = HEAD_MS, waitSeconds = 0 } = options
@@ -56,7 +69,8 @@ export async function listen(listener: RequestListener, { port, host, ...options
   server.on('connection', connections.add)
   server.on('timeout', (socket: Socket) => cutIfIdle(socket, connections.responseOn(socket)))
   server.on('request', connections.serve)
-  // Without these listeners, Node asks for the body by itself before the key is checked, or refuses without a problem.
+  // Without these listeners, Node asks for the body by itself before the key is checked, or refuses
+  // without a problem.
   server.on('checkContinue', connections.serve)
   server.on('checkExpectation', connections.serve)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
@@ -70,16 +84,21 @@ export async function listen(listener: RequestListener, { port, host, ...options
   })
   /** Ends a connection with a problem, but never in the middle of another answer. */
   function refuse(socket: Socket, code: ProblemCode): void {
-    if (!socket.writable || connections.responseOn(socket)?.headersSent) return void socket.destroy()
+    if (!socket.writable || connections.responseOn(socket)?.headersSent)
+      return void socket.destroy()
     socket.write(messageOf(code))
     connections.closeSoon(socket)
   }
   server.listen({ port, host, backlog: BACKLOG })
   await once(server, 'listening')
-  // A connection that can't be accepted, without a free file descriptor for example, ends no other one.
+  // A connection that can't be accepted, without a free file descriptor for example, ends no other
+  // one.
   server.on('error', () => {})
   const address = server.address()
-  /** Accepts no more connections. Resolves when every open request is answered and its connection is closed. */
+  /**
+   * Accepts no more connections. Resolves when every open request is answered and its connection is
+   * closed.
+   */
   function close(): Promise<void> {
     connections.close()
     return new Promise((resolve) => server.close(() => resolve()))
@@ -91,16 +110,23 @@ export async function listen(listener: RequestListener, { port, host, ...options
     connections: connections.size,
     /** The bound of connections, and the limit of open files that may have lowered it. */
     bounds,
-    /** Serves on for `ms`, so that balancers learn that the process stops. Resolves at once if nobody called lately. */
+    /**
+     * Serves on for `ms`, so that balancers learn that the process stops. Resolves at once if
+     * nobody called lately.
+     */
     async linger(ms: number): Promise<void> {
       const isQuiet = performance.now() - connections.lastRequestAt() > QUIET_MS
       if (isQuiet && connections.size() === 0) return
       await setTimeout(ms)
-      // If the process was not scheduled meanwhile, its timers run before it reads: read what has arrived.
+      // If the process was not scheduled meanwhile, its timers run before it reads: read what has
+      // arrived.
       await setImmediate()
     },
     close,
-    /** Cuts all open connections, such as those of callers that neither finish what they send nor hang up. */
+    /**
+     * Cuts all open connections, such as those of callers that neither finish what they send nor
+     * hang up.
+     */
     cut,
     /** Closes and cuts at once. */
     end: async () => void (await Promise.all([close(), cut()])),

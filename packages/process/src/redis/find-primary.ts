@@ -1,9 +1,13 @@
-// Finds the primary that has the queue: `REDIS_URL` names it, or Sentinels that know it, or nodes of a cluster.
+// Finds the primary that has the queue: `REDIS_URL` names it, or Sentinels that know it, or nodes
+// of a cluster.
 import { isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type RedisOptions as AllOptions, Redis } from 'ioredis'
 
-/** Sentinels or nodes are asked one after the other, each for at most ASK_MS. After the last one, a pause. */
+/**
+ * Sentinels or nodes are asked one after the other, each for at most ASK_MS. After the last one, a
+ * pause.
+ */
 const ASK_MS = 500
 const ASK_EVERY_MS = 500
 /** The pause before we connect again to a Sentinel, which announces failovers. */
@@ -22,23 +26,36 @@ export type Endpoint = { host: string; port: number }
 type OnPrimary = (host: string, port: number) => void
 
 /**
- * Makes the function that finds the primary of a queue. `watchFailovers` is present only with Sentinels: only they
- * announce failovers.
+ * Makes the function that finds the primary of a queue. `watchFailovers` is present only with
+ * Sentinels: only they announce failovers.
  */
 export function createPrimaryFinder({ redisUrl, queue }: QueueAddress) {
   const { kind, endpoints, access, askAccess, name } = readRedisUrl(redisUrl)
   if (kind === 'server') return { access, findPrimary: async () => endpoints[0] }
-  if (kind === 'cluster') return { access, findPrimary: createFindPrimary(endpoints, askAccess, askNode(`{${queue}}`)) }
+  if (kind === 'cluster')
+    return { access, findPrimary: createFindPrimary(endpoints, askAccess, askNode(`{${queue}}`)) }
   const watch = (onPrimary: OnPrimary) => watchFailovers(endpoints, askAccess, name, onPrimary)
-  return { access, findPrimary: createFindPrimary(endpoints, askAccess, askSentinel(name)), watchFailovers: watch }
+  return {
+    access,
+    findPrimary: createFindPrimary(endpoints, askAccess, askSentinel(name)),
+    watchFailovers: watch,
+  }
 }
 
-/** Reads a URL, which is valid: see the setting `REDIS_URL`. Sentinel's own credentials stand in its query. */
+/**
+ * Reads a URL, which is valid: see the setting `REDIS_URL`. Sentinel's own credentials stand in its
+ * query.
+ */
 export function readRedisUrl(url: string) {
   const [, scheme, kind = 'server', username, password, hosts = '', rest = ''] =
-    /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^:@?]*)(?::([^?]*))?@)?([^@/?]+)(.*)$/.exec(url) ?? []
-  // In the query, a plus is no space and a number sign begins no fragment: passwords may contain both.
-  const { pathname, searchParams } = new URL(`redis://hosts${rest.replaceAll('+', '%2B').replaceAll('#', '%23')}`)
+    /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^:@?]*)(?::([^?]*))?@)?([^@/?]+)(.*)$/.exec(
+      url,
+    ) ?? []
+  // In the query, a plus is no space and a number sign begins no fragment: passwords may contain
+  // both.
+  const { pathname, searchParams } = new URL(
+    `redis://hosts${rest.replaceAll('+', '%2B').replaceAll('#', '%23')}`,
+  )
   const [, first = '', second = ''] = pathname.split('/')
   const [name, db] = kind === 'sentinel' ? [first, second] : ['', first]
   const accessBy = (user?: string | null, secret?: string | null): RedisOptions => ({
@@ -46,7 +63,10 @@ export function readRedisUrl(url: string) {
     ...(secret && { password: secret }),
     ...(scheme === 'rediss' && { tls: {} }),
   })
-  const own = accessBy(username && decodeURIComponent(username), password && decodeURIComponent(password))
+  const own = accessBy(
+    username && decodeURIComponent(username),
+    password && decodeURIComponent(password),
+  )
   const endpoints = hosts.split(',').map((one): Endpoint => {
     const [, ipv6, host = '', port] = /^(?:\[(.*)\]|(.*?))(?::(\d+))?$/.exec(one) ?? []
     return { host: ipv6 ?? host, port: Number(port ?? (kind === 'sentinel' ? 26_379 : 6_379)) }
@@ -58,18 +78,29 @@ export function readRedisUrl(url: string) {
     access: { ...own, db: Number(db) },
     /** The access to the Sentinels or nodes that are asked for the primary. */
     askAccess:
-      kind === 'sentinel' ? accessBy(searchParams.get('sentinelUsername'), searchParams.get('sentinelPassword')) : own,
+      kind === 'sentinel'
+        ? accessBy(searchParams.get('sentinelUsername'), searchParams.get('sentinelPassword'))
+        : own,
   }
 }
 
-/** Node sends the server's name (SNI, RFC 6066) only if `servername` has it. An IP address is not a name. */
+/**
+ * Node sends the server's name (SNI, RFC 6066) only if `servername` has it. An IP address is not a
+ * name.
+ */
 export function accessTo({ host, port }: Endpoint, access: RedisOptions): RedisOptions {
-  return { ...access, host, port, ...(access.tls && { tls: { servername: isIP(host) > 0 ? '' : host } }) }
+  return {
+    ...access,
+    host,
+    port,
+    ...(access.tls && { tls: { servername: isIP(host) > 0 ? '' : host } }),
+  }
 }
 
 /**
- * Calls `onPrimary` when a Sentinel announces a new primary, until the returned function is called. Connections to a
- * frozen primary are silent, so they do not show that it was replaced (docs/adr/0019-one-server-of-redis.md).
+ * Calls `onPrimary` when a Sentinel announces a new primary, until the returned function is called.
+ * Connections to a frozen primary are silent, so they do not show that it was replaced
+ * (docs/adr/0019-one-server-of-redis.md).
  */
 function watchFailovers(
   sentinels: readonly Endpoint[],
@@ -78,7 +109,11 @@ function watchFailovers(
   onPrimary: OnPrimary,
 ): () => void {
   const watchers = sentinels.map((sentinel) => {
-    const always = { retryStrategy: () => RECONNECT_MS, maxRetriesPerRequest: null, enableReadyCheck: false }
+    const always = {
+      retryStrategy: () => RECONNECT_MS,
+      maxRetriesPerRequest: null,
+      enableReadyCheck: false,
+    }
     const watcher = new Redis({ ...accessTo(sentinel, access), ...always }).on('error', () => {})
     watcher.subscribe('+switch-master').catch(() => {}) // It was closed meanwhile.
     return watcher.on('message', (_, text) => {
@@ -102,7 +137,9 @@ function askSentinel(name: string): Ask {
       redis.call('SENTINEL', 'SENTINELS', name),
     ])
     for (const other of Array.isArray(others) ? others.map(textsIn) : []) {
-      const [host = '', port, flags] = ['ip', 'port', 'flags'].map((field) => other[other.indexOf(field) + 1])
+      const [host = '', port, flags] = ['ip', 'port', 'flags'].map(
+        (field) => other[other.indexOf(field) + 1],
+      )
       if (!flags?.includes('disconnected')) note({ host, port: Number(port) })
     }
     const [host = '', port] = textsIn(address)
@@ -112,16 +149,23 @@ function askSentinel(name: string): Ask {
 
 function askNode(key: string): Ask {
   return async (redis, asked, note) => {
-    const [slot, ranges] = await Promise.all([redis.cluster('KEYSLOT', key), redis.cluster('SLOTS')])
+    const [slot, ranges] = await Promise.all([
+      redis.cluster('KEYSLOT', key),
+      redis.cluster('SLOTS'),
+    ])
     // A node that does not know its own address replies an empty one.
-    for (const [, , ...nodes] of ranges) for (const [host, port] of nodes) note({ host: host || asked.host, port })
+    for (const [, , ...nodes] of ranges)
+      for (const [host, port] of nodes) note({ host: host || asked.host, port })
     const owner = ranges.find(([from, to]) => from <= slot && slot <= to)?.[2]
     if (owner === undefined) throw new Error('no node of the cluster has the slot of the queue')
     return { host: owner[0] || asked.host, port: owner[1] }
   }
 }
 
-/** Makes a function that finds the primary. It asks the seeds, and the servers that they name, one after the other. */
+/**
+ * Makes a function that finds the primary. It asks the seeds, and the servers that they name, one
+ * after the other.
+ */
 function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask: Ask) {
   // By the time of a failover, all seeds may be gone.
   const known = new Map<string, Endpoint>()
@@ -129,7 +173,12 @@ function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask
   seeds.forEach(note)
 
   async function askOnce(one: Endpoint): Promise<Endpoint> {
-    const once = { retryStrategy: () => null, enableReadyCheck: false, connectTimeout: ASK_MS, commandTimeout: ASK_MS }
+    const once = {
+      retryStrategy: () => null,
+      enableReadyCheck: false,
+      connectTimeout: ASK_MS,
+      commandTimeout: ASK_MS,
+    }
     const redis = new Redis({ ...accessTo(one, access), ...once })
     let refusal: unknown
     redis.on('error', (error) => {
@@ -147,11 +196,15 @@ function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask
     }
   }
 
-  return async (isWanted: () => boolean, report: (error: Error) => void): Promise<Endpoint | undefined> => {
+  return async (
+    isWanted: () => boolean,
+    report: (error: Error) => void,
+  ): Promise<Endpoint | undefined> => {
     while (isWanted()) {
       let last = ''
       for (const [name, one] of [...known]) {
-        // The next connection asks another server first: one that was frozen does not know that it was replaced.
+        // The next connection asks another server first: one that was frozen does not know that it
+        // was replaced.
         known.delete(name)
         known.set(name, one)
         try {

@@ -10,5 +10,19 @@ export {
   createSilence,
   pingRedis,
 } from './redis-connections.ts'
-export { asList, isUnavailable, observeCommands, openScript, type Script, scriptJson } from './script.ts'
-export { infoField, LAYOUT, redisFaults, unwrittenOf, watchLayout, watchRedis } from './watch-redis.ts'
+export {
+  asList,
+  isUnavailable,
+  observeCommands,
+  openScript,
+  type Script,
+  scriptJson,
+} from './script.ts'
+export {
+  infoField,
+  LAYOUT,
+  redisFaults,
+  unwrittenOf,
+  watchLayout,
+  watchRedis,
+} from './watch-redis.ts'

@@ -1,4 +1,5 @@
--- Records the layout that a process writes, unless a higher one is recorded. Returns the recorded layout.
+-- Records the layout that a process writes, unless a higher one is recorded. Returns the recorded
+-- layout.
 -- KEYS  1  the queue's base
 -- ARGV  1  the layout that the process writes
 local key = KEYS[1] .. 'layout'

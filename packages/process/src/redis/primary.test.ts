@@ -16,10 +16,15 @@ async function openSentinel(t: TestScope, primary: string) {
     callers.add(socket.on('error', () => {}))
     socket.on('data', (chunk) => {
       received += chunk
-      for (const [, name = ''] of String(chunk).matchAll(/\*\d+\r\n\$\d+\r\n([a-z]+(?:\r\n\$\d+\r\nGET)?)/gi))
+      for (const [, name = ''] of String(chunk).matchAll(
+        /\*\d+\r\n\$\d+\r\n([a-z]+(?:\r\n\$\d+\r\nGET)?)/gi,
+      ))
         if (/get$/i.test(name)) socket.write(primary)
         else
-          socket.write({ sentinel: '*0\r\n', hello: '-ERR unknown command HELLO\r\n' }[name.toLowerCase()] ?? '+OK\r\n')
+          socket.write(
+            { sentinel: '*0\r\n', hello: '-ERR unknown command HELLO\r\n' }[name.toLowerCase()] ??
+              '+OK\r\n',
+          )
     })
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -58,9 +63,12 @@ for (const [what, reply] of [
     const { host } = await openSentinel(t, reply)
     const errors: string[] = []
     await new Promise<void>((resolve) => {
-      const redis = connectRetrying({ redisUrl: `redis+sentinel://${host}/main`, queue: '' }, ({ message }) => {
-        if (errors.push(message) === 2) resolve()
-      })
+      const redis = connectRetrying(
+        { redisUrl: `redis+sentinel://${host}/main`, queue: '' },
+        ({ message }) => {
+          if (errors.push(message) === 2) resolve()
+        },
+      )
       t.onTestFinished(() => redis.disconnect())
     })
     const expected = `nobody names the primary; asked last: ${host} (it names no address)`

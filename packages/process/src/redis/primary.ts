@@ -2,9 +2,18 @@
 import { connect as connectTcp } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { AbstractConnector, Redis } from 'ioredis'
-import { accessTo, createPrimaryFinder, type Endpoint, type QueueAddress, type RedisOptions } from './find-primary.ts'
+import {
+  accessTo,
+  createPrimaryFinder,
+  type Endpoint,
+  type QueueAddress,
+  type RedisOptions,
+} from './find-primary.ts'
 
-/** A server that the process has left is refused for this time: after a failover, there may be two primaries. */
+/**
+ * A server that the process has left is refused for this time: after a failover, there may be two
+ * primaries.
+ */
 const LEFT_MS = 10_000
 /** A peer that does not close a connection that we ended is cut off after this time. */
 const DISCONNECT_MS = 200
@@ -13,7 +22,10 @@ type OnError = Parameters<AbstractConnector['connect']>[0]
 type Stream = Awaited<ReturnType<AbstractConnector['connect']>>
 type Info = Readonly<Record<string, string | undefined>>
 
-/** The server of each `openPrimary`, by its `Connector` class, which a connection shares with its duplicates. */
+/**
+ * The server of each `openPrimary`, by its `Connector` class, which a connection shares with its
+ * duplicates.
+ */
 const servers = new WeakMap<object, OneServer>()
 
 /** The server that all connections of a process lead to. */
@@ -29,7 +41,10 @@ export function serverOf(redis: Redis): Server {
   return servers.get(redis.options.Connector ?? redis)?.current() ?? { id: '', since: 0 }
 }
 
-/** Opens a connection to the primary. It and all of its duplicates lead to the same server, also after a failover. */
+/**
+ * Opens a connection to the primary. It and all of its duplicates lead to the same server, also
+ * after a failover.
+ */
 export function openPrimary(address: QueueAddress, options: RedisOptions): Redis {
   const server = createOneServer()
   const { access, findPrimary, watchFailovers } = createPrimaryFinder(address)
@@ -57,7 +72,8 @@ export function openPrimary(address: QueueAddress, options: RedisOptions): Redis
       return server.track(this.stream, endpoint)
     }
 
-    // Ends the watch here: ioredis (6.0.0) emits no `end` if the connection is closed while it waits to connect again.
+    // Ends the watch here: ioredis (6.0.0) emits no `end` if the connection is closed while it
+    // waits to connect again.
     override disconnect(): void {
       super.disconnect()
       this.unwatch?.()
@@ -88,11 +104,17 @@ function createOneServer() {
       streams.set(stream, { ...endpoint, id: '' })
       return stream.once('close', () => streams.delete(stream))
     },
-    /** Closes all connections to other addresses. Hosts are compared as text: Sentinels may announce names. */
+    /**
+     * Closes all connections to other addresses. Hosts are compared as text: Sentinels may announce
+     * names.
+     */
     keepOnly(host: string, port: number): void {
       for (const [stream, to] of streams) if (to.port !== port || to.host !== host) stream.destroy()
     },
-    /** Returns whether a connection may stay. If its server is new, closes all connections to other servers. */
+    /**
+     * Returns whether a connection may stay. If its server is new, closes all connections to other
+     * servers.
+     */
     admit(stream: Stream, info: Info): boolean {
       // Some providers hide these ids.
       const found = [info.run_id, info.master_replid].filter(Boolean).join('.')

@@ -7,12 +7,15 @@ export async function readRedisTime(redis: Redis): Promise<number> {
   return Number(seconds) * 1_000 + Number(microseconds) / 1_000
 }
 
-/** A sample older than this is replaced by the next one, even by a lower one: the two clocks may have drifted apart. */
+/**
+ * A sample older than this is replaced by the next one, even by a lower one: the two clocks may
+ * have drifted apart.
+ */
 const SAMPLE_MS = 10_000
 
 /**
- * Measures by how much Redis's clock is ahead of the local monotonic clock. Each sample is a lower bound, because a
- * reply arrives after Redis has read its clock. The highest one counts.
+ * Measures by how much Redis's clock is ahead of the local monotonic clock. Each sample is a lower
+ * bound, because a reply arrives after Redis has read its clock. The highest one counts.
  */
 export function openRedisClock(redis: Redis) {
   let aheadMs: number | undefined

@@ -7,10 +7,16 @@ import { connectRetrying } from './redis-connections.ts'
 
 for (const [kind, reason] of [
   ['cluster', /^nobody names the primary; asked last: \S+:\d+ \(.*cluster support disabled\)$/],
-  ['sentinel', /^nobody names the primary; asked last: \S+:\d+ \(.*unknown command.*SENTINEL.*\)$/i],
+  [
+    'sentinel',
+    /^nobody names the primary; asked last: \S+:\d+ \(.*unknown command.*SENTINEL.*\)$/i,
+  ],
 ] as const)
   it(`says why nobody names the primary (${kind})`, async (t) => {
-    const redisUrl = requiredUrl('REDIS_URL').replace(/^redis:\/\/([^/]*).*/, `redis+${kind}://$1/0`)
+    const redisUrl = requiredUrl('REDIS_URL').replace(
+      /^redis:\/\/([^/]*).*/,
+      `redis+${kind}://$1/0`,
+    )
     const error = await new Promise((resolve) => {
       const redis = connectRetrying({ redisUrl, queue: '' }, resolve)
       t.onTestFinished(() => redis.disconnect())

@@ -4,8 +4,8 @@ import type { Redis } from 'ioredis'
 import type { QueueAddress } from './find-primary.ts'
 import { openPrimary } from './primary.ts'
 
-// A class of ioredis 6 extends String, which leaves V8's String.prototype in a slow form: counting words takes 2.6
-// times as long. Enumerating the prototype makes it fast again.
+// A class of ioredis 6 extends String, which leaves V8's String.prototype in a slow form: counting
+// words takes 2.6 times as long. Enumerating the prototype makes it fast again.
 for (const _ in String.prototype) break
 
 /** Receives each error of a connection, which reconnects by itself. */
@@ -15,14 +15,17 @@ const backoff = (attempt: number) => Math.min(50 * 2 ** attempt, 500)
 
 /** Replies of a server that is no longer the queue's primary, and has not run the command. */
 const MOVED = /^(MOVED|READONLY)/
-/** Replies of a server that may have been replaced without its notice, or of a cluster without a primary. */
+/**
+ * Replies of a server that may have been replaced without its notice, or of a cluster without a
+ * primary.
+ */
 const ISOLATED = /^(CLUSTERDOWN|NOREPLICAS|MASTERDOWN)/
 const ISOLATED_EVERY_MS = 1_000
 
 /**
- * Makes `reconnectOnError` for ioredis: connects again to find the new primary, from an isolated server at most once in
- * `ISOLATED_EVERY_MS`. With `moved` 2, ioredis sends the command that the old primary refused again; with 1, it does
- * not.
+ * Makes `reconnectOnError` for ioredis: connects again to find the new primary, from an isolated
+ * server at most once in `ISOLATED_EVERY_MS`. With `moved` 2, ioredis sends the command that the
+ * old primary refused again; with 1, it does not.
  */
 function createReconnectOnError(moved: 1 | 2) {
   let last = Number.NEGATIVE_INFINITY
@@ -35,17 +38,34 @@ function createReconnectOnError(moved: 1 | 2) {
 }
 
 /**
- * A connection that owes a reply for this time is replaced: TCP would notice only after a quarter of an hour that the
- * peer is gone. Where no callers wait, the time is longer, because a slow Redis is the likelier cause.
+ * A connection that owes a reply for this time is replaced: TCP would notice only after a quarter
+ * of an hour that the peer is gone. Where no callers wait, the time is longer, because a slow Redis
+ * is the likelier cause.
  */
 const SILENT_MS = { callersWait: 2_000, elsewhere: 10_000 }
 
-/** Connects for callers that can't wait: commands fail at once while Redis is unavailable, and within 1.5 s while it hangs. */
+/**
+ * Connects for callers that can't wait: commands fail at once while Redis is unavailable, and
+ * within 1.5 s while it hangs.
+ */
 export function connectFailFast(address: QueueAddress, onError: OnError): Redis {
-  const times = { commandTimeout: 1_500, connectTimeout: 1_500, socketTimeout: SILENT_MS.callersWait }
+  const times = {
+    commandTimeout: 1_500,
+    connectTimeout: 1_500,
+    socketTimeout: SILENT_MS.callersWait,
+  }
   // No command is sent again: it could add a job whose caller has got a refusal.
-  const commands = { enableOfflineQueue: false, maxRetriesPerRequest: 1, autoResendUnfulfilledCommands: false }
-  const options = { ...commands, ...times, retryStrategy: backoff, reconnectOnError: createReconnectOnError(1) }
+  const commands = {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 1,
+    autoResendUnfulfilledCommands: false,
+  }
+  const options = {
+    ...commands,
+    ...times,
+    retryStrategy: backoff,
+    reconnectOnError: createReconnectOnError(1),
+  }
   return openPrimary(address, options).on('error', onError)
 }
 
@@ -55,8 +75,9 @@ export function connectRetrying(address: QueueAddress, onError: OnError): Redis 
 }
 
 /**
- * Connects to the server that another connection leads to, for work that can wait. After `silentMs` without a reply
- * that is due, the connection counts as dead, so a command must block for a shorter time.
+ * Connects to the server that another connection leads to, for work that can wait. After `silentMs`
+ * without a reply that is due, the connection counts as dead, so a command must block for a shorter
+ * time.
  */
 export function connectLike(redis: Redis, onError: OnError, silentMs: number): Redis {
   return redis.duplicate(retrying(silentMs)).on('error', onError)
@@ -82,8 +103,8 @@ export async function pingRedis(redis: Redis): Promise<void> {
 const ASK_EVERY_MS = 250
 
 /**
- * Tracks a silence of Redis. Call `begin` after an unconfirmed command: it calls `ask` until Redis answers. Until then,
- * `lasts` is true.
+ * Tracks a silence of Redis. Call `begin` after an unconfirmed command: it calls `ask` until Redis
+ * answers. Until then, `lasts` is true.
  */
 export function createSilence(redis: Redis, ask: () => Promise<unknown>) {
   const silence = {

@@ -97,7 +97,14 @@ it('reports scripts by their names, and the codes of errors, each once although 
 it('writes JSON that Redis can parse: half a surrogate pair becomes U+FFFD, and nothing else changes', async (t) => {
   const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
-  const same = ['\\ud800', '\\\\udfff', '\u{1f600}', '\ud7ff\ue000', '"\n\0\u007f', { a: [1, null] }]
+  const same = [
+    '\\ud800',
+    '\\\\udfff',
+    '\u{1f600}',
+    '\ud7ff\ue000',
+    '"\n\0\u007f',
+    { a: [1, null] },
+  ]
   assert.equal(scriptJson(same), JSON.stringify(same))
   const halves = ['\ud800', 'a\udfff', '\\\udbff', '\\\\\udc00', '\ude00\ud83d']
   const texts = halves.map((text) => text.toWellFormed())
@@ -110,8 +117,16 @@ it.for([
     'WRONGTYPE Operation against a key holding the wrong kind of value script: f, on @user_script:1.',
     false,
   ],
-  ['ReplyError', 'ERR Error running script (call to f): @user_script:1: WRONGTYPE Operation against a key', false],
-  ['ReplyError', 'ERR Error running script (call to f): @user_script:1: -MISCONF Redis is configured to save', true],
+  [
+    'ReplyError',
+    'ERR Error running script (call to f): @user_script:1: WRONGTYPE Operation against a key',
+    false,
+  ],
+  [
+    'ReplyError',
+    'ERR Error running script (call to f): @user_script:1: -MISCONF Redis is configured to save',
+    true,
+  ],
   ['ReplyError', 'NOREPLICAS Not enough good replicas to write.', true],
   ['TypeError', 'x is not a function', false],
   ['Error', 'Connection is closed.', true],

@@ -5,23 +5,35 @@ import { pathToFileURL } from 'node:url'
 import type { Redis } from 'ioredis'
 
 /**
- * Runs a script. `key` is the prefix of all keys that the script uses: the base of the queue or of a lane. An object is
- * sent as JSON: see `scriptJson`.
+ * Runs a script. `key` is the prefix of all keys that the script uses: the base of the queue or of
+ * a lane. An object is sent as JSON: see `scriptJson`.
  */
 export type Script = (key: string, ...args: (string | number | object)[]) => Promise<unknown>
 
-/** Writes JSON for Redis's parser, which refuses half a surrogate pair: it becomes U+FFFD, as in UTF-8. */
+/**
+ * Writes JSON for Redis's parser, which refuses half a surrogate pair: it becomes U+FFFD, as in
+ * UTF-8.
+ */
 export function scriptJson(value: unknown): string {
   const text = JSON.stringify(value)
   if (!text.includes('\\ud')) return text
-  return text.replace(/(\\\\)|\\ud[89a-f][0-9a-f]{2}/g, (_, backslash?: string) => backslash ?? '\ufffd')
+  return text.replace(
+    /(\\\\)|\\ud[89a-f][0-9a-f]{2}/g,
+    (_, backslash?: string) => backslash ?? '\ufffd',
+  )
 }
 
-/** With one of these codes, Redis is unavailable, whatever the command. Redis 6.2 puts other words before the code. */
+/**
+ * With one of these codes, Redis is unavailable, whatever the command. Redis 6.2 puts other words
+ * before the code.
+ */
 const UNAVAILABLE =
   /\b(LOADING|MISCONF|READONLY|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|MOVED|TRYAGAIN|OOM|BUSY|NOAUTH|NOPERM) /
 
-/** Returns whether Redis was unavailable. If not, the command fails again, because of its arguments or its keys. */
+/**
+ * Returns whether Redis was unavailable. If not, the command fails again, because of its arguments
+ * or its keys.
+ */
 export function isUnavailable({ name, message }: Error): boolean {
   return name === 'ReplyError' ? UNAVAILABLE.test(message) : !/^(Type|Range)Error$/.test(name)
 }
@@ -34,7 +46,10 @@ export function asList(reply: unknown): readonly unknown[] {
 interface ScriptMetrics {
   times: { observe(labels: { command: string }, seconds: number): void }
   errors: { inc(labels: { code: string }): void }
-  /** Receives errors of scripts that Redis refuses although it is available: a fault of Sluice or of its keys. */
+  /**
+   * Receives errors of scripts that Redis refuses although it is available: a fault of Sluice or of
+   * its keys.
+   */
   onRefused: (script: string, error: Error) => void
 }
 
@@ -45,20 +60,29 @@ export function observeCommands(redis: Redis, metrics: ScriptMetrics): void {
   metricsOf.set(redis, metrics)
 }
 
-/** The first line of a script that runs although Redis is full. To Redis 6.2 these flags are a syntax error. */
+/**
+ * The first line of a script that runs although Redis is full. To Redis 6.2 these flags are a
+ * syntax error.
+ */
 const ALLOW_OOM = /^#!lua flags=allow-oom/
 /**
- * Stands in for the flags: a full Redis runs a script unless its first write may need memory. DEL needs none. A script
- * that only reads has no flags: Redis refuses writes if replicas are missing.
+ * Stands in for the flags: a full Redis runs a script unless its first write may need memory. DEL
+ * needs none. A script that only reads has no flags: Redis refuses writes if replicas are missing.
  */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
-/** Opens a script, or the part of a file that the address names after `#`, as a command of a connection. */
+/**
+ * Opens a script, or the part of a file that the address names after `#`, as a command of a
+ * connection.
+ */
 export function openScript(redis: Redis, address: URL): Script {
   const name = address.href.split('/').at(-1)?.replace('.lua', '') ?? ''
   const command = `sluice:${name}`
   // ioredis sends the script whole once for each connection, and then its hash.
-  redis.defineCommand(command, { lua: readScript(address).replace(ALLOW_OOM, HARMLESS_WRITE), numberOfKeys: 1 })
+  redis.defineCommand(command, {
+    lua: readScript(address).replace(ALLOW_OOM, HARMLESS_WRITE),
+    numberOfKeys: 1,
+  })
   return (key, ...given) => {
     const args = given.map((arg) => (typeof arg === 'object' ? scriptJson(arg) : arg))
     const reply: Promise<unknown> = Reflect.get(redis, command).call(redis, key, ...args)
@@ -67,7 +91,11 @@ export function openScript(redis: Redis, address: URL): Script {
   }
 }
 
-function observe(reply: Promise<unknown>, command: string, metrics: ScriptMetrics | undefined): void {
+function observe(
+  reply: Promise<unknown>,
+  command: string,
+  metrics: ScriptMetrics | undefined,
+): void {
   if (metrics === undefined) return
   const began = performance.now()
   const end = () => metrics.times.observe({ command }, (performance.now() - began) / 1000)
@@ -78,16 +106,25 @@ function observe(reply: Promise<unknown>, command: string, metrics: ScriptMetric
   })
 }
 
-/** Reads the part of a file that `--part NAME` begins, or else the text before the first part. Inserts `--include`s. */
+/**
+ * Reads the part of a file that `--part NAME` begins, or else the text before the first part.
+ * Inserts `--include`s.
+ */
 function readScript(address: URL): string {
   const [head, ...parts] = readFileSync(address, 'utf8').split(/^--part /m)
   const begin = `${address.hash.slice(1)}\n`
-  const text = address.hash === '' ? head : parts.find((part) => part.startsWith(begin))?.slice(begin.length)
+  const text =
+    address.hash === '' ? head : parts.find((part) => part.startsWith(begin))?.slice(begin.length)
   if (text === undefined) throw new Error(`no script at ${address}`)
-  return text.replaceAll(/^--include (\S+)$/gm, (_, included: string) => readScript(includedBy(address, included)))
+  return text.replaceAll(/^--include (\S+)$/gm, (_, included: string) =>
+    readScript(includedBy(address, included)),
+  )
 }
 
-/** Resolves an include: a path from the file, or `@sluice/PACKAGE/PATH`, which the package must export. */
+/**
+ * Resolves an include: a path from the file, or `@sluice/PACKAGE/PATH`, which the package must
+ * export.
+ */
 function includedBy(address: URL, included: string): URL {
   if (!included.startsWith('@')) return new URL(included, address)
   const [file = '', part = ''] = included.split('#')

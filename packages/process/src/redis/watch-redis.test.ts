@@ -18,7 +18,8 @@ const unexpected = (error: Error) => assert.fail(error)
 it('refuses a process that cannot read what a newer release has written, and no other one', async (t) => {
   const redis = await connect(t)
   const keys = { base: `{${testQueueName()}}:sluice:` }
-  const watch = (layout: { writes: number; reads: number }) => watchLayout(redis, keys.base, unexpected, layout)
+  const watch = (layout: { writes: number; reads: number }) =>
+    watchLayout(redis, keys.base, unexpected, layout)
   await watch({ writes: 1, reads: 1 })
   await watch({ writes: 1, reads: 2 })
   await watch({ writes: 2, reads: 2 })
@@ -42,7 +43,8 @@ it('has a running process stop within five seconds, or when Redis is back', asyn
   }
 })
 
-const FIT = 'maxmemory:0\r\ntotal_system_memory:4000\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n'
+const FIT =
+  'maxmemory:0\r\ntotal_system_memory:4000\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n'
 
 it('checks Redis every minute, and reports a fault once until it is fixed', async (t) => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
@@ -53,7 +55,11 @@ it('checks Redis every minute, and reports a fault once until it is fixed', asyn
   let info = FIT
   const asked = vi.spyOn(redis, 'info').mockImplementation(async () => info)
   const faults: string[] = []
-  await watchRedis(redis, { redisChecks: 'warn', minRedisMemory: 3_000 }, (fault) => void faults.push(fault))
+  await watchRedis(
+    redis,
+    { redisChecks: 'warn', minRedisMemory: 3_000 },
+    (fault) => void faults.push(fault),
+  )
   async function nextMinute(text: string): Promise<void> {
     info = text
     await vi.advanceTimersByTimeAsync(60_000)

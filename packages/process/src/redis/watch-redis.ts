@@ -1,32 +1,41 @@
-// Checks Redis while a process runs: that it evicts nothing, writes an append-only file and has enough memory, and that
-// this release can read what other releases wrote (docs/adr/0018-layouts-of-redis.md).
+// Checks Redis while a process runs: that it evicts nothing, writes an append-only file and has
+// enough memory, and that this release can read what other releases wrote
+// (docs/adr/0018-layouts-of-redis.md).
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { openScript } from './script.ts'
 
 /**
- * `redisChecks`: whether a missing append-only file, or less memory than `minRedisMemory` (in bytes), is logged or ends
- * the process. A policy that evicts always ends it.
+ * `redisChecks`: whether a missing append-only file, or less memory than `minRedisMemory` (in
+ * bytes), is logged or ends the process. A policy that evicts always ends it.
  */
 interface RedisChecks {
   redisChecks: 'warn' | 'refuse'
   minRedisMemory: number
 }
 
-/** The first check waits at most this long for a connection: while Redis loads data, it is neither ready nor closed. */
+/**
+ * The first check waits at most this long for a connection: while Redis loads data, it is neither
+ * ready nor closed.
+ */
 const READY_MS = 2_000
 /** Somebody may change the settings of Redis while it runs. */
 const CHECK_EVERY_MS = 60_000
 
 /**
- * Checks that Redis keeps accepted jobs: now, each time that the connection is ready again, and each minute. Does not
- * wait for a Redis that is unavailable.
+ * Checks that Redis keeps accepted jobs: now, each time that the connection is ready again, and
+ * each minute. Does not wait for a Redis that is unavailable.
  *
  * @param warn receives each fault that is not refused: when it is found first, and when it is back.
- * @throws an error that names each fault with the command that fixes it. Later the error is an unhandled rejection,
+ * @throws an error that names each fault with the command that fixes it. Later the error is an
+ * unhandled rejection,
  *   which ends the process.
  */
-export async function watchRedis(redis: Redis, checks: RedisChecks, warn: (fault: string) => void): Promise<void> {
+export async function watchRedis(
+  redis: Redis,
+  checks: RedisChecks,
+  warn: (fault: string) => void,
+): Promise<void> {
   let known: readonly string[] = []
 
   /** Finds the faults by INFO, which managed Redis allows even if it refuses CONFIG. */
@@ -42,21 +51,33 @@ export async function watchRedis(redis: Redis, checks: RedisChecks, warn: (fault
     known = others
   }
 
-  const opened = new Promise((resolve) => redis.once('ready', resolve).once('error', resolve).once('close', resolve))
-  if (redis.status !== 'ready') await Promise.race([opened, delay(READY_MS, undefined, { ref: false })])
+  const opened = new Promise((resolve) =>
+    redis.once('ready', resolve).once('error', resolve).once('close', resolve),
+  )
+  if (redis.status !== 'ready')
+    await Promise.race([opened, delay(READY_MS, undefined, { ref: false })])
   repeat(redis, CHECK_EVERY_MS, check)
   await check()
 }
 
-/** Calls `check` each time that the connection is ready again (it may be another Redis), and after each `everyMs`. */
+/**
+ * Calls `check` each time that the connection is ready again (it may be another Redis), and after
+ * each `everyMs`.
+ */
 function repeat(redis: Redis, everyMs: number, check: () => Promise<void>): void {
   redis.on('ready', check)
   const timer = setInterval(check, everyMs).unref()
   redis.once('end', () => clearInterval(timer))
 }
 
-/** Finds faults in the reply of INFO, each with the command that fixes it. @param minMemory in bytes. */
-export function redisFaults(info: string, minMemory: number): Record<'eviction' | 'others', string[]> {
+/**
+ * Finds faults in the reply of INFO, each with the command that fixes it. @param minMemory in
+ * bytes.
+ */
+export function redisFaults(
+  info: string,
+  minMemory: number,
+): Record<'eviction' | 'others', string[]> {
   const field = (name: string) => infoField(info, name)
   const policy = field('maxmemory_policy') ?? 'noeviction'
   // Without a limit of its own, Redis may use all of its machine's memory.
@@ -70,13 +91,21 @@ export function redisFaults(info: string, minMemory: number): Record<'eviction' 
   const size =
     `Redis may use ${memory} bytes of memory, less than the ${minMemory} of MIN_REDIS_MEMORY, and refuses jobs when that is full. ` +
     `Give it more: \`redis-cli config set maxmemory ${minMemory}\`, and \`maxmemory ${minMemory}\` in redis.conf; or lower the bounds of the queue.`
-  const others = [...(field('aof_enabled') === '0' ? [durability] : []), ...(memory < minMemory ? [size] : [])]
+  const others = [
+    ...(field('aof_enabled') === '0' ? [durability] : []),
+    ...(memory < minMemory ? [size] : []),
+  ]
   return { eviction: policy === 'noeviction' ? [] : [eviction], others }
 }
 
-/** Finds in INFO what Redis last could not write to its disk, and the command that writes it once there is space. */
+/**
+ * Finds in INFO what Redis last could not write to its disk, and the command that writes it once
+ * there is space.
+ */
 export function unwrittenOf(info: string): { status: string; command: string } | undefined {
-  const status = /^(?:aof_last_write|aof_last_bgrewrite|rdb_last_bgsave)_status:(?!ok).*$/m.exec(info)?.[0].trim()
+  const status = /^(?:aof_last_write|aof_last_bgrewrite|rdb_last_bgsave)_status:(?!ok).*$/m
+    .exec(info)?.[0]
+    .trim()
   return status === undefined
     ? undefined
     : { status, command: status.startsWith('rdb') ? 'bgsave schedule' : 'bgrewriteaof' }
@@ -88,21 +117,26 @@ export function infoField(info: string, name: string): string | undefined {
 }
 
 /**
- * The layout of a queue's keys and values, as a number. It rises when an older release could not read what this one
- * writes. `test/e2e/redis-layout.test.ts` fails if the layout changes without the number.
+ * The layout of a queue's keys and values, as a number. It rises when an older release could not
+ * read what this one writes. `test/e2e/redis-layout.test.ts` fails if the layout changes without
+ * the number.
  */
 export const LAYOUT = {
   /** What this release writes. */
   writes: 1,
-  /** The highest layout that this release reads. A release before a change already reads the next one: `writes` + 1. */
+  /**
+   * The highest layout that this release reads. A release before a change already reads the next
+   * one: `writes` + 1.
+   */
   reads: 1,
 }
 
 const LAYOUT_EVERY_MS = 5_000
 
 /**
- * Records the layout that this process writes, and checks that it can read what others wrote: now, each time that the
- * connection is ready again, and every five seconds. Does not wait for a Redis that is unavailable.
+ * Records the layout that this process writes, and checks that it can read what others wrote: now,
+ * each time that the connection is ready again, and every five seconds. Does not wait for a Redis
+ * that is unavailable.
  *
  * @param base the beginning of the queue's own keys.
  * @param onNewer is called when a later check fails: the process must stop.

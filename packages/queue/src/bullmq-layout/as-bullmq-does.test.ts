@@ -1,5 +1,5 @@
-// Compares what our scripts leave in Redis with what BullMQ leaves. Another version of BullMQ: `BULLMQ=latest pnpm
-// test as-bullmq-does`.
+// Compares what our scripts leave in Redis with what BullMQ leaves. Another version of BullMQ:
+// `BULLMQ=latest pnpm test as-bullmq-does`.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Thread } from '@sluice/contract'
@@ -11,7 +11,13 @@ import { it, type TestContext } from 'vitest'
 import { createFetchJobs, createLocks } from '../consume/fetch-jobs.ts'
 import { type IngestJob, JOB_OPTIONS, type LockedJob, nameJob } from '../job/job.ts'
 import { type QueueKeys, queueKeys } from '../job/lanes.ts'
-import { completed, createCompleteJobs, createFail, createJobAdder, loadBullMQ } from '../queue.test-support.ts'
+import {
+  completed,
+  createCompleteJobs,
+  createFail,
+  createJobAdder,
+  loadBullMQ,
+} from '../queue.test-support.ts'
 
 const bullmq = await loadBullMQ()
 
@@ -55,7 +61,11 @@ function setUp(t: TestContext) {
     async add(id = ID) {
       const stamp = await createJobAdder(redis, ours)({ id, lane: 'interactive', job: JOB })
       stamps.push(stamp)
-      await queue.add(nameJob(JOB.threads), { stamp, ...JOB }, { jobId: id, ...JSON.parse(JOB_OPTIONS) })
+      await queue.add(
+        nameJob(JOB.threads),
+        { stamp, ...JOB },
+        { jobId: id, ...JSON.parse(JOB_OPTIONS) },
+      )
     },
     async fetch() {
       const { jobs } = await fetchJobs('interactive', TOKEN, { ...ROOM, jobs: 1 })
@@ -68,7 +78,10 @@ function setUp(t: TestContext) {
     },
   }
   const left = async () => {
-    const [one, other] = [await leftIn(redis, ours.jobs.interactive), await leftIn(redis, theirs.jobs.interactive)]
+    const [one, other] = [
+      await leftIn(redis, ours.jobs.interactive),
+      await leftIn(redis, theirs.jobs.interactive),
+    ]
     return { ours: one, theirs: other }
   }
   return { steps, left, redis, ours, theirs, worker, queue, onOurs }
@@ -80,7 +93,10 @@ function assertSameJob(ours: LockedJob | undefined, theirs: Job<IngestJob> | und
   if (ours === undefined || theirs === undefined) return
   const { id, data, attemptsStarted, attemptsMade, stalledCounter } = theirs
   assert.deepEqual([ours.id, ours.data, ours.redelivered], [id, data, attemptsStarted > 1])
-  assert.deepEqual([ours.attempt, ours.quarantined], [attemptsMade + stalledCounter + 1, stalledCounter > 0])
+  assert.deepEqual(
+    [ours.attempt, ours.quarantined],
+    [attemptsMade + stalledCounter + 1, stalledCounter > 0],
+  )
 }
 
 /** Keys without a meaning for a job: events, settings, and BullMQ's counters. */
@@ -102,16 +118,24 @@ async function valueAt(redis: Redis, key: string): Promise<unknown> {
   if (type === 'list') return redis.lrange(key, 0, -1)
   // A score is 0, or a time, which differs between the two by moments.
   if (type === 'zset')
-    return (await redis.zrange(key, '0', '-1', 'WITHSCORES')).map((text) => (Number(text) > 1e9 ? 'time' : text))
+    return (await redis.zrange(key, '0', '-1', 'WITHSCORES')).map((text) =>
+      Number(text) > 1e9 ? 'time' : text,
+    )
   if (type === 'set') return redis.smembers(key)
   if (type === 'string') return [await redis.get(key), (await redis.pttl(key)) > LOCK_MS / 2]
   const { timestamp, processedOn, opts = '{}', ...fields } = await redis.hgetall(key)
   // Theirs loses the last digits, and repeats the id.
   const { attempts, jobId: _, ...others } = JSON.parse(opts)
-  return { ...fields, opts: others, unbounded: attempts > 1e15, times: [timestamp, processedOn].map(isNow) }
+  return {
+    ...fields,
+    opts: others,
+    unbounded: attempts > 1e15,
+    times: [timestamp, processedOn].map(isNow),
+  }
 }
 
-const isNow = (time: string | undefined) => time !== undefined && Math.abs(Number(time) - Date.now()) < 60_000
+const isNow = (time: string | undefined) =>
+  time !== undefined && Math.abs(Number(time) - Date.now()) < 60_000
 
 it('adds a job as BullMQ does', async (t) => {
   const { steps, left } = setUp(t)
@@ -148,7 +172,14 @@ it('fails a job for good as BullMQ does', async (t) => {
   const { theirs } = await steps.fetch()
   await createFail(redis, keys)(ID, { token: TOKEN })
   await theirs?.moveToFailed(new bullmq.UnrecoverableError('no'), TOKEN)
-  await redis.hdel(keys.jobs.interactive + ID, 'failure', 'tries', 'failedThreads', 'load', 'progress')
+  await redis.hdel(
+    keys.jobs.interactive + ID,
+    'failure',
+    'tries',
+    'failedThreads',
+    'load',
+    'progress',
+  )
   const found = await left()
   for (const lane of [found.ours, found.theirs]) {
     const { finishedOn, stacktrace, ...fields } = Object(lane[ID])
@@ -188,15 +219,29 @@ it('fetches delayed jobs once they are due, and jobs with priorities, in the ord
     const { ours: leftByUs, theirs: leftByBullMQ } = await left()
     assert.deepEqual(leftByUs, leftByBullMQ)
   }
-  assert.deepEqual(fetched, ['waits', 'due', 'most important', 'due and important', 'less important', undefined])
-  const { nextAt = 0 } = await createFetchJobs(redis, ours, 'a-worker', LOCK_MS)('interactive', TOKEN, ROOM)
+  assert.deepEqual(fetched, [
+    'waits',
+    'due',
+    'most important',
+    'due and important',
+    'less important',
+    undefined,
+  ])
+  const { nextAt = 0 } = await createFetchJobs(
+    redis,
+    ours,
+    'a-worker',
+    LOCK_MS,
+  )('interactive', TOKEN, ROOM)
   assert.equal(Math.abs(nextAt - Date.now() - 60_000) < 30_000, true)
-  for (const keys of [ours, theirs]) assert.equal(await redis.zcard(`${keys.jobs.interactive}delayed`), 1)
+  for (const keys of [ours, theirs])
+    assert.equal(await redis.zcard(`${keys.jobs.interactive}delayed`), 1)
 })
 
 it('wakes another worker if jobs with priorities are left', async (t) => {
   const { redis, ours, onOurs } = setUp(t)
-  for (const jobId of ['a', 'b']) await onOurs.queue.add(jobId, { stamp: 0, ...JOB }, { priority: 1, jobId })
+  for (const jobId of ['a', 'b'])
+    await onOurs.queue.add(jobId, { stamp: 0, ...JOB }, { priority: 1, jobId })
   await redis.del(ours.markers.interactive)
   const fetch = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)
   assert.equal((await fetch('interactive', TOKEN, { ...ROOM, jobs: 1 })).jobs.length, 1)
@@ -218,7 +263,11 @@ it('fetches no more at a time than memory has room for, and sets the marker for 
   const enqueue = createJobAdder(redis, ours)
   const text = 'x'.repeat(384 * 1024)
   for (const id of ['a', 'b', 'c', 'd'])
-    await enqueue({ id, lane: 'interactive', job: { ...JOB, threads: [{ ...THREAD, quotes: [{ text }] }] } })
+    await enqueue({
+      id,
+      lane: 'interactive',
+      job: { ...JOB, threads: [{ ...THREAD, quotes: [{ text }] }] },
+    })
   const fetch = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)
   await redis.del(`${ours.jobs.interactive}marker`)
   assert.deepEqual(
@@ -284,7 +333,10 @@ it('fetches a job that was stalled alone, and leaves those that follow where the
   const lane = ours.jobs.interactive
   for (const id of ['b', 'c']) await redis.hset(`${lane}${id}`, 'stc', 1)
   const fetch = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)
-  const left = async () => [await redis.lrange(`${lane}active`, 0, -1), await redis.lrange(`${lane}wait`, 0, -1)]
+  const left = async () => [
+    await redis.lrange(`${lane}active`, 0, -1),
+    await redis.lrange(`${lane}wait`, 0, -1),
+  ]
   for (const [fetched, active, waiting] of [
     [['a'], ['a'], ['d', 'c', 'b']],
     [['b'], ['b', 'a'], ['d', 'c']],
@@ -322,8 +374,13 @@ it('loses no job if its script fails between two jobs', async (t) => {
   const lane = ours.jobs.interactive
   await redis.del(`${lane}b`)
   await redis.set(`${lane}b`, 'no hash')
-  await assert.rejects(createFetchJobs(redis, ours, 'a-worker', LOCK_MS)('interactive', TOKEN, ROOM))
-  const left = [...(await redis.lrange(`${lane}active`, 0, -1)), ...(await redis.lrange(`${lane}wait`, 0, -1))]
+  await assert.rejects(
+    createFetchJobs(redis, ours, 'a-worker', LOCK_MS)('interactive', TOKEN, ROOM),
+  )
+  const left = [
+    ...(await redis.lrange(`${lane}active`, 0, -1)),
+    ...(await redis.lrange(`${lane}wait`, 0, -1)),
+  ]
   assert.deepEqual(left.sort(), ['a', 'b', 'c'])
 })
 
@@ -349,7 +406,10 @@ it('renews locks as BullMQ does, but none of another worker', async (t) => {
 it('pauses and resumes a lane as BullMQ does', async (t) => {
   const { steps, left, queue, redis, ours: keys } = setUp(t)
   // Operators pause a lane by this script of `operations`.
-  const script = openScript(redis, new URL('../../../operations/src/failed/operations.lua#lane', import.meta.url))
+  const script = openScript(
+    redis,
+    new URL('../../../operations/src/failed/operations.lua#lane', import.meta.url),
+  )
   const operate = (kind: 'pause' | 'resume') =>
     script(keys.base, kind, 'interactive', keys.jobs.interactive, '{}', 1_000, 1, kind, '{}')
   await Promise.all([queue.pause(), operate('pause')])
@@ -368,7 +428,11 @@ it('pauses and resumes a lane as BullMQ does', async (t) => {
 it('fetches nothing of a paused lane, but lets delayed jobs wait that are due, as BullMQ does', async (t) => {
   const { steps, left, queue, onOurs } = setUp(t)
   for (const one of [queue, onOurs.queue]) {
-    await one.add('due', { stamp: 0, ...JOB }, { ...JSON.parse(JOB_OPTIONS), delay: 1, jobId: 'due' })
+    await one.add(
+      'due',
+      { stamp: 0, ...JOB },
+      { ...JSON.parse(JOB_OPTIONS), delay: 1, jobId: 'due' },
+    )
     await one.pause()
   }
   await new Promise((resolve) => setTimeout(resolve, 10))
@@ -384,7 +448,12 @@ it('does not know limits of a queue, which nobody sets through Sluice', async (t
   await onOurs.queue.setGlobalConcurrency(1)
   const add = createJobAdder(redis, ours)
   for (const id of ['first', 'second']) await add({ id, lane: 'interactive', job: JOB })
-  const { jobs } = await createFetchJobs(redis, ours, 'a-worker', LOCK_MS)('interactive', TOKEN, ROOM)
+  const { jobs } = await createFetchJobs(
+    redis,
+    ours,
+    'a-worker',
+    LOCK_MS,
+  )('interactive', TOKEN, ROOM)
   assert.deepEqual(
     jobs.map(({ id }) => id),
     ['first', 'second'],

@@ -1,17 +1,19 @@
--- Jobs as BullMQ keeps them. Each part does for many jobs what BullMQ's own script does for one. Only failures get
--- one of BullMQ's events. `lane` is the beginning of the keys of one of BullMQ's queues, and `lane .. id` a job's
--- key.
+-- Jobs as BullMQ keeps them. Each part does for many jobs what BullMQ's own script does for one.
+-- Only failures get one of BullMQ's events. `lane` is the beginning of the keys of one of BullMQ's
+-- queues, and `lane .. id` a job's key.
 --part add
 local function writeJob(key, name, data, options, now)
   redis.call('HSET', key, 'name', name, 'data', data, 'opts', options, 'timestamp', now, 'delay', '0', 'priority', '0')
 end
--- Adds jobs behind all waiting ones. Sets the marker, which wakes a blocked worker, unless the lane is paused.
+-- Adds jobs behind all waiting ones. Sets the marker, which wakes a blocked worker, unless the lane
+-- is paused.
 local function addWaiting(lane, ids)
   redis.call('LPUSH', lane .. 'wait', unpack(ids))
   if redis.call('HEXISTS', lane .. 'meta', 'paused') == 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end
--- Adds a waiting job behind the next `count` ones, or behind all if fewer wait. The list `wait` begins with the job
--- that was added last and ends with the next one, so "behind" a job is BEFORE it in the list.
+-- Adds a waiting job behind the next `count` ones, or behind all if fewer wait. The list `wait`
+-- begins with the job that was added last and ends with the next one, so "behind" a job is BEFORE
+-- it in the list.
 local function insertWaiting(lane, id, count)
   local inFront = redis.call('LINDEX', lane .. 'wait', -count)
   if not inFront then return addWaiting(lane, {id}) end
@@ -19,10 +21,11 @@ local function insertWaiting(lane, id, count)
 end
 --part fetch
 --include jobs.lua#pause
--- This part moves waiting jobs to the active ones and locks them. It ignores the limits in a queue's meta hash.
+-- This part moves waiting jobs to the active ones and locks them. It ignores the limits in a
+-- queue's meta hash.
 --
--- Moves jobs to the waiting ones: delayed jobs that are due and, if fewer than `most` jobs wait, the next ones by
--- priority. Returns when the next delayed job is due (ms; 0 for none).
+-- Moves jobs to the waiting ones: delayed jobs that are due and, if fewer than `most` jobs wait,
+-- the next ones by priority. Returns when the next delayed job is due (ms; 0 for none).
 local function letWait(lane, now, most)
   local wait, delayed, prioritized, counter = lane .. 'wait', lane .. 'delayed', lane .. 'prioritized', lane .. 'pc'
   if redis.call('EXISTS', delayed, prioritized) == 0 then return 0 end
@@ -46,14 +49,15 @@ end
 local function countWaiting(lane)
   return redis.call('LLEN', lane .. 'wait')
 end
--- Moves at most `most` waiting jobs to the active ones. Call it before you read them: if the script then fails,
--- BullMQ finds the jobs stalled, so none is lost.
+-- Moves at most `most` waiting jobs to the active ones. Call it before you read them: if the script
+-- then fails, BullMQ finds the jobs stalled, so none is lost.
 local function activateWaiting(lane, most)
   local ids = redis.call('RPOP', lane .. 'wait', most) or {}
   if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
   return ids
 end
--- Returns data, time of enqueueing, starts, attempts, stalls, progress and name; nothing if the job was removed.
+-- Returns data, time of enqueueing, starts, attempts, stalls, progress and name; nothing if the job
+-- was removed.
 local function readActivated(key)
   local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'name')
   return job[1] and job
@@ -68,7 +72,8 @@ end
 local function dropRemoved(lane, id)
   redis.call('LREM', lane .. 'active', 1, id)
 end
--- Undoes `activateWaiting` for the last `count` jobs: they are the first waiting ones again, in their order.
+-- Undoes `activateWaiting` for the last `count` jobs: they are the first waiting ones again, in
+-- their order.
 local function returnActivated(lane, count)
   if count > 0 then redis.call('RPUSH', lane .. 'wait', unpack(redis.call('LPOP', lane .. 'active', count))) end
 end
@@ -84,7 +89,8 @@ end
 local function removeActive(lane, ids, locks)
   local keys = {}
   for at, id in ipairs(ids) do
-    -- Searches from the end, where the oldest active jobs are: most jobs end in the order in which they were fetched.
+    -- Searches from the end, where the oldest active jobs are: most jobs end in the order in which
+    -- they were fetched.
     redis.call('LREM', lane .. 'active', -1, id)
     keys[3 * at - 2], keys[3 * at - 1], keys[3 * at] = lane .. id, locks[at], lane .. id .. ':logs'
   end
@@ -105,8 +111,8 @@ local function readData(lane, id)
   return redis.call('HGET', lane .. id, 'data') or ''
 end
 --part failed
--- Fails an active job for good, as BullMQ does. Writes BullMQ's event of it, because people look for failures in the
--- events.
+-- Fails an active job for good, as BullMQ does. Writes BullMQ's event of it, because people look
+-- for failures in the events.
 -- @param stacks of the last failed attempts, as JSON.
 local function failActive(lane, id, reason, stacks, progress, now)
   redis.call('DEL', lane .. id .. ':lock')
@@ -119,7 +125,8 @@ local function failActive(lane, id, reason, stacks, progress, now)
   local event = {'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', 'active'}
   redis.call('XADD', lane .. 'events', 'MAXLEN', '~', events, '*', unpack(event))
 end
--- Returns the bytes of a job's large fields: BullMQ's fields, and the fields `own`, which BullMQ does not know.
+-- Returns the bytes of a job's large fields: BullMQ's fields, and the fields `own`, which BullMQ
+-- does not know.
 local function sizeOf(lane, id, own)
   local size = 0
   for _, fields in ipairs({{'data', 'stacktrace', 'failedReason'}, own}) do
@@ -127,12 +134,13 @@ local function sizeOf(lane, id, own)
   end
   return size
 end
--- Returns ids and times (ms) of failed jobs in turn: newest first and, within a millisecond, by descending id.
+-- Returns ids and times (ms) of failed jobs in turn: newest first and, within a millisecond, by
+-- descending id.
 local function failedBetween(lane, latest, earliest, offset, most)
   return redis.call('ZREVRANGEBYSCORE', lane .. 'failed', latest, earliest, 'WITHSCORES', 'LIMIT', offset, most)
 end
--- Returns a list of a failed job's name, reason, time of enqueueing and attempts, then each of its fields `own`. The
--- list is false if the job is gone.
+-- Returns a list of a failed job's name, reason, time of enqueueing and attempts, then each of its
+-- fields `own`. The list is false if the job is gone.
 local function summaryOf(lane, id, own)
   local job = redis.call('HMGET', lane .. id, 'name', 'failedReason', 'timestamp', 'atm', unpack(own))
   return job[1] and {unpack(job, 1, 4)}, unpack(job, 5, 4 + #own)
@@ -181,9 +189,9 @@ end
 local function originOf(lane, id)
   return unpack(redis.call('HMGET', lane .. id, 'timestamp', 'progress'))
 end
--- Returns four lists of at most `most` ids: the next jobs to be fetched, those with a priority, the oldest active
--- ones, and delayed ones. The delayed ones are from both ends of their set: jobs with many attempts have the longest
--- delay, and stand at its end.
+-- Returns four lists of at most `most` ids: the next jobs to be fetched, those with a priority, the
+-- oldest active ones, and delayed ones. The delayed ones are from both ends of their set: jobs with
+-- many attempts have the longest delay, and stand at its end.
 local function listJobs(lane, most)
   local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, most / 2 - 1)
   local from = math.max(#delayed, redis.call('ZCARD', lane .. 'delayed') - most / 2)
@@ -192,9 +200,10 @@ local function listJobs(lane, most)
   local function last(list) return redis.call('LRANGE', lane .. list, -most, -1) end
   return last('wait'), prioritized, last('active'), delayed
 end
--- Returns the ids of at most `most` jobs of a state (waiting, delayed or active), beginning at the place `from`.
--- Waiting and active jobs are in the order of BullMQ's lists: the job that was added last comes first. Jobs with a
--- priority follow the waiting ones. Delayed jobs are in the order in which they become due.
+-- Returns the ids of at most `most` jobs of a state (waiting, delayed or active), beginning at the
+-- place `from`. Waiting and active jobs are in the order of BullMQ's lists: the job that was added
+-- last comes first. Jobs with a priority follow the waiting ones. Delayed jobs are in the order in
+-- which they become due.
 local function idsOf(lane, state, from, most)
   local last = from + most - 1
   if state == 'delayed' then return redis.call('ZRANGE', lane .. 'delayed', from, last) end
@@ -206,13 +215,14 @@ local function idsOf(lane, state, from, most)
   end
   return ids
 end
--- Returns when a job was enqueued, last fetched, and failed for good (ms), its attempts, its progress, and the field
--- `own`, which BullMQ does not know. Returns nothing if the job is gone.
+-- Returns when a job was enqueued, last fetched, and failed for good (ms), its attempts, its
+-- progress, and the field `own`, which BullMQ does not know. Returns nothing if the job is gone.
 local function timesOf(lane, id, own)
   local job = redis.call('HMGET', lane .. id, 'timestamp', 'processedOn', 'finishedOn', 'atm', 'progress', own)
   return job[1] and job
 end
--- Returns name, time of enqueueing (ms), attempts and the reason of the last failed attempt of a job, or nothing.
+-- Returns name, time of enqueueing (ms), attempts and the reason of the last failed attempt of a
+-- job, or nothing.
 local function outlineOf(lane, id)
   local job = redis.call('HMGET', lane .. id, 'name', 'timestamp', 'atm', 'failedReason')
   return job[1] and job
@@ -224,7 +234,8 @@ local function oldestFailure(lane)
   return tonumber(redis.call('ZRANGE', lane .. 'failed', 0, 0, 'WITHSCORES')[2])
 end
 --part renew
--- Renews the locks of jobs that a worker still works on. A full Redis would refuse BullMQ's own script.
+-- Renews the locks of jobs that a worker still works on. A full Redis would refuse BullMQ's own
+-- script.
 -- ARGV  1    ms to lock for
 --       2 …  id and token of each job
 for i = 2, #ARGV, 2 do
@@ -243,8 +254,8 @@ local key = KEYS[1] .. ARGV[1]
 if redis.call('GET', key .. ':lock') == ARGV[2] then redis.call('HSET', key, 'atm', ARGV[3]) end
 return 1
 --part shorten
--- Shortens locks and other keys that would last longer than the time for which they are set. Such keys come from a
--- server whose clock was ahead, before a failover.
+-- Shortens locks and other keys that would last longer than the time for which they are set. Such
+-- keys come from a server whose clock was ahead, before a failover.
 -- ARGV  1    the longest time for which these keys are set (ms)
 --       2 …  the other keys
 local function shorten(key)

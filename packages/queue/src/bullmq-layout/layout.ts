@@ -16,11 +16,22 @@ export function keysOf(prefix: string, queue: string) {
 }
 
 /**
- * Reads a job and its state. Undefined if the queue does not have it. @param jobs the beginning of the queue's keys.
+ * Reads a job and its state. Undefined if the queue does not have it. @param jobs the beginning of
+ * the queue's keys.
  */
 export async function readJob(redis: Redis, jobs: string, id: string) {
   const [fields, lock, failedAt, dueAt] = await Promise.all([
-    redis.hmget(jobs + id, 'data', 'name', 'timestamp', 'failedReason', 'stacktrace', 'atm', 'processedOn', 'progress'),
+    redis.hmget(
+      jobs + id,
+      'data',
+      'name',
+      'timestamp',
+      'failedReason',
+      'stacktrace',
+      'atm',
+      'processedOn',
+      'progress',
+    ),
     redis.get(`${jobs}${id}:lock`),
     redis.zscore(`${jobs}failed`, id),
     redis.zscore(`${jobs}delayed`, id),
@@ -40,7 +51,9 @@ export async function readJob(redis: Redis, jobs: string, id: string) {
     isActive: lock !== null,
     /** It waits for its next attempt. */
     isDelayed: dueAt !== null,
-    /** When it was last fetched; 0 if it was not fetched since it was added or last retried by hand. */
+    /**
+     * When it was last fetched; 0 if it was not fetched since it was added or last retried by hand.
+     */
     fetchedAt: Number(fetchedAt ?? 0),
     progress: progress ?? '',
   }
@@ -50,7 +63,8 @@ const TEXTS = ['name', 'failedReason', 'stacktrace']
 const NUMBERS = ['delay', 'timestamp', 'ats', 'atm', 'finishedOn', 'processedOn']
 
 /**
- * Returns a job as BullMQ does, but with this payload and these options, and shows at most `opts.attempts` attempts.
+ * Returns a job as BullMQ does, but with this payload and these options, and shows at most
+ * `opts.attempts` attempts.
  */
 export async function readWithoutData(
   queue: Queue,
@@ -62,11 +76,29 @@ export async function readWithoutData(
   const fields = await redis.hmget(queue.toKey(id), ...TEXTS, ...NUMBERS)
   const [name, failedReason, stacktrace, ...numbers] = fields
   if (!name) return undefined
-  const [delay = 0, timestamp = 0, attemptsStarted = 0, attempts = 0, finishedOn = 0, processedOn = 0] =
-    numbers.map(Number)
-  const content = { id, name, data: JSON.stringify(data), opts, returnvalue: '', priority: 0, progress: 0 }
+  const [
+    delay = 0,
+    timestamp = 0,
+    attemptsStarted = 0,
+    attempts = 0,
+    finishedOn = 0,
+    processedOn = 0,
+  ] = numbers.map(Number)
+  const content = {
+    id,
+    name,
+    data: JSON.stringify(data),
+    opts,
+    returnvalue: '',
+    priority: 0,
+    progress: 0,
+  }
   const times = { delay, timestamp, finishedOn, processedOn }
   const failure = { failedReason: failedReason ?? '', stacktrace: stacktrace ?? '[]' }
-  const counts = { attemptsStarted, attemptsMade: Math.min(attempts, opts.attempts), stalledCounter: 0 }
+  const counts = {
+    attemptsStarted,
+    attemptsMade: Math.min(attempts, opts.attempts),
+    stalledCounter: 0,
+  }
   return Job.fromJSON(queue, { ...content, ...times, ...counts, ...failure }, id)
 }

@@ -1,5 +1,5 @@
-// Completes jobs that succeeded: stores their results, sends them to the replicas that wait, adds the jobs to the
-// list of the last ones, and removes them from the queue. Reads that list.
+// Completes jobs that succeeded: stores their results, sends them to the replicas that wait, adds
+// the jobs to the list of the last ones, and removes them from the queue. Reads that list.
 import type { Hit, Outcome } from '@sluice/contract'
 import { createGroupCommit, traceIdOf } from '@sluice/process'
 import { isUnavailable, openScript } from '@sluice/process/redis'
@@ -10,10 +10,15 @@ import type { QueueKeys } from '../job/lanes.ts'
 import { createRecordClaims, type ResultBounds } from '../replies/results.ts'
 
 /**
- * Makes a function that completes jobs. Jobs that gather during a round trip are completed in one step or, if Redis
- * refuses that, one by one: the cause may be one of them.
+ * Makes a function that completes jobs. Jobs that gather during a round trip are completed in one
+ * step or, if Redis refuses that, one by one: the cause may be one of them.
  */
-export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBounds, worker: string) {
+export function createComplete(
+  redis: Redis,
+  keys: QueueKeys,
+  bounds: ResultBounds,
+  worker: string,
+) {
   const { retainedMs, transientMs, resultBytes, recentBytes, claimBytes } = bounds
   const completeJobs = openScript(redis, new URL('./complete.lua', import.meta.url))
   const { recordJob } = createImports(redis, keys)
@@ -23,16 +28,30 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
     if (jobs.some(({ data }) => data.claim !== undefined)) await recordClaims(jobs)
     const completed = jobs.map(({ id, lane, token, attempt, data, progress: { operation } }) => {
       const { tenant, retained, replyTo: stream, claim } = data
-      return { id, lane: keys.jobs[lane], token, attempt, tenant, retained, stream, operation, claim }
+      return {
+        id,
+        lane: keys.jobs[lane],
+        token,
+        attempt,
+        tenant,
+        retained,
+        stream,
+        operation,
+        claim,
+      }
     })
-    const texts = jobs.flatMap((job) => [JSON.stringify(job.result), JSON.stringify(recentLine(job, worker))])
+    const texts = jobs.flatMap((job) => [
+      JSON.stringify(job.result),
+      JSON.stringify(recentLine(job, worker)),
+    ])
     const times = { retainedMs, transientMs, resultBytes, recentBytes }
     let more = await completeJobs(keys.base, { ...times, jobs: completed }, ...texts)
     while (more === 1) more = await completeJobs(keys.base, { ...times, jobs: [] })
   }
   const commit = createGroupCommit(async (jobs: CompletedJob[]) => {
     const [all] = await Promise.allSettled([completeAll(jobs)])
-    if (all.status === 'fulfilled' || jobs.length === 1 || isUnavailable(all.reason)) return jobs.map(() => all)
+    if (all.status === 'fulfilled' || jobs.length === 1 || isUnavailable(all.reason))
+      return jobs.map(() => all)
     return Promise.allSettled(jobs.map((job) => completeAll([job])))
   })
   return async (job: CompletedJob): Promise<void> => {
@@ -46,7 +65,8 @@ export interface StoredCounter {
 }
 
 /**
- * Counts the stored threads of a job, except those that were stored, and so counted, before an operator retried it.
+ * Counts the stored threads of a job, except those that were stored, and so counted, before an
+ * operator retried it.
  */
 export function countStored(
   stored: StoredCounter,
@@ -69,7 +89,10 @@ function recentLine({ id, name, data, attempt, enqueuedAt, result }: CompletedJo
   return [...ids, ...facts, trace ? traceIdOf(trace) : '', keyId] as const
 }
 
-/** Reads a line about a completed job. @param entry the id of its entry, which begins with the time (ms). */
+/**
+ * Reads a line about a completed job. @param entry the id of its entry, which begins with the time
+ * (ms).
+ */
 export function readRecent(entry: string, line: string): Hit {
   const fields: ReturnType<typeof recentLine> = JSON.parse(line)
   const [id, tenant, name, threads, requestId, importId, ...facts] = fields

@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
--- Completes jobs that succeeded, in one step, also in a full Redis: stores their results, sends them to replicas that
--- wait, and removes the jobs from the queue. A job whose lock the worker has lost stays in the queue. Retained
--- results and transient ones share a bound in bytes. Each kind may have half of it, and more while the other needs
--- less. Above the bound, the oldest transient results are evicted, and the oldest retained results of the tenant with
--- the most bytes, but none that this call has stored.
+-- Completes jobs that succeeded, in one step, also in a full Redis: stores their results, sends
+-- them to replicas that wait, and removes the jobs from the queue. A job whose lock the worker has
+-- lost stays in the queue. Retained results and transient ones share a bound in bytes. Each kind
+-- may have half of it, and more while the other needs less. Above the bound, the oldest transient
+-- results are evicted, and the oldest retained results of the tenant with the most bytes, but none
+-- that this call has stored.
 -- ARGV  1    a JSON object:
 --            retainedMs   ms to keep a retained result
 --            transientMs  ms to keep a transient result
@@ -19,15 +20,17 @@
 --include ../replies/results.lua#reply
 --include ../failed/failed-set.lua#outcome
 --include ../replies/claims.lua#finish
--- The jobs that completed last. The stream `recent` has an entry for each call that completed jobs: their number, and
--- a line about each. `recent:bytes` counts its bytes, because a stream can only be trimmed by its number of entries.
+-- The jobs that completed last. The stream `recent` has an entry for each call that completed jobs:
+-- their number, and a line about each. `recent:bytes` counts its bytes, because a stream can only
+-- be trimmed by its number of entries.
 local RECENT_BYTES = 50 -- Redis's own cost of an entry.
 local function appendRecent(base, lines, bound)
   local key, counter = base .. 'recent', base .. 'recent:bytes'
   local text = table.concat(lines, '\n')
   redis.call('XADD', key, '*', 'count', #lines, 'jobs', text)
   local bytes = redis.call('INCRBY', counter, #text + RECENT_BYTES)
-  -- May remove more entries than the one that was added, so that a lowered bound is reached step by step.
+  -- May remove more entries than the one that was added, so that a lowered bound is reached step by
+  -- step.
   for _ = 1, 10 do
     local oldest = bytes > bound and redis.call('XRANGE', key, '-', '+', 'COUNT', 1)[1]
     if not oldest then return end
@@ -48,7 +51,8 @@ local newestKey, groupsKey, retainedKey = base .. 'newest-results', base .. 'tra
 keys[#ids + 1], keys[#ids + 2], keys[#ids + 3] = newestKey, groupsKey, retainedKey
 local values, counted = redis.call('MGET', unpack(keys)), #ids > 0 and countedJobs(base, ids)
 
--- `transient`: the new results, by id and as a list of ids and results in turn. `addedBytes`: their bytes.
+-- `transient`: the new results, by id and as a list of ids and results in turn. `addedBytes`: their
+-- bytes.
 local transient, addedBytes = {}, 0
 -- `retained`: the ids of new results. `hasChanged`: they changed the values that were read above.
 local retained, hasChanged = {}, false
@@ -58,7 +62,8 @@ for at, job in ipairs(jobs) do
   local own = counted[id]
   local isRetained = job.retained or own and own.isRetained
   if not own and hasResult(base, lane, id) then
-    -- The job has completed or failed for good. This worker has lost the lock, and the owner's result stays.
+    -- The job has completed or failed for good. This worker has lost the lock, and the owner's
+    -- result stays.
   elseif isRetained then
     local data = redis.call('HGET', lane .. id, 'data') or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
     retainResult(base, job.tenant, id, result, data, job.attempt, now, retainedMs)

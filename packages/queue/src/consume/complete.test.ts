@@ -5,7 +5,12 @@ import { it, type TestContext, vi } from 'vitest'
 import { createMoveFailed } from '../failed/failed-set.ts'
 import type { CompletedJob } from '../job/job.ts'
 import { queueKeys } from '../job/lanes.ts'
-import { BOUNDS, completed as completedJob, createCompleteJobs, createFail } from '../queue.test-support.ts'
+import {
+  BOUNDS,
+  completed as completedJob,
+  createCompleteJobs,
+  createFail,
+} from '../queue.test-support.ts'
 import { createResults, type ResultBounds } from '../replies/results.ts'
 
 const receipts = [
@@ -33,7 +38,12 @@ function setUp(t: TestContext) {
   const addJob = (id: string, data: string) => redis.hset(`${jobs.interactive}${id}`, 'data', data)
   /** Counts a job as load. */
   const count = (id: string) =>
-    redis.eval(`redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack(1, 1, 1, 't', false))`, 1, `${base}load:jobs`, id)
+    redis.eval(
+      `redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack(1, 1, 1, 't', false))`,
+      1,
+      `${base}load:jobs`,
+      id,
+    )
   /** Fails a job, and returns the ids of those that are evicted for it. */
   async function fail(id: string, failedBytes: number): Promise<string[]> {
     const evicted: string[] = []
@@ -44,14 +54,18 @@ function setUp(t: TestContext) {
   return { redis, base, keys, results, complete, fail, addJob, count, bytesOf }
 }
 
-const completed: typeof completedJob = (id, more) => completedJob(id, { result: { receipts }, ...more })
+const completed: typeof completedJob = (id, more) =>
+  completedJob(id, { result: { receipts }, ...more })
 
 it('retains the result of a job whose caller got the id at once, for an hour', async (t) => {
   const { redis, base, results, complete, addJob } = setUp(t)
   await addJob('a', '{"thread":1}')
   await complete([completed('a', { data: { retained: true }, attempt: 2 })], BOUNDS)
   const kept = await results.findRetained('a')
-  assert.deepEqual({ ...kept, at: 0 }, { result: { receipts }, data: '{"thread":1}', at: 0, attempts: 2 })
+  assert.deepEqual(
+    { ...kept, at: 0 },
+    { result: { receipts }, data: '{"thread":1}', at: 0, attempts: 2 },
+  )
   const ttl = await redis.pttl(`${base}retained:a`)
   assert(ttl > 3_590_000 && ttl <= 3_600_000, `${ttl}`)
 })
@@ -119,7 +133,10 @@ it('replies on the stream of the replica that waits, and leaves out a result tha
   const { redis, base, complete } = setUp(t)
   const large = { receipts: receipts.map((one) => ({ ...one, outcomes: 'c'.repeat(20_000) })) }
   await complete(
-    [completed('a', { data: { replyTo: 'r1' } }), completed('b', { data: { replyTo: 'r1' }, result: large })],
+    [
+      completed('a', { data: { replyTo: 'r1' } }),
+      completed('b', { data: { replyTo: 'r1' }, result: large }),
+    ],
     BOUNDS,
   )
   const entries = await redis.xrange(`${base}replies:r1`, '-', '+')
@@ -168,7 +185,10 @@ it('keeps results that callers wait for although retained ones fill the bound, a
   async function fill(kind: 'retained' | 'transient'): Promise<void> {
     for (let at = 0; at < 40; at++) {
       await addJob(`${kind}-${at}`, 'x'.repeat(500))
-      await complete([completed(`${kind}-${at}`, { data: { retained: kind === 'retained' } })], bounds)
+      await complete(
+        [completed(`${kind}-${at}`, { data: { retained: kind === 'retained' } })],
+        bounds,
+      )
     }
   }
   await fill('retained')
@@ -182,7 +202,10 @@ it('keeps results that callers wait for although retained ones fill the bound, a
     for (const kind of [full, other])
       assert.notEqual(await kinds[kind](`${kind}-39`), undefined, `the last ${kind} result`)
     const [retained = 0, transient = 0] = await bytes()
-    assert(retained + transient <= 20_000 && Math.min(retained, transient) > 5_000, `${retained}, ${transient}`)
+    assert(
+      retained + transient <= 20_000 && Math.min(retained, transient) > 5_000,
+      `${retained}, ${transient}`,
+    )
   }
 })
 
@@ -190,14 +213,19 @@ it('evicts no result that it has just stored, however large', async (t) => {
   const { results, complete, addJob } = setUp(t)
   const bounds = { ...BOUNDS, resultBytes: 5_000 }
   await addJob('large', 'x'.repeat(10_000))
-  await complete([completed('large', { data: { retained: true } }), completed('waited for')], bounds)
+  await complete(
+    [completed('large', { data: { retained: true } }), completed('waited for')],
+    bounds,
+  )
   assert.notEqual(await results.findRetained('large'), undefined)
   assert.equal((await results.find(['waited for'])).size, 1)
 })
 
 it('evicts results in steps that do not block Redis, until they are within the bound', async (t) => {
   const { redis, complete, bytesOf } = setUp(t)
-  const many = Array.from({ length: 2_000 }, (_, at) => completed(`${at}`, { data: { retained: true } }))
+  const many = Array.from({ length: 2_000 }, (_, at) =>
+    completed(`${at}`, { data: { retained: true } }),
+  )
   await complete(many, BOUNDS)
   const steps = vi.spyOn(redis, 'sendCommand')
   await complete([completed('last')], { ...BOUNDS, resultBytes: 5_000 })
@@ -218,8 +246,14 @@ it('keeps the result of a job, retained or not, if a worker that lost its lock c
   const { results, complete, addJob } = setUp(t)
   const late = { result: { receipts: [null] } }
   await addJob('retained', '{}')
-  await complete([completed('retained', { data: { retained: true }, attempt: 2 }), completed('transient')], BOUNDS)
-  await complete([completed('retained', { data: { retained: true }, ...late }), completed('transient', late)], BOUNDS)
+  await complete(
+    [completed('retained', { data: { retained: true }, attempt: 2 }), completed('transient')],
+    BOUNDS,
+  )
+  await complete(
+    [completed('retained', { data: { retained: true }, ...late }), completed('transient', late)],
+    BOUNDS,
+  )
   await complete([completed('retained', late)], BOUNDS)
   const kept = await results.findRetained('retained')
   assert.deepEqual([kept?.result, kept?.data, kept?.attempts], [{ receipts }, '{}', 2])
@@ -246,7 +280,10 @@ it('discards the oldest failed jobs beyond their bound, and replies a failure', 
   assert.deepEqual(excess, ['f0', 'f1'])
   assert.deepEqual(await redis.zrange(keys.failed.interactive, '0', '-1'), ['f2', 'f3'])
   assert.equal(await redis.exists(`${keys.jobs.interactive}f0`), 0)
-  assert.deepEqual(await results.find(['f3']), new Map([['f3', { receipts: [null], failure: 'no' }]]))
+  assert.deepEqual(
+    await results.find(['f3']),
+    new Map([['f3', { receipts: [null], failure: 'no' }]]),
+  )
 })
 
 it('retains the result of a failed job that was retried, because its caller got the id with the failure', async (t) => {

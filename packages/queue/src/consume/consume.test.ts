@@ -25,7 +25,10 @@ interface Failure {
   final: boolean
 }
 
-/** A queue whose jobs are added before its consumer starts. Each call is noted, and can be waited for. */
+/**
+ * A queue whose jobs are added before its consumer starts. Each call is noted, and can be waited
+ * for.
+ */
 async function setUp(t: TestContext) {
   const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   await once(redis, 'ready')
@@ -50,11 +53,25 @@ async function setUp(t: TestContext) {
     queue: enqueuer.queues.interactive,
     results: createResults(redis, keys),
     /** @param fields of BullMQ's job that its history left. */
-    async add(id: string, fields: Record<string, string | number> = {}, titles = [id], more: Partial<JobInput> = {}) {
+    async add(
+      id: string,
+      fields: Record<string, string | number> = {},
+      titles = [id],
+      more: Partial<JobInput> = {},
+    ) {
       const threads = titles.map(
-        (title): Thread => ({ source: { service: 'custom', externalId: title.slice(0, 20), title }, quotes: [] }),
+        (title): Thread => ({
+          source: { service: 'custom', externalId: title.slice(0, 20), title },
+          quotes: [],
+        }),
       )
-      await enqueuer.enqueue(id, 'interactive', { tenant: 't', requestId: 'r', retained: false, threads, ...more })
+      await enqueuer.enqueue(id, 'interactive', {
+        tenant: 't',
+        requestId: 'r',
+        retained: false,
+        threads,
+        ...more,
+      })
       if (Object.keys(fields).length > 0) await redis.hset(`${keys.jobs.interactive}${id}`, fields)
     },
     async called(call: string) {
@@ -104,7 +121,8 @@ it('runs jobs side by side and completes each', async (t) => {
   assert.deepEqual(calls, ['begin a', 'begin b'])
   for (const id of ['a', 'b']) finish(id)
   await called('end b 1')
-  while ((await results.find(['a', 'b'])).size < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+  while ((await results.find(['a', 'b'])).size < 2)
+    await new Promise((resolve) => setTimeout(resolve, 5))
 })
 
 it('a thread has the same digest in a job of its own and in one of several; another thread has another one', async (t) => {
@@ -225,7 +243,8 @@ it('awaits the handler before the last failed attempt makes a job fail for good'
   await called('failed a')
   assert.deepEqual(calls, ['before a 5', 'failed a'])
   assert.deepEqual(failures, [{ id: 'a', attempt: 5, reason: 'no', final: true }])
-  while ((await results.find(['a'])).size === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  while ((await results.find(['a'])).size === 0)
+    await new Promise((resolve) => setTimeout(resolve, 5))
   assert.deepEqual((await results.find(['a'])).get('a'), { receipts: [null], failure: 'no' })
 })
 
@@ -293,7 +312,11 @@ it('fails a job without the handler after too many crashes in it', async (t) => 
 it('fails a job that Redis refuses to complete, with its threads marked as stored, and completes the others', async (t) => {
   const { redis, keys, add, consume, called, errors, failures, results } = await setUp(t)
   const key = `${keys.jobs.interactive}a`
-  await add('a', FOUR_FAILED, ['a'], { tenant: 'u', retained: true, import: { id: 'i', places: [0] } })
+  await add('a', FOUR_FAILED, ['a'], {
+    tenant: 'u',
+    retained: true,
+    import: { id: 'i', places: [0] },
+  })
   await add('b')
   await redis.set(`${keys.base}import:i:progress`, 'no hash')
   const stored: unknown[] = []
@@ -307,9 +330,13 @@ it('fails a job that Redis refuses to complete, with its threads marked as store
     stored: { inc: (labels) => void stored.push(labels) },
   })
   await called('failed a')
-  while ((await results.find(['b'])).size === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  while ((await results.find(['b'])).size === 0)
+    await new Promise((resolve) => setTimeout(resolve, 5))
   const reason = failures[0]?.reason ?? ''
-  assert.match(reason, /^the threads are stored, but Redis refuses to complete the job: .*WRONGTYPE/)
+  assert.match(
+    reason,
+    /^the threads are stored, but Redis refuses to complete the job: .*WRONGTYPE/,
+  )
   assert.deepEqual(failures, [{ id: 'a', attempt: 5, reason, final: true }])
   assert.deepEqual((await results.find(['a'])).get('a'), { receipts: [RECEIPT], failure: reason })
   assert.equal((await readAttempts(redis, key)).failedThreadCount, 0)
@@ -329,7 +356,9 @@ it('returns a job, which loses no attempt, if Redis is unavailable as it complet
       const complete = Reflect.get(redis, 'sluice:complete')
       Reflect.set(redis, 'sluice:complete', async () => {
         Reflect.set(redis, 'sluice:complete', complete)
-        throw Object.assign(new Error('MISCONF Errors writing to the AOF file'), { name: 'ReplyError' })
+        throw Object.assign(new Error('MISCONF Errors writing to the AOF file'), {
+          name: 'ReplyError',
+        })
       })
       return { receipts: [RECEIPT] }
     },
@@ -357,7 +386,11 @@ it('reports retries, failures and stalled jobs by the events of BullMQ, and no s
   const { add, consume, called, redis, keys, queue, note, results } = await setUp(t)
   await add('stalls')
   const lockAndDie = createFetchJobs(redis, keys, 'killed', 1)
-  const { jobs } = await lockAndDie('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
+  const { jobs } = await lockAndDie('interactive', 'token', {
+    jobs: 1,
+    bytes: 1_000_000,
+    isEmpty: true,
+  })
   assert.deepEqual(
     jobs.map(({ id }) => id),
     ['stalls'],
@@ -380,5 +413,10 @@ it('reports retries, failures and stalled jobs by the events of BullMQ, and no s
   const events = entries
     .map(([, [, event, , id]]) => `${id}: ${event}`)
     .filter((event) => !event.endsWith(': progress'))
-  assert.deepEqual(events.sort(), ['fails: failed', 'is retried: delayed', 'stalls: stalled', 'stalls: waiting'])
+  assert.deepEqual(events.sort(), [
+    'fails: failed',
+    'is retried: delayed',
+    'stalls: stalled',
+    'stalls: waiting',
+  ])
 })

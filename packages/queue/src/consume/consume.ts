@@ -1,10 +1,14 @@
-// Consumes the queue: fetches the jobs of both lanes, runs each, and completes it. The lanes of a process pause and
-// close together.
+// Consumes the queue: fetches the jobs of both lanes, runs each, and completes it. The lanes of a
+// process pause and close together.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { SeenProcess } from '@sluice/contract'
 import { isUnavailable } from '@sluice/process/redis'
 import { Job } from 'bullmq'
-import { createRecordAttempt, type FailedSetOptions, readReceiptsBefore } from '../failed/failed-set.ts'
+import {
+  createRecordAttempt,
+  type FailedSetOptions,
+  readReceiptsBefore,
+} from '../failed/failed-set.ts'
 import { type IngestJob, LANES, type Lane, type LockedJob } from '../job/job.ts'
 import { openWorker } from '../job/lanes.ts'
 import type { ResultBounds } from '../replies/results.ts'
@@ -25,13 +29,19 @@ import { createPauses } from './pauses.ts'
 export interface ConsumerOptions extends LaneOptions, ResultBounds, FailedSetOptions {
   /** The most jobs of each lane that this process locks at a time. */
   concurrency: Readonly<Record<Lane, number>>
-  /** The most bytes of jobs that this process locks. A job larger than its lane's share is the lane's only one. */
+  /**
+   * The most bytes of jobs that this process locks. A job larger than its lane's share is the
+   * lane's only one.
+   */
   bytesInHand: number
 }
 
 export type Consumer = ReturnType<typeof createConsumer>
 
-/** Each lane's share of `bytesInHand`. With one bound for both, a lane would wait for the other lane's jobs. */
+/**
+ * Each lane's share of `bytesInHand`. With one bound for both, a lane would wait for the other
+ * lane's jobs.
+ */
 const BYTES_SHARE = { interactive: 0.75, bulk: 0.25 }
 
 const SHOWN_NAME = 200
@@ -56,14 +66,19 @@ export function createConsumer(options: ConsumerOptions) {
     /** Returns the jobs that this process has had locked for longer than `ms`. */
     lockedFor(ms: number): NonNullable<SeenProcess['slowJobs']> {
       const now = performance.now()
-      const slow = lanes.flatMap(({ locked }) => [...locked]).filter(([, since]) => now - since > ms)
+      const slow = lanes
+        .flatMap(({ locked }) => [...locked])
+        .filter(([, since]) => now - since > ms)
       return slow.map(([job, since]) => ({
         id: job.id,
         name: job.name.slice(0, SHOWN_NAME),
         activeMs: Math.round(now - since),
       }))
     },
-    /** Stops fetching, and waits at most `graceMs` for the locked jobs. Other workers get the rest later. */
+    /**
+     * Stops fetching, and waits at most `graceMs` for the locked jobs. Other workers get the rest
+     * later.
+     */
     async close(graceMs: number): Promise<void> {
       const closed = Promise.all(lanes.map((lane) => lane.close()))
       pauses.release()
@@ -75,8 +90,8 @@ export function createConsumer(options: ConsumerOptions) {
 /** A lock that is not renewed ends after this time. */
 const LOCK_MS = 5_000
 /**
- * At most this number of jobs is fetched as a blocking wait ends. Redis locks them even if the worker has just died:
- * then they wait until their locks expire.
+ * At most this number of jobs is fetched as a blocking wait ends. Redis locks them even if the
+ * worker has just died: then they wait until their locks expire.
  */
 const MAX_AFTER_BLOCKING = 4
 const FAILED_FETCH_MS = 500
@@ -84,11 +99,14 @@ const FAILED_FETCH_MS = 500
 /**
  * A lane is always in one of these modes. Locked jobs run meanwhile, in any mode.
  *
- * - `resting`, also after an error: waits until no pause is open, the worker is ready, and it has capacity. Then
+ * - `resting`, also after an error: waits until no pause is open, the worker is ready, and it has
+ *   capacity. Then
  *   `blocking` if the last fetch drained the queue (it got one job or none), otherwise `fetching`.
- * - `fetching`: fetches at once. Then `looking` if it left jobs to the worker with the lane's lease, otherwise `resting`.
+ * - `fetching`: fetches at once. Then `looking` if it left jobs to the worker with the lane's
+ *   lease, otherwise `resting`.
  * - `blocking`: waits for a job, some seconds at most, and fetches. Then as after `fetching`.
- * - `looking`: waits until the lease ends. Then `fetching` or, if it was paused meanwhile, wakes another worker.
+ * - `looking`: waits until the lease ends. Then `fetching` or, if it was paused meanwhile, wakes
+ *   another worker.
  * - `closing`, after `close`: fetches no more.
  */
 type Mode = 'resting' | 'fetching' | 'blocking' | 'looking' | 'closing'
@@ -98,7 +116,8 @@ interface Found extends Omit<Awaited<ReturnType<ReturnType<typeof createFetchJob
   isDrained: boolean
 }
 /**
- * Before the first fetch, and after an error: the marker may have been used up, and jobs may wait, so do not block.
+ * Before the first fetch, and after an error: the marker may have been used up, and jobs may wait,
+ * so do not block.
  */
 const UNKNOWN: Found = { isDrained: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
 
@@ -171,7 +190,8 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
       const fetchFew = () => fetchWhenWoken(lane, token, capacity(MAX_AFTER_BLOCKING))
       const few = lock(await blocking.wait(last.nextAt ?? Number.POSITIVE_INFINITY, fetchFew))
       if (few.jobs.length < MAX_AFTER_BLOCKING) return run(few.jobs, few)
-      // More jobs may wait. Those that were added together with these should be stored in the same batch.
+      // More jobs may wait. Those that were added together with these should be stored in the same
+      // batch.
       const more = await fetchNow(token).catch((error) => {
         // The first jobs are locked, so they run without the others.
         run(few.jobs, few)
@@ -215,7 +235,8 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
       while (locked.size > Number(locked.has(job))) await freed.promise
     },
     /**
-     * Stops fetching and waits for the locked jobs. Release all pauses, too: a paused lane does not notice the end.
+     * Stops fetching and waits for the locked jobs. Release all pauses, too: a paused lane does not
+     * notice the end.
      */
     async close(): Promise<void> {
       enter('closing')
@@ -237,7 +258,9 @@ async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   if (job.progress.retriedAt !== undefined)
     job.receiptsBefore = await readReceiptsBefore(deps.redis, deps.keys.jobs[job.lane] + job.id)
   const onFailed = (error: unknown) => endFailedAttempt(job, error, deps)
-  const result = await (job.quarantined ? runQuarantined(job, deps) : deps.work(job).catch(onFailed))
+  const result = await (job.quarantined
+    ? runQuarantined(job, deps)
+    : deps.work(job).catch(onFailed))
   if ('unavailable' in result) return returnJob(job, deps)
   if ('failure' in result) return failJob(job, result, deps)
   try {

@@ -25,8 +25,16 @@ it('fails a job for good in one step, after which a worker may be killed', async
   const keys = queueKeys(testQueueName())
   const imports = createImports(redis, keys)
   await imports.open('i', { tenant: 't', received: 2, jobs: 1, failed: 0, refused: [] })
-  const ofImport = { import: { id: 'i', places: [0, 1] }, retained: false, threads: [thread, thread] }
-  await createEnqueuer(keys, redis, UNBOUNDED).enqueue('a', 'bulk', { tenant: 't', requestId: 'r', ...ofImport })
+  const ofImport = {
+    import: { id: 'i', places: [0, 1] },
+    retained: false,
+    threads: [thread, thread],
+  }
+  await createEnqueuer(keys, redis, UNBOUNDED).enqueue('a', 'bulk', {
+    tenant: 't',
+    requestId: 'r',
+    ...ofImport,
+  })
   await redis.hset(`${keys.jobs.bulk}a`, 'atm', MAX_ATTEMPTS - 1)
 
   // From its first change on, the job has failed, and its worker sends no other command for it.
@@ -52,7 +60,10 @@ it('fails a job for good in one step, after which a worker may be killed', async
   assert.notEqual(await redis.zscore(keys.failed.bulk, 'a'), null)
   const found = await imports.find('i')
   const { created, failed: lost } = found?.counts ?? {}
-  assert.deepEqual([found?.done, created, lost, found?.problems.map(({ index }) => index)], [true, 1, 1, [1]])
+  assert.deepEqual(
+    [found?.done, created, lost, found?.problems.map(({ index }) => index)],
+    [true, 1, 1, [1]],
+  )
   assert(Number(await redis.zscore(`${keys.base}failures:bytes`, 'a')) > 0)
   const result = (await createResults(redis, keys).find(['a'])).get('a')
   assert.deepEqual(

@@ -1,5 +1,5 @@
-// Handles attempts that failed or may crash their worker: the job runs again, is returned, or fails for good. Has
-// the dependencies of a lane, too.
+// Handles attempts that failed or may crash their worker: the job runs again, is returned, or fails
+// for good. Has the dependencies of a lane, too.
 import type { FailedThread } from '@sluice/contract'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -11,13 +11,17 @@ import { countStored, type StoredCounter } from './complete-jobs.ts'
 import type { Capacity, createLocks } from './fetch-jobs.ts'
 import type { Pauses } from './pauses.ts'
 
-/** The store is unavailable. Nothing is wrong with the job: it goes back to waiting and loses no attempt. */
+/**
+ * The store is unavailable. Nothing is wrong with the job: it goes back to waiting and loses no
+ * attempt.
+ */
 export interface StoreUnavailable {
   unavailable: true
 }
 
 /**
- * The result of an attempt. If the work throws, the attempt has failed: the job gets another one or fails for good.
+ * The result of an attempt. If the work throws, the attempt has failed: the job gets another one or
+ * fails for good.
  */
 export type Worked = { receipts: Receipt[] } | StoreUnavailable
 
@@ -29,14 +33,20 @@ export interface FailedAttempt {
 /** The options of a consumer that its lanes need, too. */
 export interface LaneOptions {
   keys: QueueKeys
-  /** A connection that retries. Each lane opens another one to the same server, for commands that block. */
+  /**
+   * A connection that retries. Each lane opens another one to the same server, for commands that
+   * block.
+   */
   redis: Redis
-  /** Resolves when this worker can use jobs of the lane. Until then it fetches none; other workers may. */
+  /**
+   * Resolves when this worker can use jobs of the lane. Until then it fetches none; other workers
+   * may.
+   */
   ready: (lane: Lane) => Promise<void>
   work: (job: FetchedJob) => Promise<Worked>
   /**
-   * Called before a job fails for good. If it returns `StoreUnavailable`, the job waits again. If it throws, the job
-   * fails all the same.
+   * Called before a job fails for good. If it returns `StoreUnavailable`, the job waits again. If
+   * it throws, the job fails all the same.
    */
   beforeFinalFailure: (job: FetchedJob) => Promise<StoreUnavailable | undefined>
   onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
@@ -57,7 +67,9 @@ export interface LaneDeps extends LaneOptions {
   setAttempts: ReturnType<typeof createLocks>['setAttempts']
 }
 
-/** Some threads of a job were stored, and the others failed. The stack is the first failed thread's. */
+/**
+ * Some threads of a job were stored, and the others failed. The stack is the first failed thread's.
+ */
 export class PartlyStoredError extends Error {
   override name = 'PartlyStoredError'
   readonly failedThreads: readonly FailedThread[]
@@ -81,7 +93,12 @@ export class UncompletedError extends PartlyStoredError {
   override name = 'UncompletedError'
 
   constructor(receipts: readonly (Receipt | null)[], cause: Error) {
-    super(`the threads are stored, but Redis refuses to complete the job: ${cause.message}`, [], receipts, cause)
+    super(
+      `the threads are stored, but Redis refuses to complete the job: ${cause.message}`,
+      [],
+      receipts,
+      cause,
+    )
   }
 }
 
@@ -90,7 +107,9 @@ const MAX_HANDLER_CRASHES = 5
 
 const LOST_ATTEMPT = `gave up after ${MAX_ATTEMPTS} attempts; the last one crashed or froze its worker`
 
-/** Runs a quarantined job alone. The attempt counts as failed until it ends, so that a crash counts. */
+/**
+ * Runs a quarantined job alone. The attempt counts as failed until it ends, so that a crash counts.
+ */
 export function runQuarantined(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedAttempt> {
   async function runCounted(): Promise<Worked | FailedAttempt> {
     await deps.setAttempts(job, job.attempt)
@@ -109,7 +128,10 @@ function runOnce(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedAttempt
   return deps.work(job).catch((error) => endFailedAttempt(job, error, deps))
 }
 
-/** Returns whether a failed attempt was the last one, or `StoreUnavailable` if the store is unavailable. */
+/**
+ * Returns whether a failed attempt was the last one, or `StoreUnavailable` if the store is
+ * unavailable.
+ */
 export async function endFailedAttempt(
   job: LockedJob,
   thrown: unknown,
@@ -119,7 +141,9 @@ export async function endFailedAttempt(
   if (job.attempt < MAX_ATTEMPTS) return { failure, final: false }
   try {
     const unavailable =
-      job.attempt <= MAX_ATTEMPTS + MAX_HANDLER_CRASHES ? await deps.beforeFinalFailure(job) : undefined
+      job.attempt <= MAX_ATTEMPTS + MAX_HANDLER_CRASHES
+        ? await deps.beforeFinalFailure(job)
+        : undefined
     if (unavailable !== undefined) return unavailable
   } catch (error) {
     deps.onError(asError(error))
@@ -127,7 +151,10 @@ export async function endFailedAttempt(
   return { failure, final: true }
 }
 
-/** An error of a whole job: the threads that were stored before an operator retried the job stay stored. */
+/**
+ * An error of a whole job: the threads that were stored before an operator retried the job stay
+ * stored.
+ */
 function withReceipts({ data, receiptsBefore }: LockedJob, error: Error): Error {
   if (receiptsBefore === undefined || error instanceof PartlyStoredError) return error
   const failedThreads = data.threads.flatMap(({ source: { service, externalId } }, place) =>
@@ -137,17 +164,28 @@ function withReceipts({ data, receiptsBefore }: LockedJob, error: Error): Error 
 }
 
 /**
- * Returns a job to the waiting ones without counting an attempt: the store is unavailable, or another job runs alone.
+ * Returns a job to the waiting ones without counting an attempt: the store is unavailable, or
+ * another job runs alone.
  */
-export async function returnJob({ id, token, progress }: LockedJob, { find }: Pick<LaneDeps, 'find'>): Promise<void> {
+export async function returnJob(
+  { id, token, progress }: LockedJob,
+  { find }: Pick<LaneDeps, 'find'>,
+): Promise<void> {
   const job = await find(id)
   // A full Redis refuses to record the time. The job goes back all the same.
   await job?.updateProgress({ ...progress, waitingSince: Date.now() }).catch(() => {})
   await job?.moveToWait(token)
 }
 
-/** Records a failed attempt. A final one fails the job for good; after another one, BullMQ delays the job. */
-export async function failJob(locked: LockedJob, { failure, final }: FailedAttempt, deps: LaneDeps): Promise<void> {
+/**
+ * Records a failed attempt. A final one fails the job for good; after another one, BullMQ delays
+ * the job.
+ */
+export async function failJob(
+  locked: LockedJob,
+  { failure, final }: FailedAttempt,
+  deps: LaneDeps,
+): Promise<void> {
   const job = await deps.find(locked.id)
   if (job === undefined) return
   const { message, stack = message } = failure

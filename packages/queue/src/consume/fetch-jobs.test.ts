@@ -78,7 +78,10 @@ it('ends if it is stopped while its connection is being made again', async (t) =
   await once(wire, 'listening')
   const address = wire.address()
   assert.ok(typeof address === 'object' && address !== null)
-  const redis = connectRetrying({ redisUrl: `redis://127.0.0.1:${address.port}`, queue: '' }, () => {})
+  const redis = connectRetrying(
+    { redisUrl: `redis://127.0.0.1:${address.port}`, queue: '' },
+    () => {},
+  )
   t.onTestFinished(() => redis.disconnect())
   const blocking = createBlockingWait(redis, `${testQueueName()}:marker`, () => {})
   await once(blocking.redis, 'ready')

@@ -18,28 +18,41 @@ export interface Capacity {
 }
 
 /**
- * A fetch ends at this number of bytes. A worker fetches jobs of the lane again only once all of the fetch are
- * written, so a larger fetch would delay the next jobs, even if their tenant has the turn.
+ * A fetch ends at this number of bytes. A worker fetches jobs of the lane again only once all of
+ * the fetch are written, so a larger fetch would delay the next jobs, even if their tenant has the
+ * turn.
  */
 const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 
 /**
- * If at least this number of jobs waits, any worker fetches: a larger batch costs hardly less per thread. A bulk job
- * has about 50 threads.
+ * If at least this number of jobs waits, any worker fetches: a larger batch costs hardly less per
+ * thread. A bulk job has about 50 threads.
  */
 const PLENTY = { interactive: 50, bulk: 4 }
 
 /**
- * Makes a function that fetches jobs of a lane and locks them for `lockMs`: see fetch.lua. `now` is in ms since 1970.
- * Omit it if Redis may run the command later.
+ * Makes a function that fetches jobs of a lane and locks them for `lockMs`: see fetch.lua. `now` is
+ * in ms since 1970. Omit it if Redis may run the command later.
  */
-export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
+export function createFetchJobs(
+  redis: Redis,
+  { base, jobs: laneKeys }: QueueKeys,
+  worker: string,
+  lockMs: number,
+) {
   const fetchJobs = openScript(redis, new URL('./fetch.lua', import.meta.url))
   const clock = openRedisClock(redis)
   return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
     const bounds = { capacity, plenty: PLENTY[lane], enough: FETCH_BYTES[lane] }
     const ofLane = { name: lane, lease: `${base}lease:${lane}`, pauses: `${base}paused` }
-    const reply = await fetchJobs(laneKeys[lane], { token, worker, lockMs, now, ...ofLane, ...bounds })
+    const reply = await fetchJobs(laneKeys[lane], {
+      token,
+      worker,
+      lockMs,
+      now,
+      ...ofLane,
+      ...bounds,
+    })
     const [due, misfit, jobs, lookAfterMs, redisMs] = asList(reply)
     const redisAhead = clock.note(Number(redisMs))
     return {
@@ -55,7 +68,12 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
 }
 
 /** @param redisAhead by how much Redis's clock is ahead of the monotonic clock of this process. */
-function readLocked(lane: Lane, token: string, fields: readonly unknown[], redisAhead: number): LockedJob {
+function readLocked(
+  lane: Lane,
+  token: string,
+  fields: readonly unknown[],
+  redisAhead: number,
+): LockedJob {
   const [data, timestamp, started, attempts, quarantined, progress, name, id] = fields
   const facts = { id: String(id), name: String(name), lane, token }
   const times = { enqueuedAt: Number(timestamp), waitsSince: Number(timestamp) - redisAhead }
@@ -63,11 +81,18 @@ function readLocked(lane: Lane, token: string, fields: readonly unknown[], redis
   const text = String(data)
   const job: LockedJob['data'] = JSON.parse(text)
   const content = { data: job, digests: job.threads.map(digestOf), bytes: Buffer.byteLength(text) }
-  const history = { attempt: Number(attempts) + 1, quarantined: quarantined === 1, progress: readProgress(progress) }
+  const history = {
+    attempt: Number(attempts) + 1,
+    quarantined: quarantined === 1,
+    progress: readProgress(progress),
+  }
   return { ...delivery, ...content, ...history }
 }
 
-/** Identifies the content of a thread, by 144 bits, as in ids. A thread has the same digest in any job. */
+/**
+ * Identifies the content of a thread, by 144 bits, as in ids. A thread has the same digest in any
+ * job.
+ */
 function digestOf(thread: Thread): string {
   return hash('sha256', JSON.stringify([thread]), 'base64url').slice(0, 24)
 }
@@ -76,30 +101,42 @@ function digestOf(thread: Thread): string {
 export function createLocks(redis: Redis, { base, jobs }: QueueKeys, lane: Lane, lockMs: number) {
   const renew = openScript(redis, new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))
   const shorten = openScript(redis, new URL('../bullmq-layout/jobs.lua#shorten', import.meta.url))
-  const setAttempts = openScript(redis, new URL('../bullmq-layout/jobs.lua#attempts', import.meta.url))
-  const leases = [`lease:${lane}`, `lease:${lane}:looker`, 'operations-lease'].map((key) => base + key)
+  const setAttempts = openScript(
+    redis,
+    new URL('../bullmq-layout/jobs.lua#attempts', import.meta.url),
+  )
+  const leases = [`lease:${lane}`, `lease:${lane}:looker`, 'operations-lease'].map(
+    (key) => base + key,
+  )
   return {
     renew: (locked: Iterable<LockedJob>): Promise<unknown> =>
       renew(jobs[lane], lockMs, ...[...locked].flatMap(({ id, token }) => [id, token])),
     setAttempts: ({ id, token }: LockedJob, attempts: number): Promise<unknown> =>
       setAttempts(jobs[lane], id, token, attempts),
     /**
-     * Shortens locks and leases that last longer than `lockMs`. They come from a Redis whose clock was ahead, before
-     * a failover, and would outlive their worker.
+     * Shortens locks and leases that last longer than `lockMs`. They come from a Redis whose clock
+     * was ahead, before a failover, and would outlive their worker.
      */
     shorten: (): Promise<unknown> => shorten(jobs[lane], lockMs, ...leases),
   }
 }
 
-/** An idle worker blocks for at most `BLOCK_MS`. After `DEAD_MS` more, its connection counts as dead. */
+/**
+ * An idle worker blocks for at most `BLOCK_MS`. After `DEAD_MS` more, its connection counts as
+ * dead.
+ */
 const BLOCK_MS = 5_000
 const DEAD_MS = 1_000
 /** A worker that stops waits no longer than this for a Redis that is unavailable. */
 const STOP_MS = 500
 
-/** Opens a second connection to the server of `redis`, to block on BullMQ's marker, which is set while jobs wait. */
+/**
+ * Opens a second connection to the server of `redis`, to block on BullMQ's marker, which is set
+ * while jobs wait.
+ */
 export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void) {
-  // After this time, a connection that died silently is replaced, and the new one sends the commands again.
+  // After this time, a connection that died silently is replaced, and the new one sends the
+  // commands again.
   const blocking = connectLike(redis, onError, BLOCK_MS + DEAD_MS)
   /** Redis's id of the connection, by which another connection can unblock it. */
   let clientId: Promise<number | undefined> | undefined
@@ -121,15 +158,17 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
   return {
     redis: blocking,
     /**
-     * Blocks until a job is added, until this time (ms since 1970), or for `BLOCK_MS`, and returns the result of
-     * `then`. The command of `then` must use this connection: it is sent at once, which saves a round trip.
+     * Blocks until a job is added, until this time (ms since 1970), or for `BLOCK_MS`, and returns
+     * the result of `then`. The command of `then` must use this connection: it is sent at once,
+     * which saves a round trip.
      */
     async wait<Result>(until: number, then: () => Promise<Result>): Promise<Result> {
       const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)
       clientId ??= blocking.client('ID').catch(() => undefined)
       const replies = Promise.all([clientId, blocking.bzpopmin(marker, ms / 1000), then()])
       replied = replies.catch(() => {})
-      // If the connection is closed while it reconnects, ioredis never settles its commands, so `stop` ends the wait.
+      // If the connection is closed while it reconnects, ioredis never settles its commands, so
+      // `stop` ends the wait.
       const stopped = Promise.withResolvers<never>()
       endWait = stopped.reject
       const [, , result] = await Promise.race([replies, stopped.promise])
@@ -138,8 +177,8 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
     /** Wakes another blocked worker, because this one was woken and fetches nothing. */
     wakeAnother: () => redis.zadd(marker, 0, '0'),
     /**
-     * Ends the current wait, and closes the connection. Unblocks it first, by its id: jobs that Redis fetched for a
-     * closed connection would wait until their locks expire.
+     * Ends the current wait, and closes the connection. Unblocks it first, by its id: jobs that
+     * Redis fetched for a closed connection would wait until their locks expire.
      */
     async stop(): Promise<void> {
       await Promise.race([unblock().catch(() => {}), delay(STOP_MS, undefined, { ref: false })])

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
--- Fetches waiting jobs of a lane and locks them, also in a full Redis: only jobs that are done free memory. A stalled
--- job is fetched alone, because its worker runs it alone and would return all others.
+-- Fetches waiting jobs of a lane and locks them, also in a full Redis: only jobs that are done free
+-- memory. A stalled job is fetched alone, because its worker runs it alone and would return all
+-- others.
 --
 -- KEYS  1   beginning of the lane's keys
 -- ARGV  1   a JSON object:
@@ -22,21 +23,24 @@
 --       5   Redis's time (ms)
 --include ../bullmq-layout/jobs.lua#fetch
 
--- A lane's lease lets jobs gather, because a small batch costs nearly as much as a large one. The worker whose fetch
--- got several jobs leases the lane. Other workers leave the jobs until enough of them wait, or until the lease ends,
--- LEASE_MS after that fetch, even if the worker dies. So no job waits longer for a slow, paused or dead worker.
+-- A lane's lease lets jobs gather, because a small batch costs nearly as much as a large one. The
+-- worker whose fetch got several jobs leases the lane. Other workers leave the jobs until enough of
+-- them wait, or until the lease ends, LEASE_MS after that fetch, even if the worker dies. So no job
+-- waits longer for a slow, paused or dead worker.
 local LEASE_MS = 50
 local lane, input = KEYS[1], cjson.decode(ARGV[1])
 local lease, worker, capacity, most = input.lease, input.worker, input.capacity, input.capacity.jobs
--- Returns after how many ms this worker must look again at the jobs that it leaves, or 0 if another one does.
+-- Returns after how many ms this worker must look again at the jobs that it leaves, or 0 if another
+-- one does.
 local function whenToLook()
   local ms = math.max(redis.call('PTTL', lease), 1)
   return redis.call('SET', lease .. ':looker', worker, 'NX', 'PX', ms) and ms or 0
 end
--- Returns the attempts of a job since it was last retried by hand, and whether it is quarantined. BullMQ counts
--- failed attempts in `atm`. It counts a crash as a stall of every job that the worker had locked, although at most
--- one of these jobs caused it. So only a job's first stall is added to `atm`. From then on, the job is quarantined:
--- it runs alone, and its attempts count in `atm` before they begin (see fail-job.ts). The field `suspect` marks it.
+-- Returns the attempts of a job since it was last retried by hand, and whether it is quarantined.
+-- BullMQ counts failed attempts in `atm`. It counts a crash as a stall of every job that the worker
+-- had locked, although at most one of these jobs caused it. So only a job's first stall is added to
+-- `atm`. From then on, the job is quarantined: it runs alone, and its attempts count in `atm`
+-- before they begin (see fail-job.ts). The field `suspect` marks it.
 local function attemptsOf(key, job)
   local attempts, stalls = tonumber(job[4] or 0), tonumber(job[5] or 0)
   if stalls == 0 then return attempts, false end

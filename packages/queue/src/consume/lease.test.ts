@@ -27,7 +27,12 @@ async function setUp(t: TestContext) {
   const add = (count: number, lane: Lane = 'interactive') =>
     Promise.all(
       Array.from({ length: count }, () =>
-        enqueue(newJobId(), lane, { tenant: 't', requestId: 'r', retained: false, threads: [THREAD] }),
+        enqueue(newJobId(), lane, {
+          tenant: 't',
+          requestId: 'r',
+          retained: false,
+          threads: [THREAD],
+        }),
       ),
     )
   return {
@@ -37,11 +42,16 @@ async function setUp(t: TestContext) {
     marker: keys.markers.interactive,
     add,
     /**
-     * Fetches at most `jobs` as this worker. Returns their number, and after how many ms the worker must look again.
+     * Fetches at most `jobs` as this worker. Returns their number, and after how many ms the worker
+     * must look again.
      */
     async fetch(worker: string, jobs = 100, lane: Lane = 'interactive') {
       const fetchJobs = createFetchJobs(redis, keys, worker, LONG_MS)
-      const fetched = await fetchJobs(lane, `${worker}:1`, { jobs, bytes: 1_000_000, isEmpty: true })
+      const fetched = await fetchJobs(lane, `${worker}:1`, {
+        jobs,
+        bytes: 1_000_000,
+        isEmpty: true,
+      })
       return [fetched.jobs.length, fetched.lookAfterMs]
     },
     begun,
@@ -49,7 +59,10 @@ async function setUp(t: TestContext) {
     async begin(count: number) {
       while (begun.length < count) await new Promise<void>((resolve) => (onBegin = resolve))
     },
-    /** Starts a worker whose jobs do not end during the test, and which is ready for only this number of fetches. */
+    /**
+     * Starts a worker whose jobs do not end during the test, and which is ready for only this
+     * number of fetches.
+     */
     consume(worker: string, fetches = Number.POSITIVE_INFINITY) {
       let left = fetches
       const lastFetch = Promise.withResolvers<void>()
@@ -199,7 +212,9 @@ it('lets locks, leases and checks end soon that a server whose clock was ahead h
   assert.equal(locked.length, 3)
   const left = () =>
     Promise.all(
-      [lease, checked, ...locked.map((id) => `${keys.jobs.interactive}${id}:lock`)].map((key) => redis.pttl(key)),
+      [lease, checked, ...locked.map((id) => `${keys.jobs.interactive}${id}:lock`)].map((key) =>
+        redis.pttl(key),
+      ),
     )
   await locks.shorten()
   const shortened = await left()

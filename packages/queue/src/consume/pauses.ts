@@ -22,10 +22,14 @@ export function createPauses() {
     /** Resolves `over`, because the process stops. */
     release: () => lasting.resolve(),
     /**
-     * Runs the work of a job that may crash its worker, once fetching is paused and `othersDone` has resolved: a
-     * crash counts against every job that the process has locked. Do not call while `isRunningAlone`.
+     * Runs the work of a job that may crash its worker, once fetching is paused and `othersDone`
+     * has resolved: a crash counts against every job that the process has locked. Do not call while
+     * `isRunningAlone`.
      */
-    async runAlone<Result>(othersDone: () => Promise<unknown>, work: () => Promise<Result>): Promise<Result> {
+    async runAlone<Result>(
+      othersDone: () => Promise<unknown>,
+      work: () => Promise<Result>,
+    ): Promise<Result> {
       pauses.isRunningAlone = true
       try {
         await pauses.pause()

@@ -9,7 +9,13 @@ import { type Lane, newJobId } from '../job/job.ts'
 import { type QueueKeys, queueKeys } from '../job/lanes.ts'
 import { createLoadAudit, createLoadCopy, type QueueBounds } from '../load/load-copy.ts'
 import { QueueFullError, type Quota, RateLimitedError } from '../load/refusals.ts'
-import { completed, createCompleteJobs, createFail, createReadLoad, tenantThreads } from '../queue.test-support.ts'
+import {
+  completed,
+  createCompleteJobs,
+  createFail,
+  createReadLoad,
+  tenantThreads,
+} from '../queue.test-support.ts'
 import { createEnqueuer } from './enqueue.ts'
 
 const capacity = (jobs: number): Capacity => ({ jobs, bytes: 1_000_000, isEmpty: true })
@@ -19,7 +25,9 @@ async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
   const keys = queueKeys(testQueueName())
   const redis = connectFailFast({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   const worker = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
-  await Promise.all([redis, worker].map((one) => new Promise((resolve) => one.once('ready', resolve))))
+  await Promise.all(
+    [redis, worker].map((one) => new Promise((resolve) => one.once('ready', resolve))),
+  )
   t.onTestFinished(() => [redis, worker].forEach((one) => void one.disconnect()))
   const enqueuer = createEnqueuer(keys, redis, { ...UNBOUNDED, ...bounds })
   const completeJobs = createCompleteJobs(worker, keys)
@@ -28,7 +36,14 @@ async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
     keys,
     redis,
     enqueuer,
-    async add({ tenant = 't', lane = 'bulk', threads = 1, quotes = 0, text = '', quota }: Partial<Added> = {}) {
+    async add({
+      tenant = 't',
+      lane = 'bulk',
+      threads = 1,
+      quotes = 0,
+      text = '',
+      quota,
+    }: Partial<Added> = {}) {
       const quote = { text }
       const thread = {
         source: { service: 'custom', externalId: 'a', title: 'A' } as const,
@@ -71,12 +86,15 @@ async function refusals(attempts: Promise<unknown>[]): Promise<Record<string, nu
   return counts
 }
 
-const many = <Result>(count: number, make: (at: number) => Result) => Array.from({ length: count }, (_, at) => make(at))
+const many = <Result>(count: number, make: (at: number) => Result) =>
+  Array.from({ length: count }, (_, at) => make(at))
 
 describe('the bounds of the queue', () => {
   it('keeps the bound of threads exactly under many parallel callers, over both lanes', async (t) => {
     const { add, load } = await setUp(t, { queueThreads: 100 })
-    const attempts = many(640, (at) => add({ lane: at % 2 ? 'bulk' : 'interactive', tenant: `t${at % 3}` }))
+    const attempts = many(640, (at) =>
+      add({ lane: at % 2 ? 'bulk' : 'interactive', tenant: `t${at % 3}` }),
+    )
     assert.deepEqual(await refusals(attempts), { full: 540, share: 0, rate: 0 })
     const { threads, drained } = await load()
     assert.deepEqual([threads, drained], [100, 0])
@@ -99,17 +117,24 @@ describe('the bounds of the queue', () => {
 
   it('bounds the interactive threads apart from the whole, and names the bound of all before the share', async (t) => {
     const { add } = await setUp(t, { waitingSeconds: 1, tenantShare: 0.5 })
-    assert.deepEqual(await refusals(many(300, () => add({ lane: 'interactive' }))), { full: 0, share: 50, rate: 0 })
+    assert.deepEqual(await refusals(many(300, () => add({ lane: 'interactive' }))), {
+      full: 0,
+      share: 50,
+      rate: 0,
+    })
     assert.deepEqual(await refusals(many(300, () => add({ lane: 'interactive', tenant: 'u' }))), {
       full: 50,
       share: 0,
       rate: 0,
     })
-    assert.deepEqual(await refusals([add({ lane: 'interactive', tenant: 'v' }), add({ lane: 'bulk' })]), {
-      full: 1,
-      share: 0,
-      rate: 0,
-    })
+    assert.deepEqual(
+      await refusals([add({ lane: 'interactive', tenant: 'v' }), add({ lane: 'bulk' })]),
+      {
+        full: 1,
+        share: 0,
+        rate: 0,
+      },
+    )
   })
 
   it('has tenants take turns in the interactive lane, however many posts of each are open', async (t) => {
@@ -177,9 +202,21 @@ describe('the bounds of the queue', () => {
     assert.equal(await redis.hget(`${keys.base}load`, `failed:${keys.jobs.bulk}`), null)
     const set = "redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack(unpack(cjson.decode(ARGV[2]))))"
     for (const wrong of [7, -7]) {
-      await redis.eval(set, 1, `${keys.base}load`, 'all', JSON.stringify([wrong, wrong, wrong, wrong, 0, 0, 9]))
+      await redis.eval(
+        set,
+        1,
+        `${keys.base}load`,
+        'all',
+        JSON.stringify([wrong, wrong, wrong, wrong, 0, 0, 9]),
+      )
       for (const tenant of ['t', 'gone']) {
-        await redis.eval(set, 1, `${keys.base}load`, `of:${tenant}`, JSON.stringify([wrong, wrong, wrong]))
+        await redis.eval(
+          set,
+          1,
+          `${keys.base}load`,
+          `of:${tenant}`,
+          JSON.stringify([wrong, wrong, wrong]),
+        )
       }
       assert.equal((await load()).threads, wrong)
       assert.deepEqual([await audit(), await audit()], ['corrected', 'right'])
@@ -193,7 +230,10 @@ describe('the bounds of the queue', () => {
     await refusals(many(10, () => add()))
     const waits: number[] = []
     do {
-      const [refused] = await Promise.allSettled([add(), new Promise((resolve) => setTimeout(resolve, 50))])
+      const [refused] = await Promise.allSettled([
+        add(),
+        new Promise((resolve) => setTimeout(resolve, 50)),
+      ])
       assert(refused.status === 'rejected' && refused.reason instanceof QueueFullError)
       waits.push(refused.reason.retryAfter)
     } while ((waits.at(-1) ?? 0) < 50 && waits.length < 100)
@@ -212,7 +252,8 @@ describe('the bounds of the queue', () => {
       assert.throws(admit, QueueFullError)
     }, 60_000)
     const copiedAt = performance.now()
-    while (performance.now() - copiedAt < 300) await new Promise((resolve) => setTimeout(resolve, 50))
+    while (performance.now() - copiedAt < 300)
+      await new Promise((resolve) => setTimeout(resolve, 50))
     assert.doesNotThrow(admit)
   })
 })
@@ -245,7 +286,11 @@ describe('the quota of a key', () => {
   it('charges nothing for what is refused', async (t) => {
     const { add, redis, keys } = await setUp(t, { queueThreads: 1 })
     await add()
-    assert.deepEqual(await refusals(many(5, () => add({ quota, quotes: 50 }))), { full: 5, share: 0, rate: 0 })
+    assert.deepEqual(await refusals(many(5, () => add({ quota, quotes: 50 }))), {
+      full: 5,
+      share: 0,
+      rate: 0,
+    })
     assert.equal(await redis.exists(`${keys.base}bucket:k`), 0)
   })
 
@@ -275,12 +320,26 @@ describe('the deadline of a request', () => {
     await add()
     // The very command that enqueueing sends, as if its bytes had been delayed.
     const late = async (jobId: string) => {
-      const entry = { caller: 1, deadline: (Date.now() - 1) * 1000, quotes: 1, lane: keys.jobs.bulk, id: jobId }
+      const entry = {
+        caller: 1,
+        deadline: (Date.now() - 1) * 1000,
+        quotes: 1,
+        lane: keys.jobs.bulk,
+        id: jobId,
+      }
       const entries = [{ ...entry, name: 'name', threads: 1 }]
       const bounds = { most: { threads: 10, bytes: 1e9, interactive: 10 }, share: 1 }
-      const about = { interactive: keys.jobs.interactive, server: 'server', callers: [{ tenant: 't' }] }
+      const about = {
+        interactive: keys.jobs.interactive,
+        server: 'server',
+        callers: [{ tenant: 't' }],
+      }
       const args = [JSON.stringify({ ...about, ...bounds, entries }), '{}', '}']
-      const [, , , [outcome]] = await Reflect.get(redis, 'sluice:enqueue').call(redis, keys.base, ...args)
+      const [, , , [outcome]] = await Reflect.get(redis, 'sluice:enqueue').call(
+        redis,
+        keys.base,
+        ...args,
+      )
       return outcome
     }
     assert.equal(await late(newJobId()), 'late')

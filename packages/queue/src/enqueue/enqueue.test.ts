@@ -5,13 +5,19 @@ import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { newJobId } from '../job/job.ts'
 import { queueKeys } from '../job/lanes.ts'
-import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
+import {
+  AcceptanceUnknownError,
+  QueueFullError,
+  QueueUnavailableError,
+  refusalByRedis,
+} from '../load/refusals.ts'
 import { createJobAdder } from '../queue.test-support.ts'
 import { createEnqueuer } from './enqueue.ts'
 
 const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A' }, quotes: [] }
 /** Sets the last stamp of a load without jobs. */
-const SET_STAMP = "redis.call('HSET', KEYS[1], 'all', cmsgpack.pack(0, 0, 0, 0, 0, 0, tonumber(ARGV[1])))"
+const SET_STAMP =
+  "redis.call('HSET', KEYS[1], 'all', cmsgpack.pack(0, 0, 0, 0, 0, 0, tonumber(ARGV[1])))"
 const JOB = { tenant: 't', requestId: 'r', retained: false, threads: [THREAD] }
 
 async function replica(t: TestContext, keys: ReturnType<typeof queueKeys>) {
@@ -26,7 +32,9 @@ async function replica(t: TestContext, keys: ReturnType<typeof queueKeys>) {
 it('two replicas that enqueue at once get unique stamps, about now in µs', async (t) => {
   const keys = queueKeys(testQueueName())
   const [one, other] = await Promise.all([replica(t, keys), replica(t, keys)])
-  const stamps = await Promise.all(Array.from({ length: 500 }, (_, at) => (at % 2 ? one : other).add()))
+  const stamps = await Promise.all(
+    Array.from({ length: 500 }, (_, at) => (at % 2 ? one : other).add()),
+  )
   assert.equal(new Set(stamps).size, 500)
   const first = Math.min(...stamps) / 1000
   assert(Math.abs(first - Date.now()) < 60_000, `${first}`)
@@ -75,7 +83,8 @@ it('goes on rising under another server, which lost the last stamps and whose cl
   // From then on this server goes on as usual, below a ceiling of its own.
   assert.equal(await add(), promoted + 1)
   assert.equal(Number(await redis.hget(load, 'ceiling')), promoted + 1 + 10_000_000)
-  // A proxy may lead each connection to another server. The ceiling does not run away from the clock.
+  // A proxy may lead each connection to another server. The ceiling does not run away from the
+  // clock.
   for (let count = 0; count < 100; count++) {
     await redis.hset(load, 'server', `another ${count}`)
     last = await add()
@@ -94,7 +103,11 @@ it('a job of several threads gets a stamp for each, and has the first in its dat
   ])
   assert.equal(next, first + 3)
   const data = await redis.hget(`${keys.jobs.bulk}several`, 'data')
-  assert.deepEqual(JSON.parse(data ?? ''), { ...JOB, stamp: first, threads: [THREAD, THREAD, THREAD] })
+  assert.deepEqual(JSON.parse(data ?? ''), {
+    ...JOB,
+    stamp: first,
+    threads: [THREAD, THREAD, THREAD],
+  })
 })
 
 it('sends its script again to a Redis that has lost it', async (t) => {

@@ -1,6 +1,6 @@
-// Adds jobs with accepted threads to the queue, before a deadline and within bounds. Jobs that arrive during a round
-// trip share the next one. Callers can also wait until Redis's replicas have a job, so that a failover does not lose
-// it.
+// Adds jobs with accepted threads to the queue, before a deadline and within bounds. Jobs that
+// arrive during a round trip share the next one. Callers can also wait until Redis's replicas have
+// a job, so that a failover does not lose it.
 import { type ChooseGroup, createGroupCommit } from '@sluice/process'
 import { asList, createSilence, openRedisClock, openScript, serverOf } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
@@ -42,17 +42,20 @@ interface Entry {
 /** The deadline of an entry: callers learn within two seconds that Redis hangs. */
 const ENQUEUE_MS = 1_800
 /**
- * If the oldest entry has waited longer, new requests are refused. A process that just started needs less time to
- * work off a burst.
+ * If the oldest entry has waited longer, new requests are refused. A process that just started
+ * needs less time to work off a burst.
  */
 const BUSY_MS = 1_000
 /**
- * A refused request refreshes the copy of the load, at most once in this time: while all requests are refused, no
- * other call refreshes the copy.
+ * A refused request refreshes the copy of the load, at most once in this time: while all requests
+ * are refused, no other call refreshes the copy.
  */
 const REFRESH_MS = 100
 
-/** The outcome of an entry: see enqueue.lua. `claimedBy`: the id of the earlier job of the same request. */
+/**
+ * The outcome of an entry: see enqueue.lua. `claimedBy`: the id of the earlier job of the same
+ * request.
+ */
 type EntryOutcome = string | { claimedBy: string }
 
 /** Opens a queue for new jobs, on a connection that fails fast: see `connectFailFast`. */
@@ -78,7 +81,10 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     return entries.map((entry) => outcomes[open.indexOf(entry)] ?? 'late')
   }, chooseEntries)
 
-  /** Sends entries, copies the load that the reply contains, and returns the outcomes: see enqueue.lua. */
+  /**
+   * Sends entries, copies the load that the reply contains, and returns the outcomes: see
+   * enqueue.lua.
+   */
   async function run(entries: readonly Entry[], aheadMs: number): Promise<EntryOutcome[]> {
     const sentAt = performance.now()
     const callers = [...new Map(entries.map(({ caller }) => [callerId(caller), caller])).values()]
@@ -89,10 +95,16 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       share,
       interactive: keys.jobs.interactive,
       server: serverOf(redis).id,
-      claims: entries.some(({ claim }) => claim !== undefined) ? { ms: CLAIM_MS, bytes: claimBytes } : undefined,
+      claims: entries.some(({ claim }) => claim !== undefined)
+        ? { ms: CLAIM_MS, bytes: claimBytes }
+        : undefined,
       callers: callers.map(({ tenant, quota }) => ({
         tenant,
-        ...(quota && { bucket: quota.keyId, perSecond: quota.quotesPerSecond, burst: quota.burstQuotes }),
+        ...(quota && {
+          bucket: quota.keyId,
+          perSecond: quota.quotesPerSecond,
+          burst: quota.burstQuotes,
+        }),
       })),
       entries: entries.map(({ caller, quotes, lane, id, name, threads, claim, since }) => {
         const deadline = Math.floor((since + ENQUEUE_MS + aheadMs) * 1000)
@@ -102,31 +114,45 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     }
     for (const entry of entries) entry.state = 'sent'
     const texts = [input, JOB_OPTIONS, ...entries.map(({ rest }) => rest)]
-    const [timeUs, totals, loads, outcomes] = asList(await orLost(enqueueEntries(keys.base, ...texts)))
+    const [timeUs, totals, loads, outcomes] = asList(
+      await orLost(enqueueEntries(keys.base, ...texts)),
+    )
     clock.note(Number(timeUs) / 1_000)
-    const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] = asList(totals).map(Number)
+    const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] =
+      asList(totals).map(Number)
     copy.noteTotals({ threads, bytes, interactive, drained, drainedInteractive }, sentAt)
     for (const [at, caller] of callers.entries()) {
-      const [threads = 0, bytes = 0, interactive = 0, level = 0] = asList(asList(loads)[at]).map(Number)
+      const [threads = 0, bytes = 0, interactive = 0, level = 0] = asList(asList(loads)[at]).map(
+        Number,
+      )
       copy.noteCaller(caller, { threads, bytes, interactive }, level, sentAt)
     }
-    return asList(outcomes).map((one) => (Array.isArray(one) ? { claimedBy: String(one[1]) } : String(one)))
+    return asList(outcomes).map((one) =>
+      Array.isArray(one) ? { claimedBy: String(one[1]) } : String(one),
+    )
   }
 
-  /** Waits for the script's reply. @throws {QueueUnavailableError | QueueFullError} if the script wrote nothing. */
+  /**
+   * Waits for the script's reply. @throws {QueueUnavailableError | QueueFullError} if the script
+   * wrote nothing.
+   */
   async function orLost(running: Promise<unknown>): Promise<unknown> {
     const { promise: closed, reject } = Promise.withResolvers<never>()
     onClose = () => reject(new Error('the connection broke'))
     try {
       return await Promise.race([running, closed])
     } catch (error) {
-      if (error instanceof Error && error.name === 'ReplyError') throw refusalByRedis(error) ?? error
+      if (error instanceof Error && error.name === 'ReplyError')
+        throw refusalByRedis(error) ?? error
       void silence.begin()
       throw error
     }
   }
 
-  /** Sends an entry. If this rejects after sending, the script may have run, unless the error is a refusal. */
+  /**
+   * Sends an entry. If this rejects after sending, the script may have run, unless the error is a
+   * refusal.
+   */
   function send(entry: Entry): Promise<EntryOutcome> {
     waiting.add(entry)
     return commit(entry)
@@ -134,7 +160,16 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
 
   /** Charges a key for a refused request. Never throws or waits. */
   function charge(caller: Caller, quotes: number): void {
-    const entry = { caller, quotes, lane: 'bulk', id: '', name: '', threads: 0, rest: '', ...arrived() } as const
+    const entry = {
+      caller,
+      quotes,
+      lane: 'bulk',
+      id: '',
+      name: '',
+      threads: 0,
+      rest: '',
+      ...arrived(),
+    } as const
     if (isAnswering()) send(entry).catch(() => {})
   }
 
@@ -142,17 +177,23 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
   const refreshCopy = (caller: Caller) => charge(caller, 0)
 
   return {
-    queues: { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) },
+    queues: {
+      interactive: openQueue(keys, 'interactive', redis),
+      bulk: openQueue(keys, 'bulk', redis),
+    },
     charge,
-    /** Returns whether jobs can be added: Redis is connected, and has left no command unconfirmed. */
+    /**
+     * Returns whether jobs can be added: Redis is connected, and has left no command unconfirmed.
+     */
     isAnswering,
     /**
-     * Adds a job, whose threads get their stamps. Returns its id or, if an earlier job of the same request has
-     * claimed the Idempotency-Key, the id of that job: then no job is added.
+     * Adds a job, whose threads get their stamps. Returns its id or, if an earlier job of the same
+     * request has claimed the Idempotency-Key, the id of that job: then no job is added.
      *
      * @param id from `newJobId`: a caller can wait for the job before it is added.
      * @param quota is charged one for each quote, and at least one for each thread.
-     * @throws {AcceptanceUnknownError} After any other error, the job was not accepted and never will be.
+     * @throws {AcceptanceUnknownError} After any other error, the job was not accepted and never
+     * will be.
      */
     async enqueue(id: string, lane: Lane, job: JobInput, quota?: Quota): Promise<string> {
       if (!isAnswering()) throw new QueueUnavailableError()
@@ -174,9 +215,13 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
         throw refusal
       }
       const [oldest] = waiting
-      if (!isAnswering() || (oldest && now - oldest.since > BUSY_MS)) throw new QueueUnavailableError()
+      if (!isAnswering() || (oldest && now - oldest.since > BUSY_MS))
+        throw new QueueUnavailableError()
     },
-    /** @throws {RateLimitedError} if the key's quota is used up. The queue's bounds don't apply to reads. */
+    /**
+     * @throws {RateLimitedError} if the key's quota is used up. The queue's bounds don't apply to
+     * reads.
+     */
     admitRead(caller: Caller): void {
       if (caller.quota && copy.quotaLeft(caller.quota) === 0) throw copy.errorOf('rate', caller)
     },
@@ -185,7 +230,10 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
   }
 }
 
-const arrived = (): Pick<Entry, 'since' | 'state'> => ({ since: performance.now(), state: 'waiting' })
+const arrived = (): Pick<Entry, 'since' | 'state'> => ({
+  since: performance.now(),
+  state: 'waiting',
+})
 
 function jobEntry(id: string, lane: Lane, job: JobInput, quota: Quota | undefined): Entry {
   const { threads } = job
@@ -194,15 +242,29 @@ function jobEntry(id: string, lane: Lane, job: JobInput, quota: Quota | undefine
   const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
   const caller = quota === undefined ? { tenant: job.tenant } : { tenant: job.tenant, quota }
   const claim = job.claim === undefined ? undefined : makeClaim(job.claim, lane, threads)
-  return { caller, quotes, lane, id, name: nameJob(threads), threads: threads.length, rest, claim, ...arrived() }
+  return {
+    caller,
+    quotes,
+    lane,
+    id,
+    name: nameJob(threads),
+    threads: threads.length,
+    rest,
+    claim,
+    ...arrived(),
+  }
 }
 
 /**
- * Waits until Redis has confirmed an entry, at most until its deadline. An entry that was not sent by then is
- * dropped. The script refuses a sent entry that reaches it later. So `AcceptanceUnknownError` is thrown only at the
- * deadline: before that, the entry may still be accepted. After any other error, it never will be.
+ * Waits until Redis has confirmed an entry, at most until its deadline. An entry that was not sent
+ * by then is dropped. The script refuses a sent entry that reaches it later. So
+ * `AcceptanceUnknownError` is thrown only at the deadline: before that, the entry may still be
+ * accepted. After any other error, it never will be.
  */
-function confirmed(entry: Entry, send: (entry: Entry) => Promise<EntryOutcome>): Promise<EntryOutcome> {
+function confirmed(
+  entry: Entry,
+  send: (entry: Entry) => Promise<EntryOutcome>,
+): Promise<EntryOutcome> {
   const { promise, resolve, reject } = Promise.withResolvers<EntryOutcome>()
   let cause: unknown
   function onLate(): void {
@@ -231,7 +293,8 @@ const chooseEntries: ChooseGroup<Entry> = (gathered) => {
   let characters = 0
   for (const [index, { rest, state }] of gathered.entries()) {
     characters += state === 'dropped' ? 0 : rest.length
-    if (chosen.length === ENTRIES_AT_ONCE || (chosen.length > 0 && characters > CHARACTERS_AT_ONCE)) break
+    if (chosen.length === ENTRIES_AT_ONCE || (chosen.length > 0 && characters > CHARACTERS_AT_ONCE))
+      break
     chosen.push(index)
   }
   return chosen
@@ -242,13 +305,23 @@ export type Replication = ReturnType<typeof openReplication>
 const WAIT_MS = 1_000
 
 /**
- * Lets callers wait until this number of replicas has their jobs: on a connection of its own, because WAIT blocks.
+ * Lets callers wait until this number of replicas has their jobs: on a connection of its own,
+ * because WAIT blocks.
  */
-export function openReplication(redis: Redis, { base }: QueueKeys, replicas: number, onError: (error: Error) => void) {
+export function openReplication(
+  redis: Redis,
+  { base }: QueueKeys,
+  replicas: number,
+  onError: (error: Error) => void,
+) {
   const own = replicas > 0 ? redis.duplicate().on('error', onError) : undefined
-  /** Returns for each time whether enough replicas have all writes, and Redis has been the same server since then. */
+  /**
+   * Returns for each time whether enough replicas have all writes, and Redis has been the same
+   * server since then.
+   */
   const areReached = createGroupCommit(async (times: number[]) => {
-    // WAIT waits only for the writes of its own connection. A replica that has this write has all writes before it.
+    // WAIT waits only for the writes of its own connection. A replica that has this write has all
+    // writes before it.
     await own?.set(`${base}replicated`, '')
     const reached = (await own?.wait(replicas, WAIT_MS)) ?? 0
     return times.map((since) => reached >= replicas && serverOf(redis).since < since)
@@ -258,10 +331,12 @@ export function openReplication(redis: Redis, { base }: QueueKeys, replicas: num
      * Resolves when enough replicas have the job.
      *
      * @param since a moment before the job was enqueued, on the monotonic clock, in ms.
-     * @throws {AcceptanceUnknownError} if they do not have it within a second, or Redis has become another server.
+     * @throws {AcceptanceUnknownError} if they do not have it within a second, or Redis has become
+     * another server.
      */
     async confirm(jobId: string, since: number): Promise<void> {
-      if (own && !(await areReached(since).catch(() => false))) throw new AcceptanceUnknownError(jobId)
+      if (own && !(await areReached(since).catch(() => false)))
+        throw new AcceptanceUnknownError(jobId)
     },
     close: () => own?.disconnect(),
   }

@@ -1,5 +1,5 @@
--- Failed jobs, which BullMQ keeps. The bounded store `failures` bounds their bytes. A job's `progress` is a
--- JobProgress of job.ts. These fields of a job are Sluice's own:
+-- Failed jobs, which BullMQ keeps. The bounded store `failures` bounds their bytes. A job's
+-- `progress` is a JobProgress of job.ts. These fields of a job are Sluice's own:
 --   tries          its failed attempts and its retries by hand, a line of JSON each, the newest first
 --   failedThreads  the failed threads of its last failed attempt
 --   failure        its result, once it has failed for good
@@ -9,9 +9,10 @@
 --   suspect        the job is quarantined: see fetch.lua
 --part attempt
 #!lua flags=allow-oom
--- Records a failed attempt of a job whose lock the worker still has. A final one also fails the job for good, in one
--- step, so that no worker can die between: moves the job to BullMQ's failed ones, stores its result, notifies the
--- replica that waits, counts the job in its import, and removes it from the load. Then evicts what exceeds the bound.
+-- Records a failed attempt of a job whose lock the worker still has. A final one also fails the job
+-- for good, in one step, so that no worker can die between: moves the job to BullMQ's failed ones,
+-- stores its result, notifies the replica that waits, counts the job in its import, and removes it
+-- from the load. Then evicts what exceeds the bound.
 -- ARGV  1  a JSON object:
 --          keptMs   ms to keep failed jobs
 --          bytes    their bytes bound
@@ -21,8 +22,9 @@
 --                   the attempt and the failed threads
 --          final    in `job`, if the attempt is final: tenant, reason, stacks, progress and result, and if it has them,
 --                   reply stream, import and its outcome for the import, and the operation that retried it
--- Returns 0 if the worker has lost the lock. Otherwise returns 1, then 1 if more must be evicted (call it again
--- without a job) or 0, the ids of the evicted jobs, and why the import or the reply could not be written.
+-- Returns 0 if the worker has lost the lock. Otherwise returns 1, then 1 if more must be evicted
+-- (call it again without a job) or 0, the ids of the evicted jobs, and why the import or the reply
+-- could not be written.
 --include ../bounded.lua
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#remove
@@ -79,8 +81,8 @@ local more = evict(failures, input.bytes, now - input.keptMs, EVICTED_AT_ONCE, d
 return {1, math.max(more, evictImports(base, input.imports, now)), discarded, refused}
 --part move
 #!lua flags=allow-oom
--- Retries or discards failed jobs. Jobs that are not failed stay as they are. A retried job keeps its data, and with
--- it its place in the order of acceptance, and counts as load again.
+-- Retries or discards failed jobs. Jobs that are not failed stay as they are. A retried job keeps
+-- its data, and with it its place in the order of acceptance, and counts as load again.
 -- ARGV  1    retry or discard
 --       2-3  beginning of both lanes' keys
 --       4    a retry as a line of `tries`
@@ -92,8 +94,8 @@ return {1, math.max(more, evictImports(base, input.imports, now)), discarded, re
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
--- Records a retry by hand. The job keeps the result of its failure as `resultBefore`. A job that ever stalled remains
--- quarantined.
+-- Records a retry by hand. The job keeps the result of its failure as `resultBefore`. A job that
+-- ever stalled remains quarantined.
 local function retry(base, lane, id, now, operation)
   local stalls, progress, attempts = historyOf(lane, id)
   -- BullMQ's `progress` is a number until Sluice writes it.
@@ -128,13 +130,15 @@ for i = 7, #ARGV do
 end
 return moved
 --part outcome
--- Counts what became of a job that an operation retried: `stored` or `failedAgain`, until the operation expires.
+-- Counts what became of a job that an operation retried: `stored` or `failedAgain`, until the
+-- operation expires.
 local function countOutcome(base, operation, outcome)
   local key = operation and base .. 'operation:' .. operation
   if key and redis.call('EXISTS', key) == 1 then redis.call('HINCRBY', key, outcome, 1) end
 end
 --part start
--- Returns when a job was accepted or last retried by hand (ms), and whether it was retried. Needs jobs.lua#inspect.
+-- Returns when a job was accepted or last retried by hand (ms), and whether it was retried. Needs
+-- jobs.lua#inspect.
 local function startOf(lane, id)
   local accepted, progress = originOf(lane, id)
   local retried = progress and string.match(progress, '"retriedAt":(%d+)')

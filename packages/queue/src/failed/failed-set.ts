@@ -9,7 +9,10 @@ import type { QueueKeys } from '../job/lanes.ts'
 export interface FailedSetOptions {
   /** Names this process in the failed attempts of a job, and in the list of completed jobs. */
   name: string
-  /** The most bytes of Redis for failed jobs, as BullMQ keeps them. At this bound, the oldest are evicted first. */
+  /**
+   * The most bytes of Redis for failed jobs, as BullMQ keeps them. At this bound, the oldest are
+   * evicted first.
+   */
   failedBytes: number
   /** Receives the id of each failed job that was evicted. */
   onEvicted: (jobId: string) => void
@@ -26,10 +29,14 @@ export interface FinalFailure {
 
 const FAILED_KEPT_MS = 30 * 24 * 60 * 60 * 1000
 /**
- * The most characters of a reason in `tries` and `failedThreads`. BullMQ keeps the reason of the last attempt whole.
+ * The most characters of a reason in `tries` and `failedThreads`. BullMQ keeps the reason of the
+ * last attempt whole.
  */
 const REASON_CHARACTERS = 300
-/** The bound of `tries`, and of `failedThreads`. Above it, the oldest attempts and the last threads are left out. */
+/**
+ * The bound of `tries`, and of `failedThreads`. Above it, the oldest attempts and the last threads
+ * are left out.
+ */
 const FIELD_BYTES = 4_096
 
 /** The failed threads of a job, and how many there were. */
@@ -39,34 +46,59 @@ interface FailedThreads {
 }
 
 /**
- * Makes a function that records a failed attempt of a locked job, and the threads that failed. With `final`, the same
- * step fails the job for good. Without `final`, the caller lets BullMQ count the attempt. Each call evicts the oldest
- * failed jobs above their bound.
+ * Makes a function that records a failed attempt of a locked job, and the threads that failed. With
+ * `final`, the same step fails the job for good. Without `final`, the caller lets BullMQ count the
+ * attempt. Each call evicts the oldest failed jobs above their bound.
  *
  * @throws if this worker has lost the lock. Then nothing changes.
  */
-export function createRecordAttempt(redis: Redis, keys: QueueKeys, { name: worker, ...options }: FailedSetOptions) {
+export function createRecordAttempt(
+  redis: Redis,
+  keys: QueueKeys,
+  { name: worker, ...options }: FailedSetOptions,
+) {
   const { base, jobs } = keys
   const record = openScript(redis, new URL('./failed-set.lua#attempt', import.meta.url))
   const lanes = [jobs.interactive, jobs.bulk]
-  const bounds = { keptMs: FAILED_KEPT_MS, bytes: options.failedBytes, lanes, imports: importBounds() }
+  const bounds = {
+    keptMs: FAILED_KEPT_MS,
+    bytes: options.failedBytes,
+    lanes,
+    imports: importBounds(),
+  }
   return async (
     { id, lane, token, data }: Pick<LockedJob, 'id' | 'lane' | 'token' | 'data'>,
     { message }: Error,
     failed: readonly FailedThread[],
     final?: FinalFailure,
   ): Promise<void> => {
-    const attempt: RecordedAttempt = { at: new Date().toISOString(), worker, reason: shortened(message) }
+    const attempt: RecordedAttempt = {
+      at: new Date().toISOString(),
+      worker,
+      reason: shortened(message),
+    }
     // An error of the whole job names no threads.
-    const count = final?.result.receipts.filter((receipt) => receipt === null).length ?? failed.length
-    const texts = { attempt: JSON.stringify(attempt), failedThreads: JSON.stringify(fitting(failed, count)) }
-    const job = { id, lane: jobs[lane], token, most: FIELD_BYTES, ...texts, final: final && finalOf(id, data, final) }
+    const count =
+      final?.result.receipts.filter((receipt) => receipt === null).length ?? failed.length
+    const texts = {
+      attempt: JSON.stringify(attempt),
+      failedThreads: JSON.stringify(fitting(failed, count)),
+    }
+    const job = {
+      id,
+      lane: jobs[lane],
+      token,
+      most: FIELD_BYTES,
+      ...texts,
+      final: final && finalOf(id, data, final),
+    }
     let input: object = { ...bounds, job }
     for (let more: unknown = 1; more === 1; input = bounds) {
       const [isLocked, next, evicted, refused] = asList(await record(base, input))
       if (isLocked === 0) throw new Error(`the lock of job ${id} is lost`)
       for (const one of asList(evicted)) options.onEvicted(String(one))
-      for (const reason of asList(refused)) options.onError(new Error(`job ${id} failed, not recorded: ${reason}`))
+      for (const reason of asList(refused))
+        options.onError(new Error(`job ${id} failed, not recorded: ${reason}`))
       more = next
     }
   }
@@ -74,10 +106,16 @@ export function createRecordAttempt(redis: Redis, keys: QueueKeys, { name: worke
 
 function finalOf(id: string, data: LockedJob['data'], { result, progress, stacks }: FinalFailure) {
   const { tenant, replyTo: stream, import: { id: ofImport } = {} } = data
-  const texts = { result: JSON.stringify(result), progress: JSON.stringify(progress), stacks: JSON.stringify(stacks) }
+  const texts = {
+    result: JSON.stringify(result),
+    progress: JSON.stringify(progress),
+    stacks: JSON.stringify(stacks),
+  }
   const { operation } = progress
   const about = { tenant, stream, operation, reason: result.failure ?? '', ...texts }
-  return ofImport === undefined ? about : { ...about, import: ofImport, outcome: progressOf({ id, data, result }) }
+  return ofImport === undefined
+    ? about
+    : { ...about, import: ofImport, outcome: progressOf({ id, data, result }) }
 }
 
 function fitting(failed: readonly FailedThread[], count: number): FailedThreads {
@@ -97,8 +135,9 @@ function shortened(reason: string): string {
 }
 
 /**
- * Reads what Redis has of a job's failures: `tries` (its failed attempts and its retries, oldest first), the number
- * of attempts before the last retry, the failed threads, and the result once the job has failed for good.
+ * Reads what Redis has of a job's failures: `tries` (its failed attempts and its retries, oldest
+ * first), the number of attempts before the last retry, the failed threads, and the result once the
+ * job has failed for good.
  */
 export async function readAttempts(redis: Redis, jobKey: string) {
   const [attempts, threads, failure, before] = await redis.hmget(
@@ -121,22 +160,36 @@ export async function readAttempts(redis: Redis, jobKey: string) {
 }
 
 /** Reads the receipts of the threads of a job that were stored before an operator retried it. */
-export async function readReceiptsBefore(redis: Redis, jobKey: string): Promise<JobResult['receipts'] | undefined> {
+export async function readReceiptsBefore(
+  redis: Redis,
+  jobKey: string,
+): Promise<JobResult['receipts'] | undefined> {
   const result = await redis.hget(jobKey, 'resultBefore')
   return result === null ? undefined : JSON.parse(result).receipts
 }
 
 /**
- * Makes a function that retries or discards these jobs, if they are failed, and returns the number of jobs moved.
+ * Makes a function that retries or discards these jobs, if they are failed, and returns the number
+ * of jobs moved.
  *
  * @param by who asked for it.
  * @param operation counts what becomes of retried jobs.
  */
 export function createMoveFailed(redis: Redis, { base, jobs }: QueueKeys) {
   const move = openScript(redis, new URL('./failed-set.lua#move', import.meta.url))
-  return async (kind: OperationKind, ids: readonly string[], by: string, operation = ''): Promise<number> => {
+  return async (
+    kind: OperationKind,
+    ids: readonly string[],
+    by: string,
+    operation = '',
+  ): Promise<number> => {
     if (ids.length === 0) return 0
-    const retry: RecordedAttempt = { at: new Date().toISOString(), worker: '', reason: '', retriedBy: by }
+    const retry: RecordedAttempt = {
+      at: new Date().toISOString(),
+      worker: '',
+      reason: '',
+      retriedBy: by,
+    }
     const about = [JSON.stringify(retry), MAX_ATTEMPTS, operation]
     return Number(await move(base, kind, jobs.interactive, jobs.bulk, ...about, ...ids))
   }

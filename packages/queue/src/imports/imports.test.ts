@@ -18,7 +18,9 @@ const request = (importId: string, more = {}) => ({
   ...more,
 })
 
-const counts = (more: Partial<Record<'received' | 'created' | 'failed' | 'again' | 'open', number>>) => ({
+const counts = (
+  more: Partial<Record<'received' | 'created' | 'failed' | 'again' | 'open', number>>,
+) => ({
   ...{ received: 0, created: 0, updated: 0, unchanged: 0, failed: 0, again: 0, open: 0 },
   ...more,
 })
@@ -27,13 +29,19 @@ test('adds up the requests of one import, each by its last record, and ends with
   const { imports } = open(t)
   const id = newJobId()
   const [first, second] = [request(id), request(id)]
-  await imports.recordRequest(first, { counts: counts({ received: 5, created: 5, open: 1 }), problems: [] })
+  await imports.recordRequest(first, {
+    counts: counts({ received: 5, created: 5, open: 1 }),
+    problems: [],
+  })
   await imports.recordRequest(second, {
     counts: counts({ received: 1, failed: 1 }),
     problems: [{ index: 0, externalId: 'C2' }],
   })
   assert.equal((await imports.find(id))?.done, false)
-  await imports.recordRequest(first, { counts: counts({ received: 9, created: 7, again: 2 }), problems: [] })
+  await imports.recordRequest(first, {
+    counts: counts({ received: 9, created: 7, again: 2 }),
+    problems: [],
+  })
   const found = await imports.find(id)
   assert.deepEqual(found?.counts, { created: 7, updated: 0, unchanged: 0, failed: 1 })
   assert.deepEqual([found?.by, found?.done, found?.received, found?.again], ['a key', true, 10, 2])
@@ -45,7 +53,10 @@ test('adds up the requests of one import, each by its last record, and ends with
 test('another tenant changes no import of whose id it knows', async (t) => {
   const { imports } = open(t)
   const id = newJobId()
-  await imports.recordRequest(request(id), { counts: counts({ received: 1, created: 1 }), problems: [] })
+  await imports.recordRequest(request(id), {
+    counts: counts({ received: 1, created: 1 }),
+    problems: [],
+  })
   const before = await imports.find(id)
   await imports.recordRequest(request(id, { tenant: 'other' }), {
     counts: counts({ received: 1, failed: 1 }),
@@ -64,8 +75,13 @@ test('reads a thousand problems of an import with thousands of requests, and all
       problems: [{ index, externalId: `C${index}` }],
       ...more,
     })
-  for (let at = 0; at < 3_000; at += 500) await Promise.all(Array.from({ length: 500 }, (_, one) => record(at + one)))
-  await record(3_000, { counts: counts({ received: 1, open: 1 }), problems: [], waitsFor: 'queue_full' as const })
+  for (let at = 0; at < 3_000; at += 500)
+    await Promise.all(Array.from({ length: 500 }, (_, one) => record(at + one)))
+  await record(3_000, {
+    counts: counts({ received: 1, open: 1 }),
+    problems: [],
+    waitsFor: 'queue_full' as const,
+  })
   const before = redis.stream.bytesRead
   const found = await imports.find(id, 'acme')
   const { received, counts: sums, problems, done, waitsFor } = found ?? {}
@@ -84,8 +100,14 @@ test('keeps no problems of further requests once an import has a thousand', asyn
     counts: counts({ received: 1_000, failed: 1_000, open: 1 }),
     problems: problems.slice(0, 100),
   })
-  await imports.recordRequest(second, { counts: counts({ received: 1, failed: 1 }), problems: [{ index: -1 }] })
-  await imports.recordRequest(first, { counts: counts({ received: 1_000, failed: 1_000 }), problems: problems })
+  await imports.recordRequest(second, {
+    counts: counts({ received: 1, failed: 1 }),
+    problems: [{ index: -1 }],
+  })
+  await imports.recordRequest(first, {
+    counts: counts({ received: 1_000, failed: 1_000 }),
+    problems: problems,
+  })
   const found = await imports.find(id)
   assert.deepEqual([found?.counts.failed, found?.problems], [1_001, problems])
   // An outcome without its problems still says for what it waits.
@@ -106,9 +128,16 @@ test('says for which problem a request waits, until it ends', async (t) => {
 test('an import whose API is gone counts as over', async (t) => {
   const { redis, imports, about } = open(t)
   const id = newJobId()
-  await imports.recordRequest(request(id), { counts: counts({ received: 1, created: 1, open: 1 }), problems: [] })
+  await imports.recordRequest(request(id), {
+    counts: counts({ received: 1, created: 1, open: 1 }),
+    problems: [],
+  })
   const key = `${about}${id}:about`
   const totals = JSON.parse((await redis.hget(key, 'totals')) ?? '{}')
-  await redis.hset(key, 'totals', JSON.stringify({ ...totals, changedAt: totals.changedAt - 11_000 }))
+  await redis.hset(
+    key,
+    'totals',
+    JSON.stringify({ ...totals, changedAt: totals.changedAt - 11_000 }),
+  )
   assert.deepEqual([(await imports.find(id))?.done, (await imports.list())[0]?.done], [true, true])
 })

@@ -17,7 +17,8 @@ export interface ImportProblem {
 }
 
 /**
- * The outcome of a job or of a request. An import that has enough problems stores its further outcomes without them.
+ * The outcome of a job or of a request. An import that has enough problems stores its further
+ * outcomes without them.
  */
 interface ImportProgress {
   counts: Counts
@@ -27,14 +28,16 @@ interface ImportProgress {
 }
 
 /**
- * The numbers of items. Only requests have `received`, `again` (items that were not taken in, and that the caller may
- * post again) and `open` (1 while the request is under way).
+ * The numbers of items. Only requests have `received`, `again` (items that were not taken in, and
+ * that the caller may post again) and `open` (1 while the request is under way).
  */
-type Counts = Record<Outcome | 'failed', number> & Partial<Record<'received' | 'again' | 'open', number>>
+type Counts = Record<Outcome | 'failed', number> &
+  Partial<Record<'received' | 'again' | 'open', number>>
 
 /**
- * How the request of an import ended that was recorded last. `whole`: it is all of the import. `part`: nobody knows
- * whether more requests come. `cut`: its body did not come to its end, or its API was killed.
+ * How the request of an import ended that was recorded last. `whole`: it is all of the import.
+ * `part`: nobody knows whether more requests come. `cut`: its body did not come to its end, or its
+ * API was killed.
  */
 export type ImportEnd = (typeof ENDS)[number]
 
@@ -48,21 +51,29 @@ export interface RecordedRequest {
   ended: ImportEnd
 }
 
-/** An import with its progress so far: at most `PROBLEMS_KEPT` problems, in the order of the input. */
+/**
+ * An import with its progress so far: at most `PROBLEMS_KEPT` problems, in the order of the input.
+ */
 export type FoundImport = NonNullable<Awaited<ReturnType<ReturnType<typeof createImports>['find']>>>
 
 /**
- * An import in a list. Nothing is known of its tenant and items until all jobs of one that nobody waits for are in
- * Redis.
+ * An import in a list. Nothing is known of its tenant and items until all jobs of one that nobody
+ * waits for are in Redis.
  */
 export type ListedImport = ReturnType<typeof describeImport> & { id: string }
 
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
 const FINISHED_KEPT_MS = 24 * 60 * 60 * 1000
-/** A request that is under way is recorded every second. Without a record for this time, its API is gone. */
+/**
+ * A request that is under way is recorded every second. Without a record for this time, its API is
+ * gone.
+ */
 const GONE_MS = 10_000
 const LISTED = 100
-/** The most bytes of Redis for all imports. An import of 100,000 threads needs about half a megabyte. */
+/**
+ * The most bytes of Redis for all imports. An import of 100,000 threads needs about half a
+ * megabyte.
+ */
 const IMPORT_BYTES = 64 * 1024 * 1024
 
 /** The bytes of outcomes that are read of an import with many of them. */
@@ -70,11 +81,17 @@ const PROBLEM_BYTES = 1024 * 1024
 
 /** The bounds of imports, as scripts get them. */
 export function importBounds(bytes = IMPORT_BYTES) {
-  return { bytes, unfinishedMs: UNFINISHED_KEPT_MS, finishedMs: FINISHED_KEPT_MS, problems: PROBLEMS_KEPT }
+  return {
+    bytes,
+    unfinishedMs: UNFINISHED_KEPT_MS,
+    finishedMs: FINISHED_KEPT_MS,
+    problems: PROBLEMS_KEPT,
+  }
 }
 
 /**
- * Keeps imports in Redis, with a hash field for each job or request, so that a job that completes twice counts once.
+ * Keeps imports in Redis, with a hash field for each job or request, so that a job that completes
+ * twice counts once.
  */
 export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number) {
   const run = openScript(redis, new URL('./write-import.lua#write', import.meta.url))
@@ -82,7 +99,12 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
   const keyOf = (id: string) => `${base}import:${id}:`
 
   type Fields = Record<string, string | number>
-  async function write(tenant: string, id: string, about?: Fields, progress?: Fields): Promise<void> {
+  async function write(
+    tenant: string,
+    id: string,
+    about?: Fields,
+    progress?: Fields,
+  ): Promise<void> {
     const bounds = importBounds(bytes)
     const listOf = (fields?: Fields) => fields && Object.entries(fields).flat().map(String)
     const written = { tenant, id, about: listOf(about), progress: listOf(progress) }
@@ -92,7 +114,8 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
 
   return {
     /**
-     * Call once all jobs of an import are in Redis, with the numbers of its items and jobs, and the refused items.
+     * Call once all jobs of an import are in Redis, with the numbers of its items and jobs, and the
+     * refused items.
      */
     async open(
       id: string,
@@ -109,21 +132,30 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
         refused: ImportProblem[]
       },
     ): Promise<void> {
-      await write(about.tenant, id, { ...about, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
+      await write(about.tenant, id, {
+        ...about,
+        refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)),
+      })
     },
     /** Records the outcome of a job that belongs to an import; recording it again replaces it. */
     async recordJob(job: CompletedJob): Promise<void> {
       const { tenant, import: own } = job.data
       if (own !== undefined) await write(tenant, own.id, undefined, { [job.id]: progressOf(job) })
     },
-    /** Records the outcomes of the items of a request so far. Replaces the earlier record of this request. */
+    /**
+     * Records the outcomes of the items of a request so far. Replaces the earlier record of this
+     * request.
+     */
     async recordRequest(
       { importId, tenant, by, requestId, ended }: RecordedRequest,
       outcome: ImportProgress,
     ): Promise<void> {
       await write(tenant, importId, { tenant, by, ended }, { [requestId]: scriptJson(outcome) })
     },
-    /** Lists imports, the latest expiry first: unfinished before finished ones, and the newest progress first. */
+    /**
+     * Lists imports, the latest expiry first: unfinished before finished ones, and the newest
+     * progress first.
+     */
     async list(): Promise<ListedImport[]> {
       const tenants = await redis.zrange(`${base}imports:age`, '0', '-1')
       const newestOf = (tenant: string) =>
@@ -131,25 +163,36 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       const found = (await Promise.all(tenants.map(newestOf))).flatMap((ofTenant) =>
         ofTenant.flatMap((id, at) => (at % 2 === 0 ? { id, end: Number(ofTenant[at + 1]) } : [])),
       )
-      const listed = found.filter(({ end }) => end > Date.now()).sort((one, other) => other.end - one.end)
+      const listed = found
+        .filter(({ end }) => end > Date.now())
+        .sort((one, other) => other.end - one.end)
       return Promise.all(
         listed.slice(0, LISTED).map(async ({ id }) => {
           const [about, jobsDone] = await Promise.all([
             redis.hmget(`${keyOf(id)}about`, ...LISTED_FIELDS),
             redis.hlen(`${keyOf(id)}progress`),
           ])
-          const fields = Object.fromEntries(LISTED_FIELDS.map((name, at) => [name, about[at] ?? undefined]))
+          const fields = Object.fromEntries(
+            LISTED_FIELDS.map((name, at) => [name, about[at] ?? undefined]),
+          )
           return { id, ...describeImport(fields, JSON.parse(fields.totals ?? '{}'), jobsDone) }
         }),
       )
     },
-    /** Finds an import of a tenant, '' for any. Reads a bounded number of outcomes, however many it has. */
+    /**
+     * Finds an import of a tenant, '' for any. Reads a bounded number of outcomes, however many it
+     * has.
+     */
     async find(id: string, ofTenant = '') {
-      const [count, ...outcomes] = asList(await findOutcomes(base, id, ofTenant, PROBLEMS_KEPT, PROBLEM_BYTES))
+      const [count, ...outcomes] = asList(
+        await findOutcomes(base, id, ofTenant, PROBLEMS_KEPT, PROBLEM_BYTES),
+      )
       const about: About = count === undefined ? {} : await redis.hgetall(`${keyOf(id)}about`)
       const { tenant, refused = '[]' } = about
       if (tenant === undefined) return undefined
-      const totals: ImportTotals & Pick<ImportProgress, 'waitsFor'> = JSON.parse(about.totals ?? '{}')
+      const totals: ImportTotals & Pick<ImportProgress, 'waitsFor'> = JSON.parse(
+        about.totals ?? '{}',
+      )
       const problems: ImportProblem[] = JSON.parse(refused)
       let { waitsFor } = totals
       for (const text of outcomes) {
@@ -161,7 +204,13 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       const described = describeImport(about, totals, Number(count))
       const received = described.received ?? 0
       const ofFirst = problems.slice(0, PROBLEMS_KEPT)
-      return { ...described, tenant, received, problems: ofFirst, ...(!described.done && waitsFor && { waitsFor }) }
+      return {
+        ...described,
+        tenant,
+        received,
+        problems: ofFirst,
+        ...(!described.done && waitsFor && { waitsFor }),
+      }
     },
   }
 }
@@ -177,7 +226,16 @@ function describeImport(
   totals: ImportTotals,
   jobsDone: number,
 ) {
-  const { created = 0, updated = 0, unchanged = 0, failed = 0, again = 0, open = 0, begunAt, changedAt } = totals
+  const {
+    created = 0,
+    updated = 0,
+    unchanged = 0,
+    failed = 0,
+    again = 0,
+    open = 0,
+    begunAt,
+    changedAt,
+  } = totals
   const isWaitedFor = tenant !== undefined && jobs === undefined
   const isOver = open === 0 || Date.now() - (changedAt ?? 0) > GONE_MS
   return {
@@ -199,7 +257,11 @@ function describeImport(
 }
 
 /** Describes the outcome of a job for its import, as Redis keeps it. */
-export function progressOf({ id: jobId, data, result }: Pick<CompletedJob, 'id' | 'data' | 'result'>): string {
+export function progressOf({
+  id: jobId,
+  data,
+  result,
+}: Pick<CompletedJob, 'id' | 'data' | 'result'>): string {
   const counts = { created: 0, updated: 0, unchanged: 0, failed: 0 }
   const problems: ImportProblem[] = []
   data.threads.forEach(({ source: { externalId } }, at) => {

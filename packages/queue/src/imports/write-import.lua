@@ -1,8 +1,10 @@
--- Imports in Redis. The hash `import:ID:about` has the numbers of an import: those of one that nobody waits for once
--- all of its jobs are in the queue. `import:ID:progress` has the outcomes of its jobs, which may come earlier, or of
--- its requests, if callers wait. The sorted set `import:ID:problems` names those with problems, by the index of their
--- first one. The field `totals` of `about` has the sums of these outcomes, for lists. `imports` is a bounded store of
--- tenants, with the expiry as time: finished imports are evicted before unfinished ones. Needs `bounded.lua`.
+-- Imports in Redis. The hash `import:ID:about` has the numbers of an import: those of one that
+-- nobody waits for once all of its jobs are in the queue. `import:ID:progress` has the outcomes of
+-- its jobs, which may come earlier, or of its requests, if callers wait. The sorted set
+-- `import:ID:problems` names those with problems, by the index of their first one. The field
+-- `totals` of `about` has the sums of these outcomes, for lists. `imports` is a bounded store of
+-- tenants, with the expiry as time: finished imports are evicted before unfinished ones. Needs
+-- `bounded.lua`.
 local IMPORT_BYTES = 800 -- Redis's own cost of an import, and its totals.
 local FIELD_BYTES = 40 -- Redis's own cost of a field.
 local IMPORTS_AT_ONCE = 100
@@ -10,8 +12,9 @@ local function keysOf(base, import)
   local key = base .. 'import:' .. import .. ':'
   return key .. 'about', key .. 'progress', key .. 'problems'
 end
--- Adds an outcome (JSON) to the totals, in place of the one that its job or request had before. Returns the outcome,
--- without its problems if the import has enough of them, otherwise with the first of them.
+-- Adds an outcome (JSON) to the totals, in place of the one that its job or request had before.
+-- Returns the outcome, without its problems if the import has enough of them, otherwise with the
+-- first of them.
 local function addUp(about, before, outcome, now, most)
   local totals = cjson.decode(redis.call('HGET', about, 'totals') or '{}')
   local old, decoded = before and cjson.decode(before).counts or {}, cjson.decode(outcome)
@@ -23,9 +26,10 @@ local function addUp(about, before, outcome, now, most)
   if hasEnough then return cjson.encode({counts = new, waitsFor = decoded.waitsFor}) end
   return outcome, decoded.problems and decoded.problems[1]
 end
--- Writes fields and values, in turn, to the hash `name` (about or progress) of an import. An import of another tenant
--- stays as it is: callers choose ids.
--- @param bounds bytes of all imports, unfinishedMs (the time to keep an unfinished one), finishedMs and problems.
+-- Writes fields and values, in turn, to the hash `name` (about or progress) of an import. An import
+-- of another tenant stays as it is: callers choose ids.
+-- @param bounds bytes of all imports, unfinishedMs (the time to keep an unfinished one), finishedMs
+-- and problems.
 local function writeImport(base, tenant, id, name, fields, now, bounds)
   local about, progress, problems = keysOf(base, id)
   if (redis.call('HGET', about, 'tenant') or tenant) ~= tenant then return end
@@ -55,8 +59,8 @@ local function evictImports(base, bounds, now)
   return evictOfTenants(base .. 'imports', bounds.bytes, now, IMPORTS_AT_ONCE, remove)
 end
 --part find
--- Returns, unless it is another tenant's import, the number of its outcomes, and outcomes: all if they are few,
--- otherwise only those with problems, until they have enough bytes.
+-- Returns, unless it is another tenant's import, the number of its outcomes, and outcomes: all if
+-- they are few, otherwise only those with problems, until they have enough bytes.
 -- ARGV  id, tenant ('' for any), the most outcomes, their bytes
 --include write-import.lua
 local about, progress, problems = keysOf(KEYS[1], ARGV[1])

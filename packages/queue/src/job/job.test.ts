@@ -24,32 +24,34 @@ const source = fc.record(
   { requiredKeys: ['service', 'externalId', 'title'] },
 )
 /** What is stored has all that the request gave, perhaps with a newer value, and perhaps more. */
-const scenario = fc.array(fc.tuple(quote, quote, fc.boolean(), outcome), { maxLength: 5 }).chain((quotes) =>
-  fc
-    .tuple(source, source, fc.boolean(), outcome, fc.nat(), date)
-    .map(([sent, other, newer, sourceOutcome, wordCount, createdAt]) => {
-      const thread: Thread = { source: sent, quotes: quotes.map(([input]) => input) }
-      const { createdAt: _, ...fields } = newer ? { ...sent, ...other } : sent
-      const answer: { source: SourceAnswer; quotes: QuoteAnswer[] } = {
-        source: {
-          ...fields,
-          id: 's',
-          description: fields.description ?? null,
-          status: 'TRANSCRIBED',
-          wordCount,
-          createdAt,
-          outcome: sourceOutcome,
-        },
-        quotes: quotes.map(([input, stored, changed, did], at) => ({
-          ...input,
-          ...(changed && stored),
-          id: `q${at}`,
-          outcome: did,
-        })),
-      }
-      return { thread, answer }
-    }),
-)
+const scenario = fc
+  .array(fc.tuple(quote, quote, fc.boolean(), outcome), { maxLength: 5 })
+  .chain((quotes) =>
+    fc
+      .tuple(source, source, fc.boolean(), outcome, fc.nat(), date)
+      .map(([sent, other, newer, sourceOutcome, wordCount, createdAt]) => {
+        const thread: Thread = { source: sent, quotes: quotes.map(([input]) => input) }
+        const { createdAt: _, ...fields } = newer ? { ...sent, ...other } : sent
+        const answer: { source: SourceAnswer; quotes: QuoteAnswer[] } = {
+          source: {
+            ...fields,
+            id: 's',
+            description: fields.description ?? null,
+            status: 'TRANSCRIBED',
+            wordCount,
+            createdAt,
+            outcome: sourceOutcome,
+          },
+          quotes: quotes.map(([input, stored, changed, did], at) => ({
+            ...input,
+            ...(changed && stored),
+            id: `q${at}`,
+            outcome: did,
+          })),
+        }
+        return { thread, answer }
+      }),
+  )
 
 it('an answer follows from its request, its ids and its receipt', () => {
   fc.assert(
@@ -80,14 +82,22 @@ it('says nothing of a new thread that its request says already', () => {
     },
     quotes: [{ text: 'c', downVotes: 2, score: -2, id: 'q', outcome: 'created' }],
   })
-  assert.deepEqual(receipt, { source: { outcome: 'created', wordCount: 1, createdAt: 'now' }, outcomes: 'c' })
+  assert.deepEqual(receipt, {
+    source: { outcome: 'created', wordCount: 1, createdAt: 'now' },
+    outcomes: 'c',
+  })
 })
 
 /** The store shows a score if there are votes. */
-function withScores<A extends { source: SourceAnswer; quotes: QuoteAnswer[] }>({ source, quotes }: A) {
+function withScores<A extends { source: SourceAnswer; quotes: QuoteAnswer[] }>({
+  source,
+  quotes,
+}: A) {
   const shown = <V extends { upVotes?: number; downVotes?: number; score?: number }>(one: V): V => {
     const known = one.upVotes !== undefined || one.downVotes !== undefined
-    return one.score === undefined && known ? { ...one, score: (one.upVotes ?? 0) - (one.downVotes ?? 0) } : one
+    return one.score === undefined && known
+      ? { ...one, score: (one.upVotes ?? 0) - (one.downVotes ?? 0) }
+      : one
   }
   return { source: shown(source), quotes: quotes.map(shown) }
 }
@@ -97,7 +107,13 @@ it('shows no score if the stored votes overflow, unlike those of the request', (
   const stored = { ...sent, downVotes: -Number.MAX_VALUE, id: 'q', outcome: 'updated' as const }
   const thread: Thread = { source: { service: 'x', externalId: 'a', title: 'b' }, quotes: [sent] }
   const about = { wordCount: 1, createdAt: 'now', outcome: 'updated' } as const
-  const source = { ...thread.source, ...about, id: 's', description: null, status: 'TRANSCRIBED' } as const
+  const source = {
+    ...thread.source,
+    ...about,
+    id: 's',
+    description: null,
+    status: 'TRANSCRIBED',
+  } as const
   const receipt = makeReceipt(thread, { source, quotes: [stored] })
   assert.deepEqual(readReceipt(thread, receipt, { source: 's', quotes: ['q'] }).quotes, [stored])
 })

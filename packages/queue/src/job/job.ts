@@ -1,13 +1,22 @@
-// A job: its payload, lanes, options for BullMQ, fields once it is fetched, and result, a receipt for each thread.
+// A job: its payload, lanes, options for BullMQ, fields once it is fetched, and result, a receipt
+// for each thread.
 import { hash, randomUUIDv7 } from 'node:crypto'
-import type { Outcome, QuoteAnswer, SourceAnswer, Thread, ThreadAnswer, Votes } from '@sluice/contract'
+import type {
+  Outcome,
+  QuoteAnswer,
+  SourceAnswer,
+  Thread,
+  ThreadAnswer,
+  Votes,
+} from '@sluice/contract'
 import { effectiveScore, MESSAGE, STORED_STATUS } from '@sluice/contract'
 
 /** A job's payload: the one thread of a post, or about fifty threads of an import. */
 export interface IngestJob {
   tenant: string
   /**
-   * The first thread's place in the order of acceptance, in µs since 1970. The other threads have the next places.
+   * The first thread's place in the order of acceptance, in µs since 1970. The other threads have
+   * the next places.
    */
   stamp: number
   requestId: string
@@ -21,7 +30,9 @@ export interface IngestJob {
   import?: { id: string; places: number[] }
   /** The claim on the request's Idempotency-Key: see `claimName`. */
   claim?: string
-  /** The span that enqueued the job, as `traceparent` (W3C Trace Context), if the request is traced. */
+  /**
+   * The span that enqueued the job, as `traceparent` (W3C Trace Context), if the request is traced.
+   */
   trace?: string
   threads: Thread[]
 }
@@ -31,14 +42,18 @@ const NAME_DIGITS = 8
 const nameDigits = (externalId: string) => hash('sha256', externalId).slice(0, NAME_DIGITS)
 
 /**
- * Makes an id, which sorts by time (UUIDv7, RFC 9562) and can't be guessed. @param externalId of a job's first thread
+ * Makes an id, which sorts by time (UUIDv7, RFC 9562) and can't be guessed. @param externalId of a
+ * job's first thread
  */
 export function newJobId(externalId?: string): string {
   const id = randomUUIDv7()
   return externalId === undefined ? id : id.slice(0, -NAME_DIGITS) + nameDigits(externalId)
 }
 
-/** Returns Redis's pattern of the ids of jobs whose first thread has this externalId. Few others match. */
+/**
+ * Returns Redis's pattern of the ids of jobs whose first thread has this externalId. Few others
+ * match.
+ */
 export function idsOfThread(externalId: string): string {
   return '?'.repeat(36 - NAME_DIGITS) + nameDigits(externalId)
 }
@@ -47,19 +62,26 @@ export function idsOfThread(externalId: string): string {
 export function nameJob(threads: readonly Thread[]): string {
   const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
   const first = nameOf(threads[0])
-  const name = threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
+  const name =
+    threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
   // Redis's parser of JSON refuses half a surrogate pair.
   return name.toWellFormed()
 }
 
 const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Checks the form of an id of a job, import or operation. Another text could name another key, or be a secret. */
+/**
+ * Checks the form of an id of a job, import or operation. Another text could name another key, or
+ * be a secret.
+ */
 export function isJobId(text: string): boolean {
   return JOB_ID.test(text)
 }
 
-/** Interactive jobs have one waiting caller each. Bulk jobs belong to imports or to callers that do not wait. */
+/**
+ * Interactive jobs have one waiting caller each. Bulk jobs belong to imports or to callers that do
+ * not wait.
+ */
 export type Lane = 'interactive' | 'bulk'
 
 export const LANES: readonly Lane[] = ['interactive', 'bulk']
@@ -68,7 +90,10 @@ export const LANES: readonly Lane[] = ['interactive', 'bulk']
 export const MAX_ATTEMPTS = 5
 
 /** BullMQ's options, without a bound of attempts: the consumer bounds them. */
-export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } })
+export const JOB_OPTIONS = JSON.stringify({
+  attempts: Number.MAX_SAFE_INTEGER,
+  backoff: { type: 'tries' },
+})
 
 /** A job as the worker gets it. */
 export interface FetchedJob {
@@ -83,14 +108,20 @@ export interface FetchedJob {
   attempt: number
   /** A worker may have worked on the job before without finishing. */
   redelivered: boolean
-  /** A worker that had locked the job crashed or froze. The job may be the cause, so it runs alone in its process. */
+  /**
+   * A worker that had locked the job crashed or froze. The job may be the cause, so it runs alone
+   * in its process.
+   */
   quarantined: boolean
   /**
-   * When it was enqueued, on the monotonic clock of this process: a wait is measured by Redis's clock, because the
-   * clocks of processes may be wrong.
+   * When it was enqueued, on the monotonic clock of this process: a wait is measured by Redis's
+   * clock, because the clocks of processes may be wrong.
    */
   waitsSince: number
-  /** The receipts of the threads that were stored before an operator retried the job. They are not stored again. */
+  /**
+   * The receipts of the threads that were stored before an operator retried the job. They are not
+   * stored again.
+   */
   receiptsBefore?: JobResult['receipts'] | undefined
 }
 
@@ -106,8 +137,8 @@ export interface LockedJob extends FetchedJob {
 }
 
 /**
- * What Sluice stores in the field `progress` of BullMQ's jobs. It has no attempts: BullMQ counts them in `atm` (see
- * fetch.lua).
+ * What Sluice stores in the field `progress` of BullMQ's jobs. It has no attempts: BullMQ counts
+ * them in `atm` (see fetch.lua).
  */
 export interface JobProgress {
   /** When the job went back to waiting, in ms since 1970. */
@@ -118,7 +149,10 @@ export interface JobProgress {
   operation?: string
 }
 
-/** The part of an answer that does not follow from the request, so that nothing large crosses Redis twice. */
+/**
+ * The part of an answer that does not follow from the request, so that nothing large crosses Redis
+ * twice.
+ */
 export interface Receipt {
   source: Pick<SourceAnswer, 'outcome' | 'wordCount' | 'createdAt'>
   /** One letter for each quote of the request: see `LETTERS`. */
@@ -137,11 +171,16 @@ export interface JobResult {
 }
 
 export interface CompletedJob
-  extends Pick<LockedJob, 'id' | 'name' | 'lane' | 'data' | 'attempt' | 'token' | 'enqueuedAt' | 'progress'> {
+  extends Pick<
+    LockedJob,
+    'id' | 'name' | 'lane' | 'data' | 'attempt' | 'token' | 'enqueuedAt' | 'progress'
+  > {
   result: JobResult
 }
 
-/** Reads a job's `progress`, as Redis or BullMQ has it: a number before the first `updateProgress`. */
+/**
+ * Reads a job's `progress`, as Redis or BullMQ has it: a number before the first `updateProgress`.
+ */
 export function readProgress(progress: unknown): JobProgress {
   if (typeof progress === 'string' && progress.startsWith('{')) return JSON.parse(progress)
   return typeof progress === 'object' && progress !== null ? progress : {}
@@ -156,7 +195,10 @@ const LETTERS = { created: 'c', updated: 'u', unchanged: '=' } as const
 const OUTCOMES: Record<string, Outcome> = { c: 'created', u: 'updated', '=': 'unchanged' }
 
 /** Makes the receipt of a stored thread. */
-export function makeReceipt(thread: Thread, { source, quotes }: Omit<ThreadAnswer, 'message'>): Receipt {
+export function makeReceipt(
+  thread: Thread,
+  { source, quotes }: Omit<ThreadAnswer, 'message'>,
+): Receipt {
   const { outcome, wordCount, createdAt, id: _id, status: _status, ...fields } = source
   const sourceDiffers = differences(fields, sentSource(thread.source))
   const quotesDiffer: Record<string, Partial<QuoteAnswer>> = {}
@@ -180,7 +222,10 @@ export function readReceipt(
   { source: stored, outcomes, sourceDiffers, quotesDiffer }: Receipt,
   ids: { source: string; quotes: readonly string[] },
 ): ThreadAnswer {
-  const { title, description, ...source } = scored({ ...sentSource(thread.source), ...sourceDiffers })
+  const { title, description, ...source } = scored({
+    ...sentSource(thread.source),
+    ...sourceDiffers,
+  })
   return {
     message: MESSAGE,
     source: { id: ids.source, title, description, ...source, ...stored, status: STORED_STATUS },
@@ -202,8 +247,15 @@ function scored<Fields extends Votes>(fields: Fields): Fields {
   return score === undefined ? fields : { ...fields, score }
 }
 
-function differences<Fields extends Votes>(stored: Fields, sent: Partial<Fields>): Partial<Fields> | undefined {
-  const score = effectiveScore({ upVotes: stored.upVotes, downVotes: stored.downVotes, score: sent.score })
+function differences<Fields extends Votes>(
+  stored: Fields,
+  sent: Partial<Fields>,
+): Partial<Fields> | undefined {
+  const score = effectiveScore({
+    upVotes: stored.upVotes,
+    downVotes: stored.downVotes,
+    score: sent.score,
+  })
   let found: Partial<Fields> | undefined
   for (const name in stored) {
     if (stored[name] === (name === 'score' ? score : sent[name])) continue

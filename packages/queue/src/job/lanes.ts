@@ -6,7 +6,10 @@ import { type IngestJob, JOB_OPTIONS, type Lane, MAX_ATTEMPTS } from './job.ts'
 
 export type QueueKeys = ReturnType<typeof queueKeys>
 
-/** Names the keys of a queue. All share a hash tag: a cluster then keeps them on one node, as scripts require. */
+/**
+ * Names the keys of a queue. All share a hash tag: a cluster then keeps them on one node, as
+ * scripts require.
+ */
 export function queueKeys(queue: string) {
   /** BullMQ's own prefix. */
   const prefix = `{${queue}}`
@@ -32,7 +35,10 @@ export function ownStore(store: string, tenant: string): string {
 
 export type Queues = Readonly<Record<Lane, Queue<IngestJob>>>
 
-/** Bounds BullMQ's events, which serve only people who look for a fault, and may contain the reason of a failure. */
+/**
+ * Bounds BullMQ's events, which serve only people who look for a fault, and may contain the reason
+ * of a failure.
+ */
 const EVENTS_KEPT = 1_000
 
 /** Opens BullMQ's own view of a lane. */
@@ -47,21 +53,31 @@ export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<Inge
   return queue
 }
 
-/** How often a lane is searched for jobs whose lock has expired. In each interval, one worker does so. */
+/**
+ * How often a lane is searched for jobs whose lock has expired. In each interval, one worker does
+ * so.
+ */
 const STALLED_CHECK_MS = 2_000
 
 /**
- * Opens BullMQ's own worker of a lane, which handles the rare cases: failed attempts, jobs that are returned, and
- * stalled jobs. If a worker is killed, other workers fetch its jobs within `lockMs + STALLED_CHECK_MS`.
+ * Opens BullMQ's own worker of a lane, which handles the rare cases: failed attempts, jobs that are
+ * returned, and stalled jobs. If a worker is killed, other workers fetch its jobs within `lockMs +
+ * STALLED_CHECK_MS`.
  */
-export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: number): Worker<IngestJob> {
+export function openWorker(
+  keys: QueueKeys,
+  lane: Lane,
+  redis: Redis,
+  lockMs: number,
+): Worker<IngestJob> {
   return new Worker<IngestJob>(keys.queues[lane], null, {
     connection: redis,
     prefix: keys.prefix,
     autorun: false,
     lockDuration: lockMs,
     stalledInterval: STALLED_CHECK_MS,
-    // No bound of BullMQ's: it counts a crash against every job that the worker had locked. fetch.lua counts instead.
+    // No bound of BullMQ's: it counts a crash against every job that the worker had locked.
+    // fetch.lua counts instead.
     maxStalledCount: Number.MAX_SAFE_INTEGER,
     settings: { backoffStrategy: delayBeforeNextAttempt },
     removeOnComplete: { count: 0 },
@@ -70,14 +86,16 @@ export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: nu
 }
 
 /**
- * Half a second, doubled for each further attempt. Random, so that jobs that failed together are not retried
- * together.
+ * Half a second, doubled for each further attempt. Random, so that jobs that failed together are
+ * not retried together.
  */
 function delayBeforeNextAttempt(attempts: number): number {
   return 500 * 2 ** (attempts - 1) * (0.5 + Math.random())
 }
 
-/** Returns a job as BullMQ does, but with a note in place of its payload: never write the job back. */
+/**
+ * Returns a job as BullMQ does, but with a note in place of its payload: never write the job back.
+ */
 export function readShownJob(queue: Queue, redis: Redis, id: string): Promise<Job | undefined> {
   const opts = { ...JSON.parse(JOB_OPTIONS), attempts: MAX_ATTEMPTS }
   return readWithoutData(queue, redis, id, 'The payload is not shown here.', opts)

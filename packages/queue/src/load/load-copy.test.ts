@@ -12,7 +12,13 @@ test('callers may wait for the given seconds by the rate that was measured while
     for (const end = at + 60_000; at < end; ) {
       at += 1_000
       drained += perSecond
-      const totals = { threads: interactive, bytes: 0, interactive, drained, drainedInteractive: drained }
+      const totals = {
+        threads: interactive,
+        bytes: 0,
+        interactive,
+        drained,
+        drainedInteractive: drained,
+      }
       copy.noteTotals(totals, at)
     }
     return copy.mostInteractive()

@@ -1,6 +1,6 @@
-// The load of the queue, which load.lua counts: its bounds, an audit, and a replica's copy of it and of the keys'
-// buckets, to refuse requests before their bodies are read. Also samples how fast the queue drains: that rate bounds
-// how many callers wait, and says when refused ones try again.
+// The load of the queue, which load.lua counts: its bounds, an audit, and a replica's copy of it
+// and of the keys' buckets, to refuse requests before their bodies are read. Also samples how fast
+// the queue drains: that rate bounds how many callers wait, and says when refused ones try again.
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { Lane } from '../job/job.ts'
@@ -14,7 +14,10 @@ import {
   RateLimitedError,
 } from './refusals.ts'
 
-/** The bounds of the load: the jobs of both lanes that are accepted, and have not completed or failed for good. */
+/**
+ * The bounds of the load: the jobs of both lanes that are accepted, and have not completed or
+ * failed for good.
+ */
 export interface QueueBounds {
   queueThreads: number
   /** The bytes of the jobs as Redis stores them. */
@@ -43,11 +46,14 @@ const LEAST_INTERACTIVE = 500
 /** Rates are those of the last five seconds, by samples at least a quarter of a second apart. */
 const WINDOW_MS = 5_000
 const BETWEEN_MS = 250
-/** Workers count as busy in an interval if the load has this number of interactive threads at both ends of it. */
+/**
+ * Workers count as busy in an interval if the load has this number of interactive threads at both
+ * ends of it.
+ */
 const BACKLOG = 100
 /**
- * The capacity is a number of threads a second. It is FIRST_CAPACITY until a backlog was measured, then a running
- * mean: the last measurement counts by WEIGHT.
+ * The capacity is a number of threads a second. It is FIRST_CAPACITY until a backlog was measured,
+ * then a running mean: the last measurement counts by WEIGHT.
  */
 const FIRST_CAPACITY = 500
 const WEIGHT = 0.2
@@ -61,18 +67,28 @@ export function createLoadCopy(bounds: QueueBounds) {
   let totals: Sample | undefined
   let samples: Sample[] = []
   let capacity = FIRST_CAPACITY
-  const mostInteractive = () => Math.max(LEAST_INTERACTIVE, Math.round(bounds.waitingSeconds * capacity))
+  const mostInteractive = () =>
+    Math.max(LEAST_INTERACTIVE, Math.round(bounds.waitingSeconds * capacity))
 
   function mostOf(bound: QueueFullError['bound']): Load {
     const { queueThreads, queueBytes, tenantShare } = bounds
     const share = bound === 'full' ? 1 : tenantShare
-    return { threads: queueThreads * share, bytes: queueBytes * share, interactive: mostInteractive() * share }
+    return {
+      threads: queueThreads * share,
+      bytes: queueBytes * share,
+      interactive: mostInteractive() * share,
+    }
   }
 
   const full = (bound: QueueFullError['bound'], load: Load = EMPTY) =>
     new QueueFullError(bound, retryAfter(load, mostOf(bound), samples, capacity))
 
-  function isUsedUp(bound: QueueFullError['bound'], load: Aged<Load> | undefined, lane: Lane, now: number): boolean {
+  function isUsedUp(
+    bound: QueueFullError['bound'],
+    load: Aged<Load> | undefined,
+    lane: Lane,
+    now: number,
+  ): boolean {
     if (load === undefined || now - load.at > FRESH_MS) return false
     const most = mostOf(bound)
     const isFull = load.threads >= most.threads || load.bytes >= most.bytes
@@ -80,7 +96,10 @@ export function createLoadCopy(bounds: QueueBounds) {
   }
 
   return {
-    /** The bound of interactive threads in the load: what workers store in `waitingSeconds`, at least 500. */
+    /**
+     * The bound of interactive threads in the load: what workers store in `waitingSeconds`, at
+     * least 500.
+     */
     mostInteractive,
     /** @param at when Redis was asked, on the monotonic clock, in ms. */
     noteTotals(copied: LoadTotals, at: number): void {
@@ -95,24 +114,35 @@ export function createLoadCopy(bounds: QueueBounds) {
       keep(tenants, tenant, { ...load, at })
       if (quota !== undefined) keep(buckets, quota.keyId, { level, at })
     },
-    /** Returns how many quotes a key may post now, by Redis's last reply. Undefined before the first reply. */
+    /**
+     * Returns how many quotes a key may post now, by Redis's last reply. Undefined before the first
+     * reply.
+     */
     quotaLeft(quota: Quota): number | undefined {
       const bucket = buckets.get(quota.keyId)
       return bucket && Math.max(0, Math.floor(levelAt(bucket, quota, performance.now())))
     },
     /** Returns the error for an outcome that refuses a job: see enqueue.lua. */
     errorOf(outcome: string, { tenant, quota }: Caller): Error {
-      if (outcome === 'rate' && quota) return new RateLimitedError(quota, buckets.get(quota.keyId)?.level ?? 0)
+      if (outcome === 'rate' && quota)
+        return new RateLimitedError(quota, buckets.get(quota.keyId)?.level ?? 0)
       if (outcome === 'full') return full('full', totals)
       if (outcome === 'share') return full('share', tenants.get(tenant))
-      if (outcome === 'reused') return new IdempotencyKeyReusedError('the key stands for another request')
+      if (outcome === 'reused')
+        return new IdempotencyKeyReusedError('the key stands for another request')
       return new QueueUnavailableError() // late
     },
     /**
-     * Returns the error with which the script would most likely refuse a job. An old copy of the load refuses none.
+     * Returns the error with which the script would most likely refuse a job. An old copy of the
+     * load refuses none.
      */
-    refusalOf({ tenant, quota }: Caller, lane: Lane, now: number): QueueFullError | RateLimitedError | undefined {
-      // The copy of a bucket may be of any age: apart from the steady refill, the level can only have fallen.
+    refusalOf(
+      { tenant, quota }: Caller,
+      lane: Lane,
+      now: number,
+    ): QueueFullError | RateLimitedError | undefined {
+      // The copy of a bucket may be of any age: apart from the steady refill, the level can only
+      // have fallen.
       const bucket = quota && buckets.get(quota.keyId)
       const level = quota && bucket ? levelAt(bucket, quota, now) : 1
       if (quota && level <= 0) return new RateLimitedError(quota, level)
@@ -123,19 +153,27 @@ export function createLoadCopy(bounds: QueueBounds) {
   }
 }
 
-function levelAt({ level, at }: Aged<{ level: number }>, { quotesPerSecond, burstQuotes }: Quota, now: number): number {
+function levelAt(
+  { level, at }: Aged<{ level: number }>,
+  { quotesPerSecond, burstQuotes }: Quota,
+  now: number,
+): number {
   return Math.min(burstQuotes, level + ((now - at) / 1000) * quotesPerSecond)
 }
 
-function keep<Entry extends { at: number }>(entries: Map<string, Entry>, key: string, entry: Entry): void {
+function keep<Entry extends { at: number }>(
+  entries: Map<string, Entry>,
+  key: string,
+  entry: Entry,
+): void {
   entries.set(key, entry)
   if (entries.size <= MAX_ENTRIES) return
   for (const [other, { at }] of entries) if (entry.at - at > FRESH_MS) entries.delete(other)
 }
 
 /**
- * Returns the new mean of the capacity: of the interactive threads that leave the load in a second while a backlog
- * waits.
+ * Returns the new mean of the capacity: of the interactive threads that leave the load in a second
+ * while a backlog waits.
  */
 function capacityAfter(capacity: number, last: Sample, next: Sample): number {
   const [passed, left] = [next.at - last.at, next.drainedInteractive - last.drainedInteractive]
@@ -145,7 +183,8 @@ function capacityAfter(capacity: number, last: Sample, next: Sample): number {
 }
 
 /**
- * Refused callers come again when the load is down to this part of its bound. At the bound, only one would get in.
+ * Refused callers come again when the load is down to this part of its bound. At the bound, only
+ * one would get in.
  */
 const ROOM = 0.9
 const MOST_SECONDS = 60
@@ -153,8 +192,9 @@ const MOST_SECONDS = 60
 const LEAST_SPAN_MS = 500
 
 /**
- * Returns after how many seconds, from 1 to 60, a refused caller should try again. The load that caused the refusal
- * drains at the rate of `samples` or, if they show none, by `capacity` threads a second. `most` are its bounds.
+ * Returns after how many seconds, from 1 to 60, a refused caller should try again. The load that
+ * caused the refusal drains at the rate of `samples` or, if they show none, by `capacity` threads a
+ * second. `most` are its bounds.
  */
 function retryAfter(load: Load, most: Load, samples: readonly Sample[], capacity: number): number {
   const perSecond = drained(samples, 'drained') ?? capacity
@@ -162,7 +202,8 @@ function retryAfter(load: Load, most: Load, samples: readonly Sample[], capacity
   const each = [
     (load.threads - ROOM * most.threads) / perSecond,
     (load.bytes - ROOM * most.bytes) / bytesPerSecond,
-    (load.interactive - ROOM * most.interactive) / (drained(samples, 'drainedInteractive') ?? capacity),
+    (load.interactive - ROOM * most.interactive) /
+      (drained(samples, 'drainedInteractive') ?? capacity),
   ]
   const seconds = Math.max(...each.filter((one) => !Number.isNaN(one)))
   // Random, so that not all callers come again at once.
@@ -171,25 +212,40 @@ function retryAfter(load: Load, most: Load, samples: readonly Sample[], capacity
 }
 
 /** Returns how many threads a second left the load. Undefined before that was measured. */
-function drained([first, ...others]: readonly Sample[], field: 'drained' | 'drainedInteractive'): number | undefined {
+function drained(
+  [first, ...others]: readonly Sample[],
+  field: 'drained' | 'drainedInteractive',
+): number | undefined {
   const last = others.at(-1)
-  if (first === undefined || last === undefined || last.at - first.at < LEAST_SPAN_MS) return undefined
+  if (first === undefined || last === undefined || last.at - first.at < LEAST_SPAN_MS)
+    return undefined
   return ((last[field] - first[field]) / (last.at - first.at)) * 1000
 }
 
-/** The jobs that one call checks, in 0.5 ms. With a call every five seconds, 200,000 jobs take half an hour. */
+/**
+ * The jobs that one call checks, in 0.5 ms. With a call every five seconds, 200,000 jobs take half
+ * an hour.
+ */
 const JOBS_AT_ONCE = 500
 
 /** The result of comparing the totals with the jobs. `many`: too many jobs to compare at once. */
 export type LoadAudit = (typeof AUDITS)[number]
 const AUDITS = ['right', 'corrected', 'many'] as const
 
-/** Makes a function that audits the next few jobs and, after the last ones, returns the result: see load.lua. */
-export function createLoadAudit(redis: Redis, { base, jobs }: QueueKeys): () => Promise<LoadAudit | undefined> {
+/**
+ * Makes a function that audits the next few jobs and, after the last ones, returns the result: see
+ * load.lua.
+ */
+export function createLoadAudit(
+  redis: Redis,
+  { base, jobs }: QueueKeys,
+): () => Promise<LoadAudit | undefined> {
   const audit = openScript(redis, new URL('./load.lua#audit', import.meta.url))
   let cursor = '0'
   return async () => {
-    const [next, found] = asList(await audit(base, cursor, JOBS_AT_ONCE, jobs.interactive, jobs.bulk))
+    const [next, found] = asList(
+      await audit(base, cursor, JOBS_AT_ONCE, jobs.interactive, jobs.bulk),
+    )
     cursor = String(next)
     return AUDITS.find((one) => one === found)
   }

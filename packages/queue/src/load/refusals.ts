@@ -1,5 +1,5 @@
-// Callers of the queue, and the errors that refuse their jobs. After any of them but `AcceptanceUnknownError`, the
-// job was not accepted and never will be.
+// Callers of the queue, and the errors that refuse their jobs. After any of them but
+// `AcceptanceUnknownError`, the job was not accepted and never will be.
 
 export interface Quota {
   /** The public id of the key. */
@@ -63,8 +63,8 @@ export class IdempotencyKeyReusedError extends Error {
 }
 
 /**
- * Redis did not confirm a job in time. Either the job was accepted before this error was thrown, and precedes
- * everything that is enqueued afterwards, or it never will be accepted.
+ * Redis did not confirm a job in time. Either the job was accepted before this error was thrown,
+ * and precedes everything that is enqueued afterwards, or it never will be accepted.
  */
 export class AcceptanceUnknownError extends Error {
   override name = 'AcceptanceUnknownError'
@@ -76,19 +76,24 @@ export class AcceptanceUnknownError extends Error {
   }
 }
 
-/** After how long to try again when Redis is out of memory. Memory becomes free as jobs complete. */
+/**
+ * After how long to try again when Redis is out of memory. Memory becomes free as jobs complete.
+ */
 const OUT_OF_MEMORY_S = 10
 
 /** An error of a command within a script names the script. */
 const WITHIN_SCRIPT = /user_script/
 /**
- * With one of these codes, Redis refuses only the first write of a script, so the script wrote nothing. Redis 6.2
- * puts other words before the code.
+ * With one of these codes, Redis refuses only the first write of a script, so the script wrote
+ * nothing. Redis 6.2 puts other words before the code.
  */
 const NOTHING_WRITTEN = /\b(OOM|READONLY|MISCONF|NOREPLICAS) /
 const OUT_OF_MEMORY = /\bOOM /
 
-/** Makes a refusal of an error that Redis replied to a script. Undefined if the script may have written a part. */
+/**
+ * Makes a refusal of an error that Redis replied to a script. Undefined if the script may have
+ * written a part.
+ */
 export function refusalByRedis(error: Error): QueueFullError | QueueUnavailableError | undefined {
   if (WITHIN_SCRIPT.test(error.message) && !NOTHING_WRITTEN.test(error.message)) return undefined
   return OUT_OF_MEMORY.test(error.message)

@@ -1,20 +1,22 @@
--- Claims: the job that an Idempotency-Key of a tenant stands for. A claim is a hash `claim:NAME`, which expires. Its
--- fields are `tenant`, `job`, `lane` (the beginning of the lane's keys), the request's `fingerprint` and, once the
--- job is done, `result`. Claims are members of `claims`, a bounded store of tenants.
+-- Claims: the job that an Idempotency-Key of a tenant stands for. A claim is a hash `claim:NAME`,
+-- which expires. Its fields are `tenant`, `job`, `lane` (the beginning of the lane's keys), the
+-- request's `fingerprint` and, once the job is done, `result`. Claims are members of `claims`, a
+-- bounded store of tenants.
 --include ../bounded.lua
 --include ../bullmq-layout/jobs.lua#states
 local CLAIM_BYTES = 1100 -- Redis's own cost of a claim without its result, on Redis 6.2. Later ones need less.
--- Evicts claims that have expired or are above the bound, at most `most`. Returns 1 if more must be evicted.
+-- Evicts claims that have expired or are above the bound, at most `most`. Returns 1 if more must be
+-- evicted.
 local function boundClaims(base, now, bounds, most)
   return evictOfTenants(base .. 'claims', bounds.bytes, now - bounds.ms, most, function(name, hasExpired)
-    -- The hash of an expired claim has expired, too. A hash that still exists belongs to a newer claim on this name,
-    -- so it stays.
+    -- The hash of an expired claim has expired, too. A hash that still exists belongs to a newer
+    -- claim on this name, so it stays.
     if not hasExpired then redis.call('UNLINK', base .. 'claim:' .. name) end
   end)
 end
--- Returns the outcome for a job whose key is claimed: `claimed` with the earlier job's id, or `reused` if the key
--- stands for another request. Returns nothing if the claim is void: its job failed for good or was removed, and has
--- no result.
+-- Returns the outcome for a job whose key is claimed: `claimed` with the earlier job's id, or
+-- `reused` if the key stands for another request. Returns nothing if the claim is void: its job
+-- failed for good or was removed, and has no result.
 local function claimedOutcome(base, claim)
   local key = base .. 'claim:' .. claim.name
   local job, lane, fingerprint = unpack(redis.call('HMGET', key, 'job', 'lane', 'fingerprint'))
@@ -32,8 +34,8 @@ local function addClaim(base, now, bounds, claim, tenant, lane, job)
 end
 --part record
 #!lua flags=allow-oom
--- Stores the results of jobs in their claims, also in a full Redis: the jobs could not complete otherwise. Skips
--- claims that were evicted, or stand for another job by now.
+-- Stores the results of jobs in their claims, also in a full Redis: the jobs could not complete
+-- otherwise. Skips claims that were evicted, or stand for another job by now.
 -- ARGV  1    ms to keep a claim
 --       2    bytes bound of all claims
 --       3 …  for each job: claim, job id, result
@@ -53,9 +55,9 @@ for at = 3, #ARGV, 3 do
 end
 return boundClaims(base, time[1] * 1000 + math.floor(time[2] / 1000), bounds, EVICTED_AT_ONCE)
 --part finish
--- Stores the result of a job that completes now in its claim. `record` has done so already, unless another server was
--- the primary a moment ago: without its job and without a result, the claim would be void. Its bound in bytes does
--- not count this result.
+-- Stores the result of a job that completes now in its claim. `record` has done so already, unless
+-- another server was the primary a moment ago: without its job and without a result, the claim
+-- would be void. Its bound in bytes does not count this result.
 local function finishClaim(base, name, job, result)
   local key = base .. 'claim:' .. name
   local claimedBy, stored = unpack(redis.call('HMGET', key, 'job', 'result'))

@@ -10,7 +10,10 @@ import { IdempotencyKeyReusedError, RateLimitedError } from '../load/refusals.ts
 import { completed } from '../queue.test-support.ts'
 import { CLAIM_MS, claimName, createRecordClaims, createResults } from './results.ts'
 
-const RECEIPT = { source: { outcome: 'created', wordCount: 1, createdAt: '' }, outcomes: 'c' } as const
+const RECEIPT = {
+  source: { outcome: 'created', wordCount: 1, createdAt: '' },
+  outcomes: 'c',
+} as const
 const DONE = { receipts: [RECEIPT] }
 
 async function setUp(t: TestContext, claimBytes = UNBOUNDED.claimBytes) {
@@ -18,7 +21,9 @@ async function setUp(t: TestContext, claimBytes = UNBOUNDED.claimBytes) {
   const redis = connectFailFast({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
   const found = async (name = '') =>
-    (await redis.keys(`${keys.prefix.replace('{', '\\{')}*`)).filter((key) => key.startsWith(keys.base + name))
+    (await redis.keys(`${keys.prefix.replace('{', '\\{')}*`)).filter((key) =>
+      key.startsWith(keys.base + name),
+    )
   t.onTestFinished(async () => {
     await redis.unlink('none', ...(await found()))
     redis.disconnect()
@@ -37,7 +42,13 @@ async function setUp(t: TestContext, claimBytes = UNBOUNDED.claimBytes) {
       quota?: { keyId: string; quotesPerSecond: number; burstQuotes: number },
     ) {
       const thread: Thread = { source: { service: 'custom', externalId: 'a', title }, quotes: [] }
-      const job = { tenant, requestId: 'r', retained: false, claim: claimName(tenant, key), threads: [thread] }
+      const job = {
+        tenant,
+        requestId: 'r',
+        retained: false,
+        claim: claimName(tenant, key),
+        threads: [thread],
+      }
       return enqueuer.enqueue(newJobId(), 'interactive', job, quota)
     },
     /** Stores the result of a key's job, and removes the job from the queue. */
@@ -46,16 +57,25 @@ async function setUp(t: TestContext, claimBytes = UNBOUNDED.claimBytes) {
       key: string,
       { tenant = 't', result = DONE }: { tenant?: string; result?: object } = {},
     ) {
-      await record([completed(id, { data: { claim: claimName(tenant, key) }, result: { ...DONE, ...result } })])
+      await record([
+        completed(id, { data: { claim: claimName(tenant, key) }, result: { ...DONE, ...result } }),
+      ])
       await redis.del(keys.jobs.interactive + id)
     },
-    find: (key: string, jobId: string) => createResults(redis, keys).findClaimed(claimName('t', key), jobId),
+    find: (key: string, jobId: string) =>
+      createResults(redis, keys).findClaimed(claimName('t', key), jobId),
   }
 }
 
 it('gives equal requests that are enqueued at once with one key one job, and refuses another one', async (t) => {
   const { post } = await setUp(t)
-  const [first, ...others] = await Promise.allSettled([post('k'), post('k'), post('k', 'B'), post('k'), post('l')])
+  const [first, ...others] = await Promise.allSettled([
+    post('k'),
+    post('k'),
+    post('k', 'B'),
+    post('k'),
+    post('l'),
+  ])
   assert(first?.status === 'fulfilled')
   assert.deepEqual(
     others.map((one) => (one.status === 'fulfilled' ? one.value === first.value : one.reason.name)),

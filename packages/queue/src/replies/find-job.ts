@@ -13,7 +13,10 @@ export interface FoundJob {
   bytes: number
 }
 
-/** Finds a job of one thread by its id, without its payload: its retained result, otherwise BullMQ's job. */
+/**
+ * Finds a job of one thread by its id, without its payload: its retained result, otherwise BullMQ's
+ * job.
+ */
 export async function findJob(
   queues: Queues,
   { look }: Pick<Results, 'look'>,
@@ -25,7 +28,12 @@ export async function findJob(
     // Nothing more is read for another tenant, so it can't tell a job of this one from none.
     if (owner !== tenant) return undefined
     if (!Array.isArray(about))
-      return { state: 'completed', changedAt: new Date(Number(place)), attempts: Number(about), bytes: Number(bytes) }
+      return {
+        state: 'completed',
+        changedAt: new Date(Number(place)),
+        attempts: Number(about),
+        bytes: Number(bytes),
+      }
     const state = await queues[place === 2 ? 'interactive' : 'bulk'].getJobState(id)
     // The job may have completed since the look.
     if (state !== 'unknown') return describeFound(state, about)

@@ -11,8 +11,13 @@ import { openReplyListener } from './reply-listener.ts'
 const RESULT: JobResult = { receipts: [null] }
 const WAIT_MS = 5_000
 
-async function open(t: TestContext, find: (ids: readonly string[]) => Promise<Map<string, JobResult | undefined>>) {
-  const [redis, reader] = [1, 2].map(() => connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {}))
+async function open(
+  t: TestContext,
+  find: (ids: readonly string[]) => Promise<Map<string, JobResult | undefined>>,
+) {
+  const [redis, reader] = [1, 2].map(() =>
+    connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {}),
+  )
   assert(redis !== undefined && reader !== undefined)
   await Promise.all([redis, reader].map((one) => once(one, 'ready')))
   const keys = queueKeys(testQueueName())

@@ -10,10 +10,16 @@ import type { Results } from './results.ts'
 export type ReplyListener = ReturnType<typeof openReplyListener>
 
 const BLOCK_MS = 1_000
-/** The `silentMs` of the reader (see `connectLike`): its connection counts as dead after twice the time of a read. */
+/**
+ * The `silentMs` of the reader (see `connectLike`): its connection counts as dead after twice the
+ * time of a read.
+ */
 export const REPLY_SILENT_MS = 2 * BLOCK_MS
 
-/** A reply is overdue `OVERDUE_MS` after its wait began. Its result is then looked up every `LOOK_UP_EVERY_MS`. */
+/**
+ * A reply is overdue `OVERDUE_MS` after its wait began. Its result is then looked up every
+ * `LOOK_UP_EVERY_MS`.
+ */
 const OVERDUE_MS = 1_000
 const LOOK_UP_EVERY_MS = 500
 
@@ -26,10 +32,15 @@ interface Waiter {
 }
 
 /**
- * Reads one reply stream for all waiting callers of a replica, on a connection that blocks. Looks up the results of
- * overdue replies.
+ * Reads one reply stream for all waiting callers of a replica, on a connection that blocks. Looks
+ * up the results of overdue replies.
  */
-export function openReplyListener(replica: string, keys: QueueKeys, reader: Redis, results: Pick<Results, 'find'>) {
+export function openReplyListener(
+  replica: string,
+  keys: QueueKeys,
+  reader: Redis,
+  results: Pick<Results, 'find'>,
+) {
   const waiters = new Map<string, Set<Waiter>>()
   const stream = `${keys.base}replies:${replica}`
   const closing = new AbortController()
@@ -38,8 +49,8 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   let server = ''
   reader.once('ready', noteRead)
   reader.on('ready', () => {
-    // The stream of another server may lack the last entries, and give new ones lower ids: read it from its
-    // beginning.
+    // The stream of another server may lack the last entries, and give new ones lower ids: read it
+    // from its beginning.
     const { id } = serverOf(reader)
     if (id !== server) last = '0'
     server = id
@@ -67,13 +78,16 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
         // The callers that got their results are answered before the next read.
         await setImmediate()
       } catch {
-        // The connection reconnects by itself, and its own listener logs it. Meanwhile results are looked up.
+        // The connection reconnects by itself, and its own listener logs it. Meanwhile results are
+        // looked up.
         await delay(100, undefined, { signal: closing.signal }).catch(() => {})
       }
     }
   }
 
-  /** Reads an entry: job ids and results in turn. '' stands for a large result, or a final failure. */
+  /**
+   * Reads an entry: job ids and results in turn. '' stands for a large result, or a final failure.
+   */
   async function readEntry(fields: string[]): Promise<void> {
     const large: string[] = []
     for (let at = 0; at < fields.length; at += 2) {
@@ -89,14 +103,17 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     for (const jobId of jobIds) {
       const result = found.get(jobId)
       if (result !== undefined) settleJob(jobId, result)
-      else if (!found.has(jobId)) for (const waiter of [...(waiters.get(jobId) ?? [])]) waiter.lose()
+      else if (!found.has(jobId))
+        for (const waiter of [...(waiters.get(jobId) ?? [])]) waiter.lose()
     }
   }
 
   async function lookUpOverdue(): Promise<void> {
     const isOverdue = ({ overdueAt }: Waiter) => performance.now() >= overdueAt
     while (!closing.signal.aborted) {
-      const ids = [...waiters].flatMap(([jobId, ofJob]) => ([...ofJob].some(isOverdue) ? [jobId] : []))
+      const ids = [...waiters].flatMap(([jobId, ofJob]) =>
+        [...ofJob].some(isOverdue) ? [jobId] : [],
+      )
       if (ids.length > 0) await lookUp(ids).catch(() => {})
       await delay(LOOK_UP_EVERY_MS, undefined, { signal: closing.signal }).catch(() => {})
     }
@@ -109,18 +126,24 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     replica,
     awaitedJobs: () => waiters.size,
     /**
-     * Returns whether the stream was read within `REPLY_SILENT_MS + BLOCK_MS`. If not, look-ups find the results, a
-     * second later.
+     * Returns whether the stream was read within `REPLY_SILENT_MS + BLOCK_MS`. If not, look-ups
+     * find the results, a second later.
      */
     isListening: () => performance.now() - lastReadAt < REPLY_SILENT_MS + BLOCK_MS,
     /**
-     * Waits for a job. Call this before the job is enqueued, `accepted` once it is accepted, and `cancel` if no
-     * result will come. `result` resolves with undefined after `ms`, after `cancel` or `close`, or when `signal`
-     * aborts. It rejects with `AcceptanceUnknownError` if Redis does not know a job that was accepted.
+     * Waits for a job. Call this before the job is enqueued, `accepted` once it is accepted, and
+     * `cancel` if no result will come. `result` resolves with undefined after `ms`, after `cancel`
+     * or `close`, or when `signal` aborts. It rejects with `AcceptanceUnknownError` if Redis does
+     * not know a job that was accepted.
      *
      * @param lookUpAtOnce the job was accepted before, and may reply to no one.
      */
-    wait(jobId: string, ms: number, signal: AbortSignal, { lookUpAtOnce } = { lookUpAtOnce: false }) {
+    wait(
+      jobId: string,
+      ms: number,
+      signal: AbortSignal,
+      { lookUpAtOnce } = { lookUpAtOnce: false },
+    ) {
       const { promise: result, resolve, reject } = Promise.withResolvers<JobResult | undefined>()
       result.catch(() => {}) // Avoids an unhandled rejection: after another error, the caller awaits no result.
       let isAccepted = lookUpAtOnce
@@ -156,8 +179,8 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     async close(): Promise<void> {
       closing.abort()
       for (const jobId of [...waiters.keys()]) settleJob(jobId, undefined)
-      // A blocked command is never settled while Redis is unavailable, so the connection is cut without waiting for
-      // it.
+      // A blocked command is never settled while Redis is unavailable, so the connection is cut
+      // without waiting for it.
       reader.disconnect()
     },
   }

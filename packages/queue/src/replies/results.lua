@@ -1,11 +1,12 @@
--- Results of jobs that succeeded, transient and retained. A job that failed for good has its result in its field
--- `failure`. Transient results are stored in groups, because a key for each result would need three more commands. A
--- group is a hash `results:GROUP` (job id, result), which expires as a whole. New results join the newest group,
--- until it has a sixteenth of the time or of the bytes that all groups may have. Then it becomes a member of the
--- bounded store `transient`, and a new group begins. `newest-results` has the newest group: its name, when it began
--- (ms) and its bytes, packed. A retained result is a hash `retained:ID`, and a member of `retained`, a bounded store
--- of tenants. It has the tenant, the job's data, which may be large, its result, when it completed (ms), and at which
--- attempt.
+-- Results of jobs that succeeded, transient and retained. A job that failed for good has its result
+-- in its field `failure`. Transient results are stored in groups, because a key for each result
+-- would need three more commands. A group is a hash `results:GROUP` (job id, result), which expires
+-- as a whole. New results join the newest group, until it has a sixteenth of the time or of the
+-- bytes that all groups may have. Then it becomes a member of the bounded store `transient`, and a
+-- new group begins. `newest-results` has the newest group: its name, when it began (ms) and its
+-- bytes, packed. A retained result is a hash `retained:ID`, and a member of `retained`, a bounded
+-- store of tenants. It has the tenant, the job's data, which may be large, its result, when it
+-- completed (ms), and at which attempt.
 local RESULT_BYTES = 450 -- Redis's own cost of a result.
 local GROUPS = 16
 --part reply
@@ -84,11 +85,13 @@ for at, id in ipairs(ids) do
 end
 return found
 --part look
--- Returns the small facts about a job, so that neither a poll nor a look-up by another tenant costs what the job's
--- data costs: its tenant, the bytes of its data and result if they are retained (otherwise 0), and then
+-- Returns the small facts about a job, so that neither a poll nor a look-up by another tenant costs
+-- what the job's data costs: its tenant, the bytes of its data and result if they are retained
+-- (otherwise 0), and then
 --   of a job that is retained: when it completed (ms), attempts
 --   of a job in the queue: place of its lane in ARGV, and the list that `timesOf` returns
--- Returns nothing if Redis does not know the job, or if it has several threads: only operators need its id.
+-- Returns nothing if Redis does not know the job, or if it has several threads: only operators need
+-- its id.
 -- ARGV  1    job id
 --       2-3  beginning of both lanes' keys
 --include ../load/load.lua#release
@@ -107,8 +110,9 @@ for lane = 2, 3 do
 end
 --part retain
 #!lua flags=allow-oom
--- Returns the job's result. If it has none yet, returns '' and marks the job, so that its result will be retained. If
--- the caller sends the job's data, which Redis no longer has, a transient result becomes a retained one.
+-- Returns the job's result. If it has none yet, returns '' and marks the job, so that its result
+-- will be retained. If the caller sends the job's data, which Redis no longer has, a transient
+-- result becomes a retained one.
 -- ARGV  1    job id
 --       2    the job's data or ''
 --       3    ms to keep the result

@@ -1,5 +1,5 @@
-// Results of jobs: looks them up, retains them for callers that have a job's id, and stores them in the claims of
-// idempotency keys.
+// Results of jobs: looks them up, retains them for callers that have a job's id, and stores them in
+// the claims of idempotency keys.
 import { hash } from 'node:crypto'
 import type { Thread } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
@@ -28,7 +28,8 @@ const RETAINED_MS = 3_600_000
 const IDS_AT_ONCE = 200
 
 /**
- * Opens the results of jobs. They are stored outside BullMQ, which would prune transient and retained ones alike.
+ * Opens the results of jobs. They are stored outside BullMQ, which would prune transient and
+ * retained ones alike.
  *
  * @param largeReads a connection for large replies, behind which no caller's post may wait.
  */
@@ -37,7 +38,10 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys, largeRead
   const look = openScript(redis, new URL('./results.lua#look', import.meta.url))
   const retain = openScript(redis, new URL('./results.lua#retain', import.meta.url))
   return {
-    /** Returns the results of the jobs that Redis knows, by id: undefined for a job that is not done. */
+    /**
+     * Returns the results of the jobs that Redis knows, by id: undefined for a job that is not
+     * done.
+     */
     async find(ids: readonly string[]): Promise<Map<string, JobResult | undefined>> {
       const results = new Map<string, JobResult | undefined>()
       for (let start = 0; start < ids.length; start += IDS_AT_ONCE) {
@@ -56,7 +60,9 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys, largeRead
      * @param data the job's payload. With it, a transient result is retained, too, for an hour.
      */
     async retainResult(jobId: string, data = '', tenant = ''): Promise<JobResult | undefined> {
-      const result = String(await retain(base, jobId, data, RETAINED_MS, jobs.interactive, jobs.bulk, tenant))
+      const result = String(
+        await retain(base, jobId, data, RETAINED_MS, jobs.interactive, jobs.bulk, tenant),
+      )
       return result === '' ? undefined : JSON.parse(result)
     },
     /** Returns the result of a job that is done and has this claim: see `claimName`. */
@@ -64,16 +70,26 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys, largeRead
       const [claimedBy, result] = await redis.hmget(`${base}claim:${claim}`, 'job', 'result')
       return claimedBy === jobId && typeof result === 'string' ? JSON.parse(result) : undefined
     },
-    /** Returns a retained result, the job's payload, when (ms since 1970) and at which attempt the job completed. */
+    /**
+     * Returns a retained result, the job's payload, when (ms since 1970) and at which attempt the
+     * job completed.
+     */
     async findRetained(jobId: string) {
       const { result: text, data, at, attempts } = await redis.hgetall(`${base}retained:${jobId}`)
       if (text === undefined || data === undefined) return undefined
       const result: JobResult = JSON.parse(text)
       return { result, data, at: Number(at), attempts: Number(attempts) }
     },
-    /** Reads the payload and the result of a retained job, as JSON, by the connection for large replies. */
+    /**
+     * Reads the payload and the result of a retained job, as JSON, by the connection for large
+     * replies.
+     */
     async readRetained(jobId: string): Promise<{ data: Buffer; result: Buffer } | undefined> {
-      const [data, result] = await largeReads.hmgetBuffer(`${base}retained:${jobId}`, 'data', 'result')
+      const [data, result] = await largeReads.hmgetBuffer(
+        `${base}retained:${jobId}`,
+        'data',
+        'result',
+      )
       return data && result ? { data, result } : undefined
     },
     /** Returns what is small of a job of one thread: see `#look`. */
@@ -84,28 +100,33 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys, largeRead
 }
 
 /**
- * While Redis is unavailable, retaining is repeated after this pause, at most RETAIN_ATTEMPTS times: for five
- * minutes.
+ * While Redis is unavailable, retaining is repeated after this pause, at most RETAIN_ATTEMPTS
+ * times: for five minutes.
  */
 const RETAIN_AGAIN_MS = 500
 const RETAIN_ATTEMPTS = 600
 /**
- * The most characters of all payloads that wait for Redis. A job that exceeds it is marked without its payload: if it
- * completes before Redis answers, its result is not retained.
+ * The most characters of all payloads that wait for Redis. A job that exceeds it is marked without
+ * its payload: if it completes before Redis answers, its result is not retained.
  */
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
-/** Makes a function that has a job's result retained as soon as Redis answers: see `retainResult`. Never throws. */
+/**
+ * Makes a function that has a job's result retained as soon as Redis answers: see `retainResult`.
+ * Never throws.
+ */
 export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'>) {
   let characters = 0
   async function retain(jobId: string, data: string, tenant: string): Promise<void> {
     characters += data.length
-    const again = () => new Promise<false>((resolve) => setTimeout(resolve, RETAIN_AGAIN_MS, false).unref())
+    const again = () =>
+      new Promise<false>((resolve) => setTimeout(resolve, RETAIN_AGAIN_MS, false).unref())
     for (let attempts = 0, isDone = false; !isDone && attempts < RETAIN_ATTEMPTS; attempts++)
       isDone = await retainResult(jobId, data, tenant).then(() => true, again)
     characters -= data.length
   }
-  // A function of its own: in `retain`, a payload that exceeds the bound would stay in memory while it waits.
+  // A function of its own: in `retain`, a payload that exceeds the bound would stay in memory while
+  // it waits.
   return (jobId: string, payload: Pick<IngestJob, 'tenant' | 'threads'>): Promise<void> => {
     const text = JSON.stringify(payload)
     return retain(jobId, characters + text.length > MAX_CHARACTERS ? '' : text, payload.tenant)
@@ -113,32 +134,41 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
 }
 
 /**
- * How long a claim (the job that an idempotency key of a tenant stands for, and its result) stays, unless it is
- * evicted.
+ * How long a claim (the job that an idempotency key of a tenant stands for, and its result) stays,
+ * unless it is evicted.
  */
 export const CLAIM_MS = 24 * 60 * 60 * 1000
 
 /** A job's claim on the key of its request. */
 export type Claim = ReturnType<typeof makeClaim>
 
-/** Names a claim by a hash: a key may be its caller's secret. Equal keys of two tenants have different claims. */
+/**
+ * Names a claim by a hash: a key may be its caller's secret. Equal keys of two tenants have
+ * different claims.
+ */
 export function claimName(tenant: string, key: string): string {
   return hash('sha256', JSON.stringify([tenant, key]), 'base64url')
 }
 
-/** Makes a job's claim. Its fingerprint has the lane: callers that wait get another answer than those that do not. */
+/**
+ * Makes a job's claim. Its fingerprint has the lane: callers that wait get another answer than
+ * those that do not.
+ */
 export function makeClaim(name: string, lane: Lane, threads: readonly Thread[]) {
   return { name, fingerprint: `${lane} ${hash('sha256', JSON.stringify(threads), 'base64url')}` }
 }
 
 /**
- * Makes a function that stores the results of jobs in their claims, but not of a failed job: its key is free again.
+ * Makes a function that stores the results of jobs in their claims, but not of a failed job: its
+ * key is free again.
  */
 export function createRecordClaims(redis: Redis, { base }: QueueKeys, claimBytes: number) {
   const record = openScript(redis, new URL('./claims.lua#record', import.meta.url))
   return async (jobs: readonly Pick<CompletedJob, 'id' | 'data' | 'result'>[]): Promise<void> => {
     let args = jobs.flatMap(({ id, data: { claim }, result }) =>
-      claim === undefined || result.failure !== undefined ? [] : [claim, id, JSON.stringify(result)],
+      claim === undefined || result.failure !== undefined
+        ? []
+        : [claim, id, JSON.stringify(result)],
     )
     while ((await record(base, CLAIM_MS, claimBytes, ...args)) === 1) args = []
   }

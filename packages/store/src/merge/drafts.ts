@@ -1,4 +1,5 @@
-// Makes the drafts of new documents from requests, and the digests of their texts. Sends no command.
+// Makes the drafts of new documents from requests, and the digests of their texts. Sends no
+// command.
 import { hash } from 'node:crypto'
 import { effectiveScore, STORED_STATUS, type Votes } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
@@ -38,8 +39,17 @@ const UNWRITTEN = new ObjectId('000000000000000000000000')
 /** The word count of a text that is not counted yet. */
 export const UNCOUNTED = -1
 
-/** Makes the draft of a source that is not stored. The request is the whole thread, so its digest is stored. */
-export function newSource({ id: insertedBy, names, source, stamp, digest }: InputThread): SourceDraft {
+/**
+ * Makes the draft of a source that is not stored. The request is the whole thread, so its digest is
+ * stored.
+ */
+export function newSource({
+  id: insertedBy,
+  names,
+  source,
+  stamp,
+  digest,
+}: InputThread): SourceDraft {
   const acceptedAt = acceptedAtOf(stamp)
   const { values, derived } = withDerived(source, acceptedAt)
   const listKey = listKeyOf(names.tenant, acceptedAt, names._id)
@@ -50,20 +60,34 @@ export function newSource({ id: insertedBy, names, source, stamp, digest }: Inpu
     status: STORED_STATUS,
     wordCount: 0,
     quoteCount: 0,
-    meta: { version: UNWRITTEN, listKey, stamp, ...derived, insertedBy, ...(digest !== undefined && { digest }) },
+    meta: {
+      version: UNWRITTEN,
+      listKey,
+      stamp,
+      ...derived,
+      insertedBy,
+      ...(digest !== undefined && { digest }),
+    },
   }
   return { document, changed: true, advanced: true, outcome: 'created' }
 }
 
 /** Makes the draft of a quote that is not stored. `cover`: the source's `meta.cover`, or 0. */
-export function newQuote(quote: InputQuote, { id: insertedBy, stamp }: InputThread, cover: number): QuoteDraft {
+export function newQuote(
+  quote: InputQuote,
+  { id: insertedBy, stamp }: InputThread,
+  cover: number,
+): QuoteDraft {
   const { values, derived } = withDerivedScore(quote.values)
   const meta = { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(cover > 0 && { cover }) }
   const document = { ...quote.names, ...values, wordCount: UNCOUNTED, meta }
   return { document, changed: true, advanced: true, outcome: 'created' }
 }
 
-/** Plans a thread that is not stored, from its only request. The quotes of one request have different ids. */
+/**
+ * Plans a thread that is not stored, from its only request. The quotes of one request have
+ * different ids.
+ */
 export function planNew(request: InputThread): ThreadPlan {
   const source = newSource(request)
   const quoteWrites = request.quotes.map((quote) => newQuote(quote, request, 0))
@@ -72,7 +96,10 @@ export function planNew(request: InputThread): ThreadPlan {
   return { source, quotes, quoteWrites, outcomes }
 }
 
-/** A stamp has 16 digits until the year 2286. The setting `MAX_QUOTES` keeps an index within six digits. */
+/**
+ * A stamp has 16 digits until the year 2286. The setting `MAX_QUOTES` keeps an index within six
+ * digits.
+ */
 const STAMP_DIGITS = 16
 const INDEX_DIGITS = 6
 
@@ -89,8 +116,14 @@ export function acceptedAtOf(stamp: number): Date {
 type WithDerived<Values> = { values: Values; derived: { derived?: string[] } }
 
 /** Adds derived fields of a source: the date of acceptance, and the score from the votes. */
-export function withDerived(input: SourceValues, acceptedAt: Date): WithDerived<SourceValues & { createdAt: Date }> {
-  const { values, derived } = withDerivedScore({ ...input, createdAt: input.createdAt ?? acceptedAt })
+export function withDerived(
+  input: SourceValues,
+  acceptedAt: Date,
+): WithDerived<SourceValues & { createdAt: Date }> {
+  const { values, derived } = withDerivedScore({
+    ...input,
+    createdAt: input.createdAt ?? acceptedAt,
+  })
   if (input.createdAt !== undefined) return { values, derived }
   return { values, derived: { derived: ['createdAt', ...(derived.derived ?? [])] } }
 }
@@ -102,7 +135,10 @@ export function withDerivedScore<Values extends Votes>(values: Values): WithDeri
   return { values: { ...values, score }, derived: { derived: ['score'] } }
 }
 
-/** 96 bits: texts do not collide by chance. A tenant that makes texts collide harms its own quotes only. */
+/**
+ * 96 bits: texts do not collide by chance. A tenant that makes texts collide harms its own quotes
+ * only.
+ */
 const TEXT_HASH_LENGTH = 16
 
 /** Returns the digest of a text: its length in UTF-16 units, and a hash. */

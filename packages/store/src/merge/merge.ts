@@ -1,5 +1,5 @@
-// Merges requests into a stored thread, or into a new one. The functions are pure: law 1 (docs/glossary.md) needs
-// that.
+// Merges requests into a stored thread, or into a new one. The functions are pure: law 1
+// (docs/glossary.md) needs that.
 import type { Outcome } from '@sluice/contract'
 import type {
   Draft,
@@ -16,9 +16,19 @@ import type {
   ThreadPlan,
 } from '../documents.ts'
 import { listKeyOf } from '../ids.ts'
-import { acceptedAtOf, newQuote, newSource, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
+import {
+  acceptedAtOf,
+  newQuote,
+  newSource,
+  UNCOUNTED,
+  withDerived,
+  withDerivedScore,
+} from './drafts.ts'
 
-/** Stands for a stored text that was not read, because a newer request replaces it. No request has an empty text. */
+/**
+ * Stands for a stored text that was not read, because a newer request replaces it. No request has
+ * an empty text.
+ */
 export const REPLACED = ''
 
 /** Merges requests, at least one and in the order of their stamps, into the stored thread. */
@@ -29,7 +39,8 @@ export function mergeRequests(stored: StoredThread, requests: readonly InputThre
   for (const request of requests) {
     source = source === undefined ? newSource(request) : mergeSource(source, request)
     const merged = mergeQuotes(stored, request, quotes)
-    const isUpdated = source.outcome === 'unchanged' && merged.outcomes.some((one) => one !== 'unchanged')
+    const isUpdated =
+      source.outcome === 'unchanged' && merged.outcomes.some((one) => one !== 'unchanged')
     outcomes.push({ source: isUpdated ? 'updated' : source.outcome, quotes: merged.outcomes })
     if (merged.changed) source = markChanged(source, request.id)
   }
@@ -40,7 +51,10 @@ export function mergeRequests(stored: StoredThread, requests: readonly InputThre
   return { source, quotes, quoteWrites, outcomes }
 }
 
-/** Merges a request's quotes into the drafts. `changed`: this or an earlier delivery of it changed a quote. */
+/**
+ * Merges a request's quotes into the drafts. `changed`: this or an earlier delivery of it changed a
+ * quote.
+ */
 function mergeQuotes(stored: StoredThread, request: InputThread, drafts: Map<string, QuoteDraft>) {
   const { cover = 0, tokens = [] } = stored.source?.meta ?? {}
   const wroteBefore = tokens.some((token) => token.request === request.id)
@@ -49,9 +63,13 @@ function mergeQuotes(stored: StoredThread, request: InputThread, drafts: Map<str
     const { _id } = quote.names
     const inStore = stored.quotes.get(_id)
     const before = drafts.get(_id) ?? (inStore && unmerged(inStore))
-    const draft = before === undefined ? newQuote(quote, request, cover) : mergeQuote(before, quote, request, cover)
+    const draft =
+      before === undefined
+        ? newQuote(quote, request, cover)
+        : mergeQuote(before, quote, request, cover)
     drafts.set(_id, draft)
-    changed ||= draft.outcome !== 'unchanged' && (wroteBefore || draft.document !== before?.document)
+    changed ||=
+      draft.outcome !== 'unchanged' && (wroteBefore || draft.document !== before?.document)
     return draft.outcome
   })
   return { outcomes, changed }
@@ -64,10 +82,16 @@ function markChanged(draft: SourceDraft, request: string): SourceDraft {
 }
 
 /**
- * Merges field by field: the request that was accepted last wins, and a field that it leaves out is kept. So merging
- * is commutative, associative and idempotent. No two requests for one source have the same stamp.
+ * Merges field by field: the request that was accepted last wins, and a field that it leaves out is
+ * kept. So merging is commutative, associative and idempotent. No two requests for one source have
+ * the same stamp.
  */
-function mergeValues<Some extends object>(stored: Some, stampOf: (name: string) => number, input: Some, stamp: number) {
+function mergeValues<Some extends object>(
+  stored: Some,
+  stampOf: (name: string) => number,
+  input: Some,
+  stamp: number,
+) {
   const values = { ...stored }
   const stamps: Record<string, number> = {}
   for (const name in stored) stamps[name] = stampOf(name)
@@ -130,20 +154,46 @@ export function mergeSource(draft: SourceDraft, request: InputThread): SourceDra
 }
 
 function inputOfSource(document: SourceDocument): SourceValues {
-  const { _id, tenant, service, externalId, acceptedAt, status, wordCount, quoteCount, meta, ...values } = document
+  const {
+    _id,
+    tenant,
+    service,
+    externalId,
+    acceptedAt,
+    status,
+    wordCount,
+    quoteCount,
+    meta,
+    ...values
+  } = document
   const input: SourceValues = values
-  for (const name of meta.derived ?? []) if (name === 'createdAt' || name === 'score') delete input[name]
+  for (const name of meta.derived ?? [])
+    if (name === 'createdAt' || name === 'score') delete input[name]
   return input
 }
 
-/** Merges a request's fields of a quote into the draft. A smaller position is stored, too, but is not an update. */
-function mergeQuote(draft: QuoteDraft, input: InputQuote, request: InputThread, cover: number): QuoteDraft {
+/**
+ * Merges a request's fields of a quote into the draft. A smaller position is stored, too, but is
+ * not an update.
+ */
+function mergeQuote(
+  draft: QuoteDraft,
+  input: InputQuote,
+  request: InputThread,
+  cover: number,
+): QuoteDraft {
   const before = draft.document
   const { position } = input.names
   const stampOf = (name: string) => stampOfField(before, name, cover)
-  const { values, stamps, changed, advanced } = mergeValues(inputOfQuote(before), stampOf, input.values, request.stamp)
+  const { values, stamps, changed, advanced } = mergeValues(
+    inputOfQuote(before),
+    stampOf,
+    input.values,
+    request.stamp,
+  )
   const isMoved = position < before.position
-  // If the position gets smaller, no earlier delivery of the request has merged this quote: it counts as advanced.
+  // If the position gets smaller, no earlier delivery of the request has merged this quote: it
+  // counts as advanced.
   const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })
   if (!advanced && !isMoved) return { ...draft, outcome }
   const { stamps: _older, derived: _derived, ...kept } = before.meta
@@ -162,11 +212,24 @@ function mergeQuote(draft: QuoteDraft, input: InputQuote, request: InputThread, 
       ...(cover > 0 && { cover: Math.max(cover, before.meta.cover ?? 0) }),
     },
   }
-  return { ...draft, document, changed: draft.changed || changed || isMoved, advanced: true, outcome }
+  return {
+    ...draft,
+    document,
+    changed: draft.changed || changed || isMoved,
+    advanced: true,
+    outcome,
+  }
 }
 
-/** Returns the stamp of a stored field. The source's cover counts for a quote whose own cover is lower. */
-export function stampOfField({ meta }: Pick<QuoteDocument, 'meta'>, name: string, cover: number): number {
+/**
+ * Returns the stamp of a stored field. The source's cover counts for a quote whose own cover is
+ * lower.
+ */
+export function stampOfField(
+  { meta }: Pick<QuoteDocument, 'meta'>,
+  name: string,
+  cover: number,
+): number {
   const own = meta.stamps?.[name] ?? meta.stamp
   return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own
 }
@@ -178,8 +241,9 @@ function inputOfQuote(document: QuoteDocument): QuoteValues {
 }
 
 /**
- * Returns the outcome of a request for one document. An earlier delivery of the request may have stored it already.
- * This one then changes nothing, and its outcome is what the earlier one did, or `updated` if that is not known.
+ * Returns the outcome of a request for one document. An earlier delivery of the request may have
+ * stored it already. This one then changes nothing, and its outcome is what the earlier one did, or
+ * `updated` if that is not known.
  */
 function outcomeOf(
   request: InputThread,
@@ -188,6 +252,7 @@ function outcomeOf(
 ): Outcome {
   if (stored.insertedBy === request.id) return 'created'
   if (merged.changed || stored.changedBy === request.id) return 'updated'
-  const mayHaveChangedBefore = request.redelivered && !merged.advanced && stored.changedBy !== undefined
+  const mayHaveChangedBefore =
+    request.redelivered && !merged.advanced && stored.changedBy !== undefined
   return mayHaveChangedBefore ? 'updated' : 'unchanged'
 }

@@ -1,14 +1,21 @@
 // Shortens the work for repeats: requests that equal what is stored, and so change only stamps.
 // - The cover of a source is one stamp in place of a new stamp on each quote.
-// - A quote's own cover says which covers its stamps contain already: a source's cover counts only if it is higher.
+// - A quote's own cover says which covers its stamps contain already: a source's cover counts only
+//   if it is higher.
 // - The digest of the last request shows that the next one is equal, so no quotes are read.
-import type { InputThread, QuoteDraft, SourceDocument, StoredThread, ThreadPlan } from '../documents.ts'
+import type {
+  InputThread,
+  QuoteDraft,
+  SourceDocument,
+  StoredThread,
+  ThreadPlan,
+} from '../documents.ts'
 import { newQuote } from './drafts.ts'
 import { mergeSource, unmerged } from './merge.ts'
 
 /**
- * Returns whether this is one request that equals the last request of the source, and that request had all quotes.
- * Then no quotes are read.
+ * Returns whether this is one request that equals the last request of the source, and that request
+ * had all quotes. Then no quotes are read.
  */
 export function isRepeat(source: SourceDocument, requests: readonly InputThread[]): boolean {
   const [request] = requests
@@ -18,13 +25,20 @@ export function isRepeat(source: SourceDocument, requests: readonly InputThread[
   return request.stamp > Math.max(stamp, cover)
 }
 
-/** Returns the plan that a merge with the stored quotes would make: one new cover. Undefined if this is no repeat. */
-export function planRepeat(source: SourceDocument, requests: readonly InputThread[]): ThreadPlan | undefined {
+/**
+ * Returns the plan that a merge with the stored quotes would make: one new cover. Undefined if this
+ * is no repeat.
+ */
+export function planRepeat(
+  source: SourceDocument,
+  requests: readonly InputThread[],
+): ThreadPlan | undefined {
   const [request] = requests
   if (request === undefined || !isRepeat(source, requests)) return undefined
   const draft = mergeSource(unmerged(source), request)
   const { document, outcome } = draft
-  const meta = request.quotes.length === 0 ? document.meta : { ...document.meta, cover: request.stamp }
+  const meta =
+    request.quotes.length === 0 ? document.meta : { ...document.meta, cover: request.stamp }
   const cover = source.meta.cover ?? 0
   const quotes = request.quotes.map((quote) => unmerged(newQuote(quote, request, cover).document))
   return {
@@ -36,7 +50,11 @@ export function planRepeat(source: SourceDocument, requests: readonly InputThrea
 }
 
 /** Shortens a plan by a cover in place of many stamps, and sets the digest to keep. */
-export function shortenRepeats(stored: StoredThread, requests: readonly InputThread[], merged: ThreadPlan): ThreadPlan {
+export function shortenRepeats(
+  stored: StoredThread,
+  requests: readonly InputThread[],
+  merged: ThreadPlan,
+): ThreadPlan {
   const plan = withCover(stored, merged)
   const { document } = plan.source
   const { digest: _, ...others } = document.meta
@@ -50,16 +68,25 @@ function withCover(stored: StoredThread, plan: ThreadPlan): ThreadPlan {
   const drafts = [...plan.quotes.values()]
   const cover = stored.source && coverOf(stored, drafts)
   if (cover === undefined) return plan
-  const quoteWrites = drafts.filter((draft) => draft.changed).map((draft) => withOwnCover(cover, draft))
-  const quotes = new Map([...plan.quotes, ...quoteWrites.map((draft) => [draft.document._id, draft] as const)])
+  const quoteWrites = drafts
+    .filter((draft) => draft.changed)
+    .map((draft) => withOwnCover(cover, draft))
+  const quotes = new Map([
+    ...plan.quotes,
+    ...quoteWrites.map((draft) => [draft.document._id, draft] as const),
+  ])
   const { document } = plan.source
-  const source = { ...plan.source, advanced: true, document: { ...document, meta: { ...document.meta, cover } } }
+  const source = {
+    ...plan.source,
+    advanced: true,
+    document: { ...document, meta: { ...document.meta, cover } },
+  }
   return { ...plan, source, quotes, quoteWrites }
 }
 
 /**
- * Returns the cover that can replace the new stamps of the quotes. Undefined if a field would then have another stamp
- * than the merge sets.
+ * Returns the cover that can replace the new stamps of the quotes. Undefined if a field would then
+ * have another stamp than the merge sets.
  */
 function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): number | undefined {
   const restamped = drafts.find(({ changed, advanced }) => advanced && !changed)
@@ -67,27 +94,33 @@ function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): numbe
   if (source === undefined || cover === undefined) return undefined
   // While another process writes, it may store quotes that were not read.
   if (source.meta.tokens !== undefined) return undefined
-  if (drafts.filter((draft) => draft.stored !== undefined).length !== source.quoteCount) return undefined
-  const isCovered = (draft: QuoteDraft) => draft.changed || (draft.advanced && hasStamp(draft, cover))
+  if (drafts.filter((draft) => draft.stored !== undefined).length !== source.quoteCount)
+    return undefined
+  const isCovered = (draft: QuoteDraft) =>
+    draft.changed || (draft.advanced && hasStamp(draft, cover))
   return drafts.every(isCovered) ? cover : undefined
 }
 
 /**
- * Returns whether the merge set this stamp on each field of the quote, as a cover with this stamp would.
+ * Returns whether the merge set this stamp on each field of the quote, as a cover with this stamp
+ * would.
  */
 function hasStamp({ document: { meta }, stored }: QuoteDraft, stamp: number): boolean {
   return meta.stamp === stamp && meta.stamps === undefined && (stored?.meta.cover ?? 0) < stamp
 }
 
-/** Returns the draft with this cover as the quote's own. The source's cover then changes no stamp of the quote. */
+/**
+ * Returns the draft with this cover as the quote's own. The source's cover then changes no stamp of
+ * the quote.
+ */
 function withOwnCover(cover: number, { document, ...draft }: QuoteDraft): QuoteDraft {
   const meta = { ...document.meta, cover: Math.max(cover, document.meta.cover ?? 0) }
   return { ...draft, document: { ...document, meta } }
 }
 
 /**
- * Returns the digest of the first request, if that request contains every field of every stored quote and no other
- * process writes.
+ * Returns the digest of the first request, if that request contains every field of every stored
+ * quote and no other process writes.
  */
 function digestToKeep(
   { source: stored }: StoredThread,

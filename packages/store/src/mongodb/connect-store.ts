@@ -5,7 +5,14 @@ import { MongoClient, MongoTopologyClosedError } from 'mongodb'
 import type { CommandMetrics, StoreCommands } from './commands.ts'
 import { errorCodeOf } from './store-errors.ts'
 
-export { checkLayout, hostsOf, noteStore, readStore, type Store, StoreLayoutError } from './layout.ts'
+export {
+  checkLayout,
+  hostsOf,
+  noteStore,
+  readStore,
+  type Store,
+  StoreLayoutError,
+} from './layout.ts'
 
 export type StoreConnection = ReturnType<typeof connectStore>
 
@@ -13,9 +20,9 @@ export type StoreConnection = ReturnType<typeof connectStore>
 const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
 
 /**
- * Connects to the database of the URL (or `sluice`) in the background, so that a process starts while MongoDB is
- * away. Notices an unreachable server within 2 s, and one that hangs within 10 s. `metrics` observe each command,
- * which costs CPU: the driver reads each reply twice for it.
+ * Connects to the database of the URL (or `sluice`) in the background, so that a process starts
+ * while MongoDB is away. Notices an unreachable server within 2 s, and one that hangs within 10 s.
+ * `metrics` observe each command, which costs CPU: the driver reads each reply twice for it.
  */
 export function connectStore(url: string, metrics?: CommandMetrics) {
   const client = new MongoClient(url, {
@@ -39,8 +46,8 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
     db,
     async close(): Promise<void> {
       closing.abort()
-      // The driver asks MongoDB to end its sessions, which also end by themselves. So a MongoDB that hangs must not
-      // delay a stop.
+      // The driver asks MongoDB to end its sessions, which also end by themselves. So a MongoDB
+      // that hangs must not delay a stop.
       await Promise.race([client.close(), delay(CLOSE_MS, undefined, { ref: false })])
     },
   }
@@ -54,16 +61,16 @@ const CONNECT_AGAIN_MS = 200
 const failures = new WeakMap<MongoClient, unknown>()
 
 /**
- * Returns the error itself, or why the client is not connected: a command that waits for that learns only that it is
- * not.
+ * Returns the error itself, or why the client is not connected: a command that waits for that
+ * learns only that it is not.
  */
 export function explained(error: unknown, client: MongoClient): unknown {
   return (error instanceof MongoTopologyClosedError && failures.get(client)) || error
 }
 
 /**
- * Connects until it succeeds once: the driver gives up if its first connection fails, otherwise it reconnects by
- * itself.
+ * Connects until it succeeds once: the driver gives up if its first connection fails, otherwise it
+ * reconnects by itself.
  */
 async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<void> {
   while (!closing.aborted) {
@@ -78,7 +85,10 @@ async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<
 
 /** The probe's document in `writers`. Workers need the rights for that collection anyway. */
 const PROBE = 'probe'
-/** A range, because a router sends it to every shard. So the probe fails while any shard is unavailable. */
+/**
+ * A range, because a router sends it to every shard. So the probe fails while any shard is
+ * unavailable.
+ */
 const ONLY_PROBE = { _id: { $gte: PROBE, $lt: `${PROBE}\0` } }
 /** Half of what a document may have. */
 const MAX_BYTES = 8 * 1024 * 1024
@@ -86,15 +96,20 @@ const MAX_BYTES = 8 * 1024 * 1024
 export const PROBE_MS = 5_000
 
 /**
- * Resolves when MongoDB has committed a majority write of this size (at most `MAX_BYTES`). Begins with a small write:
- * while MongoDB is unavailable, probes cost little. Throws if MongoDB refuses, is unavailable, or exceeds the
- * commands' time limit.
+ * Resolves when MongoDB has committed a majority write of this size (at most `MAX_BYTES`). Begins
+ * with a small write: while MongoDB is unavailable, probes cost little. Throws if MongoDB refuses,
+ * is unavailable, or exceeds the commands' time limit.
  */
-export async function commitProbe(commands: Pick<StoreCommands, 'update' | 'insert'>, bytes: number): Promise<void> {
+export async function commitProbe(
+  commands: Pick<StoreCommands, 'update' | 'insert'>,
+  bytes: number,
+): Promise<void> {
   const fill = async (size: number) => {
     // Random bytes can't be compressed.
     const values = { since: new Date(), filler: randomBytes(size) }
-    const { n } = await commands.update('writers', [{ q: ONLY_PROBE, u: { $set: values }, multi: true }])
+    const { n } = await commands.update('writers', [
+      { q: ONLY_PROBE, u: { $set: values }, multi: true },
+    ])
     if (n === 0) await commands.insert('writers', [{ _id: PROBE, ...values }])
   }
   for (const size of bytes === 0 ? [0] : [0, Math.min(bytes, MAX_BYTES), 0]) await fill(size)

@@ -1,5 +1,6 @@
-// Keeps a release from documents that it would misread or store again (docs/adr/0021-layout-of-mongodb.md), and gives
-// the store an identity (docs/adr/0023-identity-and-marks.md).
+// Keeps a release from documents that it would misread or store again
+// (docs/adr/0021-layout-of-mongodb.md), and gives the store an identity
+// (docs/adr/0023-identity-and-marks.md).
 import { randomUUID } from 'node:crypto'
 import type { Db } from 'mongodb'
 import { PRIMARY } from './commands.ts'
@@ -26,8 +27,8 @@ export class StoreLayoutError extends Error {
 }
 
 /**
- * Returns whether the database has the number of this release. Throws a `StoreLayoutError` if it has another one, and
- * the driver's error if MongoDB is unavailable.
+ * Returns whether the database has the number of this release. Throws a `StoreLayoutError` if it
+ * has another one, and the driver's error if MongoDB is unavailable.
  */
 export async function checkLayout(db: Db, signal?: AbortSignal): Promise<boolean> {
   const options = { ...PRIMARY, ...(signal && { signal }) }
@@ -38,7 +39,10 @@ export async function checkLayout(db: Db, signal?: AbortSignal): Promise<boolean
 
 const ANSWER_MS = 10_000
 
-/** A store, for programs and for people. A copy of a database has the same id, so the name counts, too. */
+/**
+ * A store, for programs and for people. A copy of a database has the same id, so the name counts,
+ * too.
+ */
 export interface Store {
   /** Absent before a worker has used the database. */
   id?: string
@@ -52,7 +56,8 @@ export function hostsOf({ client }: Db): string {
 }
 
 /**
- * Reads which store a database is, as a majority knows it: an id that is rolled back must not be told to the queue.
+ * Reads which store a database is, as a majority knows it: an id that is rolled back must not be
+ * told to the queue.
  */
 export async function readStore(db: Db, signal = AbortSignal.timeout(ANSWER_MS)): Promise<Store> {
   const options = { ...PRIMARY, readConcern: { level: 'majority' }, signal } as const
@@ -61,7 +66,8 @@ export async function readStore(db: Db, signal = AbortSignal.timeout(ANSWER_MS))
 }
 
 /**
- * Checks the layout as `checkLayout` does, writes what the database lacks of number and id, and reads its identity.
+ * Checks the layout as `checkLayout` does, writes what the database lacks of number and id, and
+ * reads its identity.
  */
 export async function noteStore(db: Db): Promise<Store> {
   const signal = AbortSignal.timeout(ANSWER_MS)
@@ -70,7 +76,12 @@ export async function noteStore(db: Db): Promise<Store> {
     ...((await readStore(db, signal)).id === undefined ? [{ _id: STORE, id: randomUUID() }] : []),
   ]
   if (missing.length > 0) {
-    const insert = { insert: 'layout', documents: missing, ordered: false, writeConcern: { w: 'majority' } }
+    const insert = {
+      insert: 'layout',
+      documents: missing,
+      ordered: false,
+      writeConcern: { w: 'majority' },
+    }
     const { writeErrors } = await db.command(insert, { signal })
     // Another worker was faster.
     if (writeErrors !== undefined) await checkLayout(db, signal)
@@ -78,10 +89,15 @@ export async function noteStore(db: Db): Promise<Store> {
   return readStore(db, signal)
 }
 
-/** Gives the store another id: to processes that reach a copy of it under the same name, it is another store. */
+/**
+ * Gives the store another id: to processes that reach a copy of it under the same name, it is
+ * another store.
+ */
 export async function renewStore(db: Db): Promise<Store> {
   const update = { $set: { id: randomUUID() } }
-  await db.collection<IdentityDocument>('layout').updateOne({ _id: STORE }, update, { upsert: true })
+  await db
+    .collection<IdentityDocument>('layout')
+    .updateOne({ _id: STORE }, update, { upsert: true })
   // The marks of queues may come from another Redis, or from another moment.
   await db.collection('layout').updateMany({ mark: { $exists: true } }, { $set: { mark: 0 } })
   return readStore(db)

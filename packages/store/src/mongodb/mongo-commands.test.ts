@@ -13,13 +13,22 @@ const answering = (winningPlan: Document, n: number) => async (command: Document
 const plans: [server: string, winningPlan: Document, wanted: object][] = [
   ['MongoDB', IXSCAN, {}],
   ['MongoDB before the first quote', { stage: 'EOF' }, {}],
-  ['a sharded MongoDB', { stage: 'SHARD_MERGE', shards: [{ winningPlan: IXSCAN }, { winningPlan: IXSCAN }] }, {}],
+  [
+    'a sharded MongoDB',
+    { stage: 'SHARD_MERGE', shards: [{ winningPlan: IXSCAN }, { winningPlan: IXSCAN }] },
+    {},
+  ],
   ['a server that walks the collection', COLLSCAN, OF_QUOTES],
-  ['a shard that walks the collection', { stage: 'SINGLE_SHARD', shards: [{ winningPlan: COLLSCAN }] }, OF_QUOTES],
+  [
+    'a shard that walks the collection',
+    { stage: 'SINGLE_SHARD', shards: [{ winningPlan: COLLSCAN }] },
+    OF_QUOTES,
+  ],
 ]
 for (const [server, winningPlan, wanted] of plans)
   test(`${server}: ${wanted === OF_QUOTES ? 'an' : 'no'} index of quotes by their sources`, async () => {
-    for (const n of [0, 1_000_000]) assert.deepEqual(await indexesFor(answering(winningPlan, n), {}), wanted)
+    for (const n of [0, 1_000_000])
+      assert.deepEqual(await indexesFor(answering(winningPlan, n), {}), wanted)
   })
 
 test('DocumentDB, which walks a collection that is small: no index of quotes', async () => {
@@ -28,7 +37,9 @@ test('DocumentDB, which walks a collection that is small: no index of quotes', a
 
 test('FerretDB, whose plan is that of PostgreSQL: no index of quotes, even if PostgreSQL walks a small collection', async () => {
   const ask = async () => ({ queryPlanner: { Plan: { 'Node Type': 'Seq Scan' } } })
-  assert.deepEqual(await indexesFor(ask, { listsSources: true }), { sources: { listKey_1: 'meta.listKey' } })
+  assert.deepEqual(await indexesFor(ask, { listsSources: true }), {
+    sources: { listKey_1: 'meta.listKey' },
+  })
 })
 
 test('a server that does not explain: an index of quotes', async () => {

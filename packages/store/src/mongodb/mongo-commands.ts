@@ -20,7 +20,14 @@ import {
   type WriteReply,
 } from './commands.ts'
 import { commitProbe, explained } from './connect-store.ts'
-import { CommandFailedError, createSteps, errorCodeOf, isConflict, isTimeOut, refusedIn } from './store-errors.ts'
+import {
+  CommandFailedError,
+  createSteps,
+  errorCodeOf,
+  isConflict,
+  isTimeOut,
+  refusedIn,
+} from './store-errors.ts'
 
 export type Runtime = typeof processRuntime
 
@@ -38,21 +45,33 @@ export const processRuntime = {
 
 /** A command ends within this time, even if its connection hangs. */
 const COMMAND_MS = 10_000
-/** Small, because serialising blocks the event loop, and a server may lock a collection for a command. */
+/**
+ * Small, because serialising blocks the event loop, and a server may lock a collection for a
+ * command.
+ */
 const WRITES_PER_COMMAND = 250
 const MARKS = { 'meta.version': 1, 'meta.epoch': 1 } as const
 
 /**
- * Makes the commands. A command throws a `CommandFailedError` at its time limit, a `RefusedWriteError` if MongoDB
- * refused a document, otherwise the driver's error. The driver's `bulkWrite` is not used: it is slower, and does not
- * distinguish a network error from a refused write.
+ * Makes the commands. A command throws a `CommandFailedError` at its time limit, a
+ * `RefusedWriteError` if MongoDB refused a document, otherwise the driver's error. The driver's
+ * `bulkWrite` is not used: it is slower, and does not distinguish a network error from a refused
+ * write.
  */
 export function mongoCommands(db: Db, options: CommandOptions = {}): StoreCommands {
   const { limitMs = COMMAND_MS, metrics } = options
-  /** When the last write took effect, by the cluster's clock. A MongoDB without replicas has none. */
+  /**
+   * When the last write took effect, by the cluster's clock. A MongoDB without replicas has none.
+   */
   let writtenAt: Timestamp | undefined
-  /** Sends a command with a signal: otherwise the driver (7.9) waits for ever for `drain` on a destroyed socket. */
-  async function within<Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>): Promise<Reply> {
+  /**
+   * Sends a command with a signal: otherwise the driver (7.9) waits for ever for `drain` on a
+   * destroyed socket.
+   */
+  async function within<Reply>(
+    command: string,
+    send: (signal: AbortSignal) => Promise<Reply>,
+  ): Promise<Reply> {
     const began = performance.now()
     const signal = AbortSignal.timeout(limitMs)
     try {
@@ -60,22 +79,32 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     } catch (error) {
       metrics?.errors.inc({ code: signal.aborted ? 'timeout' : errorCodeOf(error) })
       if (!signal.aborted) throw explained(error, db.client)
-      throw new CommandFailedError(new Error(`a command took longer than ${limitMs / 1000} s`, { cause: error }), false)
+      throw new CommandFailedError(
+        new Error(`a command took longer than ${limitMs / 1000} s`, { cause: error }),
+        false,
+      )
     } finally {
       metrics?.times.observe({ command }, (performance.now() - began) / 1000)
     }
   }
-  function write(kind: 'insert' | 'update', name: CollectionName, writes: Document, ids: readonly string[]) {
+  function write(
+    kind: 'insert' | 'update',
+    name: CollectionName,
+    writes: Document,
+    ids: readonly string[],
+  ) {
     const command = { [kind]: name, ...writes, ordered: false, writeConcern: { w: 'majority' } }
     const writing = within(kind, async (signal): Promise<WriteReply> => {
       // The driver itself throws a write concern error: the write may be rolled back.
       const { n, writeErrors, operationTime } = await db.command(command, { ...PRIMARY, signal })
-      if (operationTime !== undefined && !writtenAt?.greaterThan(operationTime)) writtenAt = operationTime
+      if (operationTime !== undefined && !writtenAt?.greaterThan(operationTime))
+        writtenAt = operationTime
       return { n, refused: writeErrors === undefined ? [] : refusedIn(writeErrors, name, ids) }
     })
     return writing.catch(async (error) => {
       if (!isConflict(error)) throw error
-      // A command that failed has not waited for a majority. A probe waits for one, and so for all writes before it.
+      // A command that failed has not waited for a majority. A probe waits for one, and so for all
+      // writes before it.
       await commitProbe(commands, 0)
       return allRefused(ids)
     })
@@ -83,7 +112,8 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
   function find<Found extends { _id: string }>(
     name: CollectionName,
     ids: readonly string[],
-    // Named even if `local`: the URL may name another level, by which the check of epochs could miss one.
+    // Named even if `local`: the URL may name another level, by which the check of epochs could
+    // miss one.
     level: ReadConcern = 'local',
     projection?: Document,
     condition?: Document,
@@ -91,9 +121,15 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     const collection = db.collection<{ _id: string }>(name, PRIMARY)
     const query = (some: readonly string[]) => {
       // One more than the ids, so that the first reply is the last.
-      const how = { batchSize: IDS_PER_QUERY + 1, readConcern: { level }, ...(projection && { projection }) }
+      const how = {
+        batchSize: IDS_PER_QUERY + 1,
+        readConcern: { level },
+        ...(projection && { projection }),
+      }
       const filter = { _id: { $in: some }, ...(name === 'quotes' && shardsOf(some)), ...condition }
-      return within('find', (signal) => collection.find<Found>(filter, { ...how, signal }).toArray())
+      return within('find', (signal) =>
+        collection.find<Found>(filter, { ...how, signal }).toArray(),
+      )
     }
     return ids.length === 0 || ids.length > IDS_PER_QUERY ? findInQueries(ids, query) : query(ids)
   }
@@ -108,8 +144,8 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
       return write('insert', name, { documents }, ids)
     },
     update(name, statements) {
-      // MongoDB's error for a statement on many documents does not name the refused one. Quotes have a source in
-      // common.
+      // MongoDB's error for a statement on many documents does not name the refused one. Quotes
+      // have a source in common.
       const ids = statements.map(({ q, multi }) => (multi ? (q.sourceId ?? '') : q._id))
       return write('update', name, { updates: statements }, ids)
     },
@@ -119,18 +155,22 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
 }
 
 /**
- * Quotes are sharded by their sources: without this, a query asks all shards. Where nothing is sharded, it costs
- * little: on the emulators, 0.96 to 1.16 times the time for `IDS_PER_QUERY` ids.
+ * Quotes are sharded by their sources: without this, a query asks all shards. Where nothing is
+ * sharded, it costs little: on the emulators, 0.96 to 1.16 times the time for `IDS_PER_QUERY` ids.
  */
 function shardsOf(quoteIds: readonly string[]): Document {
   return { sourceId: { $in: [...new Set(quoteIds.map(sourceIdIn))] } }
 }
 
 /**
- * A page of sources has about 10 MB. It is not smaller, because the emulator walks through the collection
- * for each page.
+ * A page of sources has about 10 MB. It is not smaller, because the emulator walks through the
+ * collection for each page.
  */
-const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 25_000 } as const
+const PAGE = {
+  projection: { wordCount: 1, quoteCount: 1, meta: 1 },
+  sort: { _id: 1 },
+  limit: 25_000,
+} as const
 
 /** The least sources of a page: see `createSteps`. */
 const LEAST_PAGE = 25
@@ -138,17 +178,17 @@ const LEAST_PAGE = 25
 const QUERIES_AT_ONCE = 8
 
 /**
- * Below this number of documents, a walk through the collection proves nothing: a planner that weighs costs may use
- * the index later.
+ * Below this number of documents, a walk through the collection proves nothing: a planner that
+ * weighs costs may use the index later.
  */
 const SMALL = 1_000
 
 type Ask = (command: Document) => Promise<Document>
 
 /**
- * Returns the indexes that workers create, by collection: their names, each with its one field. Quotes need an index
- * only if the server walks the collection for a range of `_id`, or does not explain its plan. Throws if MongoDB is
- * away.
+ * Returns the indexes that workers create, by collection: their names, each with its one field.
+ * Quotes need an index only if the server walks the collection for a range of `_id`, or does not
+ * explain its plan. Throws if MongoDB is away.
  */
 export async function indexesFor(
   ask: Ask,
@@ -197,22 +237,29 @@ function rareCommands(
   return {
     sumQuotes(sourceIds, areNeighbours) {
       const sum = { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } }
-      // With majority: totals must not include a quote that is rolled back. After `writtenAt`: a new primary may
-      // learn late of quotes that the former one confirmed before the sum's epoch.
+      // With majority: totals must not include a quote that is rolled back. After `writtenAt`: a
+      // new primary may learn late of quotes that the former one confirmed before the sum's epoch.
       const afterClusterTime = writtenAt()
       const readConcern = { level: 'majority', ...(afterClusterTime && { afterClusterTime }) }
       const query = (some: readonly string[]) => {
         const pipeline = [{ $match: quotesOf(...some) }, { $group: sum }]
         // One more than the sums, so that the first reply is the last.
-        const command = { aggregate: 'quotes', pipeline, cursor: { batchSize: some.length + 1 }, readConcern }
+        const command = {
+          aggregate: 'quotes',
+          pipeline,
+          cursor: { batchSize: some.length + 1 },
+          readConcern,
+        }
         return within('aggregate', async (signal): Promise<(QuoteTotals & { _id: string })[]> => {
           const { cursor } = await db.command(command, { ...PRIMARY, signal })
-          if (Number(cursor.id) !== 0) throw new Error('MongoDB did not send all sums in its first reply')
+          if (Number(cursor.id) !== 0)
+            throw new Error('MongoDB did not send all sums in its first reply')
           return cursor.firstBatch
         })
       }
-      // Without an index of `sourceId`, distant sources are summed one by one: one range of `_id` would contain the
-      // quotes of other sources, and DocumentDB walks the collection for 40 ranges in one query.
+      // Without an index of `sourceId`, distant sources are summed one by one: one range of `_id`
+      // would contain the quotes of other sources, and DocumentDB walks the collection for 40
+      // ranges in one query.
       return findInQueries(sourceIds, query, areNeighbours || hasSourceIndex ? IDS_PER_QUERY : 1)
     },
     // In pages, because a cursor that is read slowly has no time limit.
@@ -222,7 +269,10 @@ function rareCommands(
         const filter = { _id: { $gt: after } }
         const { page, limit } = await inSteps((limit) =>
           within('find', async (signal) => {
-            return { page: await sources.find<SourceTotals>(filter, { ...PAGE, limit, signal }).toArray(), limit }
+            return {
+              page: await sources.find<SourceTotals>(filter, { ...PAGE, limit, signal }).toArray(),
+              limit,
+            }
           }),
         )
         yield page
@@ -232,13 +282,19 @@ function rareCommands(
     },
     async prepare() {
       const ask: Ask = (command) =>
-        within(Object.keys(command)[0] ?? '', (signal) => db.command(command, { ...PRIMARY, signal }))
+        within(Object.keys(command)[0] ?? '', (signal) =>
+          db.command(command, { ...PRIMARY, signal }),
+        )
       const wanted = await indexesFor(ask, options)
       hasSourceIndex = 'quotes' in wanted
       for (const [collection, fields] of Object.entries(wanted)) {
-        const indexes = Object.entries(fields).map(([name, field]) => ({ name, key: { [field]: 1 } }))
+        const indexes = Object.entries(fields).map(([name, field]) => ({
+          name,
+          key: { [field]: 1 },
+        }))
         await ask({ createIndexes: collection, indexes }).catch((error) => {
-          // MongoDB goes on with a build whose client has left, so a build that takes longer is no failure.
+          // MongoDB goes on with a build whose client has left, so a build that takes longer is no
+          // failure.
           if (!isTimeOut(error)) throw error
         })
       }

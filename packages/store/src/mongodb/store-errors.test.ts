@@ -12,7 +12,9 @@ test('MongoDB is unavailable for certain after the errors that docs/operate/mong
   const table = /^### Errors of MongoDB\n(.*)/ms.exec(manual)?.[1] ?? ''
   const [, row = ''] = /^\|[^|]+\|([^|]+)\| return the jobs until/m.exec(table) ?? []
   const documented = Array.from(row.matchAll(/\b\d+\b/g), ([code]) => Number(code))
-  const errors = Array.from({ length: MOST }, (_, code) => asCommandFailed(new MongoServerError({ code })))
+  const errors = Array.from({ length: MOST }, (_, code) =>
+    asCommandFailed(new MongoServerError({ code })),
+  )
   assert(errors.every((error) => error instanceof CommandFailedError))
   const certain = errors.flatMap(({ isCertain }, code) => (isCertain ? [code] : []))
   assert.notEqual(certain.length, 0)
@@ -20,7 +22,8 @@ test('MongoDB is unavailable for certain after the errors that docs/operate/mong
 })
 
 test('a write that is refused by a code that no document causes is no word on the document', () => {
-  const refusal = (code: number) => asCommandFailed(new RefusedWriteError({ code, errmsg: 'no' }, 'quotes', 'id-1'))
+  const refusal = (code: number) =>
+    asCommandFailed(new RefusedWriteError({ code, errmsg: 'no' }, 'quotes', 'id-1'))
   assert(refusal(121) instanceof RefusedWriteError)
   const unknown = refusal(50_463_173)
   assert(unknown instanceof CommandFailedError && !unknown.isCertain)
@@ -28,7 +31,11 @@ test('a write that is refused by a code that no document causes is no word on th
 
 test('a refused write names its document and the rule once, with long texts cut and the rest whole', () => {
   const reasonOf = (text: string) => {
-    const details = { operatorName: '$not', specifiedAs: { text: { $regex: '^no' } }, consideredValue: text }
+    const details = {
+      operatorName: '$not',
+      specifiedAs: { text: { $regex: '^no' } },
+      consideredValue: text,
+    }
     const error = { code: 121, errmsg: 'refused', errInfo: { failingDocumentId: 'id-1', details } }
     return new RefusedWriteError(error, 'quotes', 'id-1').message
   }
@@ -41,7 +48,11 @@ test('a refused write names its document and the rule once, with long texts cut 
 
 test('a rule that is a regular expression is named by its whole pattern', () => {
   const pattern = `^${'a'.repeat(150)}$`
-  const details = { operatorName: '$regex', specifiedAs: { text: new RegExp(pattern, 'i') }, consideredValue: 'no' }
+  const details = {
+    operatorName: '$regex',
+    specifiedAs: { text: new RegExp(pattern, 'i') },
+    consideredValue: 'no',
+  }
   const error = { code: 121, errmsg: 'refused', errInfo: { details } }
   const json = `"specifiedAs":{"text":{"$regularExpression":{"pattern":"${pattern}","options":"i"}}},"consideredValue":"no"`
   assert(new RefusedWriteError(error, 'quotes', 'id-1').message.includes(json))

@@ -1,16 +1,24 @@
 // Distinguishes failures of the whole store from failures of one request.
-import { BSON, type Document, MongoError, MongoNetworkError, MongoNetworkTimeoutError, MongoServerError } from 'mongodb'
+import {
+  BSON,
+  type Document,
+  MongoError,
+  MongoNetworkError,
+  MongoNetworkTimeoutError,
+  MongoServerError,
+} from 'mongodb'
 import type { StoreRequest } from '../documents.ts'
 import { sourceIdIn, sourceIdOf } from '../ids.ts'
 
 /**
- * A command as a whole failed, so its outcome is unknown. MongoDB may be unavailable or unable to commit, or the
- * command alone may be too much for it: a probe decides. The `cause` may say which documents MongoDB refused: see
- * `refusalOf`.
+ * A command as a whole failed, so its outcome is unknown. MongoDB may be unavailable or unable to
+ * commit, or the command alone may be too much for it: a probe decides. The `cause` may say which
+ * documents MongoDB refused: see `refusalOf`.
  */
 export class CommandFailedError extends Error {
   /**
-   * MongoDB is certainly unavailable. No probe decides then, because a probe may succeed although the commands fail.
+   * MongoDB is certainly unavailable. No probe decides then, because a probe may succeed although
+   * the commands fail.
    */
   readonly isCertain: boolean
 
@@ -23,8 +31,9 @@ export class CommandFailedError extends Error {
 }
 
 /**
- * Codes of errors that a probe does not meet, from MongoDB's `error_codes.yml`: Unauthorized (a user may write one
- * collection and not another), and errors of an overload, which a single small write passes.
+ * Codes of errors that a probe does not meet, from MongoDB's `error_codes.yml`: Unauthorized (a
+ * user may write one collection and not another), and errors of an overload, which a single small
+ * write passes.
  */
 const CERTAIN_CODES = new Set([13, 402, 407, 433, 449, 450, 462])
 const CERTAIN_NAMES = /^Mongo(ServerSelection|NotConnected|ServerClosed|TopologyClosed)Error$/
@@ -32,8 +41,8 @@ const CERTAIN_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
 const DUPLICATE_KEY = 11_000
 /**
- * Another command has locked a document that this one writes. Engines that lock documents end a deadlock by this
- * error.
+ * Another command has locked a document that this one writes. Engines that lock documents end a
+ * deadlock by this error.
  */
 const WRITE_CONFLICT = 112
 
@@ -44,7 +53,10 @@ interface WriteError {
   errInfo?: Document
 }
 
-/** The codes with which MongoDB refuses a document, and their names: write errors have the code only. */
+/**
+ * The codes with which MongoDB refuses a document, and their names: write errors have the code
+ * only.
+ */
 const CODE_NAMES: Readonly<Record<number, string>> = {
   2: 'BadValue',
   14: 'TypeMismatch',
@@ -58,12 +70,13 @@ const CODE_NAMES: Readonly<Record<number, string>> = {
 /** The most characters of a write error's `errInfo`, which can quote a whole document. */
 const MAX_ERR_INFO = 1_024
 /**
- * Longer texts in `errInfo` are cut, so that most `errInfo` stays below its bound: equal failures that are cut at
- * different places form several groups of failed jobs.
+ * Longer texts in `errInfo` are cut, so that most `errInfo` stays below its bound: equal failures
+ * that are cut at different places form several groups of failed jobs.
  */
 const MAX_ERR_TEXT = 100
 /**
- * A replacer for JSON. Leaves the `_id` out, which the message has already. A pattern is a rule, so it stays whole.
+ * A replacer for JSON. Leaves the `_id` out, which the message has already. A pattern is a rule, so
+ * it stays whole.
  */
 function cutText(name: string, value: unknown): unknown {
   if (name === 'failingDocumentId') return undefined
@@ -71,12 +84,19 @@ function cutText(name: string, value: unknown): unknown {
   return isLong ? `${value.slice(0, MAX_ERR_TEXT)}…` : value
 }
 
-/** MongoDB refused a write. The message names code, collection, document, and the rule if MongoDB says it. */
+/**
+ * MongoDB refused a write. The message names code, collection, document, and the rule if MongoDB
+ * says it.
+ */
 export class RefusedWriteError extends MongoServerError {
   /** One error for each source of which the command could not write a document. */
   sources: ReadonlyMap<string, RefusedWriteError>
 
-  constructor({ code, errmsg, errInfo }: Omit<WriteError, 'index'>, collection: string, id: string) {
+  constructor(
+    { code, errmsg, errInfo }: Omit<WriteError, 'index'>,
+    collection: string,
+    id: string,
+  ) {
     const name = CODE_NAMES[code]
     const about = `code ${code}${name === undefined ? '' : ` ${name}`}, collection ${collection}, _id ${JSON.stringify(id)}`
     // Plain JSON would write a regular expression, which may be the rule, as `{}`.
@@ -88,12 +108,19 @@ export class RefusedWriteError extends MongoServerError {
 }
 
 /**
- * Returns the positions of the writes that were refused because of another process's write: as duplicates, or because
- * both locked a document. Throws one `RefusedWriteError` for all that were refused for other reasons.
+ * Returns the positions of the writes that were refused because of another process's write: as
+ * duplicates, or because both locked a document. Throws one `RefusedWriteError` for all that were
+ * refused for other reasons.
  */
-export function refusedIn(errors: readonly WriteError[], collection: string, idsOf: readonly string[]): number[] {
+export function refusedIn(
+  errors: readonly WriteError[],
+  collection: string,
+  idsOf: readonly string[],
+): number[] {
   const others = errors.filter(({ code }) => code !== DUPLICATE_KEY && code !== WRITE_CONFLICT)
-  const refusals = others.map((error) => new RefusedWriteError(error, collection, idsOf[error.index] ?? ''))
+  const refusals = others.map(
+    (error) => new RefusedWriteError(error, collection, idsOf[error.index] ?? ''),
+  )
   const worst = refusals.find(({ code }) => !(Number(code) in CODE_NAMES)) ?? refusals[0]
   if (worst === undefined) return errors.map(({ index }) => index)
   // If a source has several errors, the map keeps the first.
@@ -101,7 +128,10 @@ export function refusedIn(errors: readonly WriteError[], collection: string, ids
   throw worst
 }
 
-/** Returns whether a command failed because another one locked its documents. Some writes may have taken effect. */
+/**
+ * Returns whether a command failed because another one locked its documents. Some writes may have
+ * taken effect.
+ */
 export function isConflict(error: unknown): boolean {
   return codeOf(error) === WRITE_CONFLICT
 }
@@ -109,12 +139,14 @@ export function isConflict(error: unknown): boolean {
 /** Returns why MongoDB refused a document of this request's thread, as far as the error says. */
 export function refusalOf(error: unknown, { tenant, thread }: StoreRequest): Error | undefined {
   const refusal = error instanceof CommandFailedError ? error.cause : error
-  return refusal instanceof RefusedWriteError ? refusal.sources.get(sourceIdOf(tenant, thread.source)) : undefined
+  return refusal instanceof RefusedWriteError
+    ? refusal.sources.get(sourceIdOf(tenant, thread.source))
+    : undefined
 }
 
 /**
- * Returns the error itself if MongoDB refused a document with one of `CODE_NAMES`, or if it is no error of MongoDB or
- * its connection. Otherwise returns a `CommandFailedError`.
+ * Returns the error itself if MongoDB refused a document with one of `CODE_NAMES`, or if it is no
+ * error of MongoDB or its connection. Otherwise returns a `CommandFailedError`.
  */
 export function asCommandFailed(error: unknown): unknown {
   if (error instanceof RefusedWriteError && codeOf(error) in CODE_NAMES) return error
@@ -131,8 +163,9 @@ export function isTimeOut(error: unknown): boolean {
 }
 
 /**
- * Makes a function that calls `ask` with a number of items. If that takes MongoDB too long, it asks for a tenth, down
- * to `least`, and later calls ask for that number at once: a slow MongoDB answers each of them.
+ * Makes a function that calls `ask` with a number of items. If that takes MongoDB too long, it asks
+ * for a tenth, down to `least`, and later calls ask for that number at once: a slow MongoDB answers
+ * each of them.
  */
 export function createSteps(most: number, least: number) {
   let step = most
@@ -150,20 +183,27 @@ export function createSteps(most: number, least: number) {
 
 function isCertain(error: unknown): boolean {
   if (!(error instanceof MongoError) || error instanceof MongoNetworkTimeoutError) return false
-  if (error instanceof MongoNetworkError || CERTAIN_NAMES.test(error.name) || CERTAIN_CODES.has(codeOf(error)))
+  if (
+    error instanceof MongoNetworkError ||
+    CERTAIN_NAMES.test(error.name) ||
+    CERTAIN_CODES.has(codeOf(error))
+  )
     return true
   return CERTAIN_LABELS.some((label) => error.hasErrorLabel(label))
 }
 
 /**
- * Returns the code of an error of the server, or NaN for any other error. A write concern error also has a code,
- * although its write may take effect.
+ * Returns the code of an error of the server, or NaN for any other error. A write concern error
+ * also has a code, although its write may take effect.
  */
 function codeOf(error: unknown): number {
   return error instanceof MongoServerError ? Number(error.code) : Number.NaN
 }
 
-/** Returns what distinguishes an error for a metric: the code of the server, or the name of the driver's error. */
+/**
+ * Returns what distinguishes an error for a metric: the code of the server, or the name of the
+ * driver's error.
+ */
 export function errorCodeOf(error: unknown): string {
   const code = codeOf(error)
   if (!Number.isNaN(code)) return String(code)

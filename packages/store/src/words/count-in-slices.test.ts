@@ -26,7 +26,15 @@ describe('slices', () => {
 })
 
 /** Work whose every step takes one millisecond of a clock of its own. */
-function simulate({ sliceMs, workers, stepsEach }: { sliceMs: number; workers: number; stepsEach: number }) {
+function simulate({
+  sliceMs,
+  workers,
+  stepsEach,
+}: {
+  sliceMs: number
+  workers: number
+  stepsEach: number
+}) {
   let clock = 0
   let running = workers
   const stepsPerTurn = [0]

@@ -8,7 +8,8 @@ const SLICE = 10
 const COUNTS = 8
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
-const wordsOf = (text: string) => [...segmenter.segment(text)].filter(({ isWordLike }) => isWordLike).length
+const wordsOf = (text: string) =>
+  [...segmenter.segment(text)].filter(({ isWordLike }) => isWordLike).length
 
 describe('countWords, of many texts or long ones,', () => {
   it('counts each text, in their order', async () => {
@@ -18,7 +19,9 @@ describe('countWords, of many texts or long ones,', () => {
 
   it('counts a text the same however it is cut into slices', async () => {
     const slices = createSlices(0)
-    assert.deepEqual(await countWords([JAPANESE.repeat(20)], slices), [wordsOf(JAPANESE.repeat(20))])
+    assert.deepEqual(await countWords([JAPANESE.repeat(20)], slices), [
+      wordsOf(JAPANESE.repeat(20)),
+    ])
   })
 
   it('lets the event loop go between slices, however many counts run at once', async () => {

@@ -4,7 +4,8 @@ import { describe, it } from 'vitest'
 import { countAsciiWords, countWords, createSlices, SLICE_MS } from './count-words.ts'
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
-const reference = (text: string) => [...segmenter.segment(text)].filter(({ isWordLike }) => isWordLike).length
+const reference = (text: string) =>
+  [...segmenter.segment(text)].filter(({ isWordLike }) => isWordLike).length
 
 describe('countWords', () => {
   const cases: [text: string, words: number, rule: string][] = [
@@ -27,25 +28,53 @@ describe('countWords', () => {
     ['👍 ok', 1, 'an emoji is none'],
   ]
   for (const [text, words, rule] of cases)
-    it(rule, async () => assert.deepEqual(await countWords([text], createSlices(SLICE_MS)), [words]))
+    it(rule, async () =>
+      assert.deepEqual(await countWords([text], createSlices(SLICE_MS)), [words]),
+    )
 
   it('counts any ASCII text as the segmenter does', async () => {
     await fc.assert(fc.asyncProperty(hostileAscii, sameAsSegmenter), { numRuns: 40_000 })
-    await fc.assert(fc.asyncProperty(fc.string({ unit: 'binary-ascii', maxLength: 40 }), sameAsSegmenter), {
-      numRuns: 10_000,
-    })
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: 'binary-ascii', maxLength: 40 }), sameAsSegmenter),
+      {
+        numRuns: 10_000,
+      },
+    )
   })
 
   it('counts every ASCII text of three characters that the rules tell apart as the segmenter does', async () => {
-    const kinds = ['a', 'Z', '0', '_', ':', ',', ';', '.', "'", '"', ' ', '\r', '\n', '\0', '\x7f', '-', '@']
-    for (const a of kinds) for (const b of kinds) for (const c of kinds) await sameAsSegmenter(`${a}${b}${c}x`)
+    const kinds = [
+      'a',
+      'Z',
+      '0',
+      '_',
+      ':',
+      ',',
+      ';',
+      '.',
+      "'",
+      '"',
+      ' ',
+      '\r',
+      '\n',
+      '\0',
+      '\x7f',
+      '-',
+      '@',
+    ]
+    for (const a of kinds)
+      for (const b of kinds) for (const c of kinds) await sameAsSegmenter(`${a}${b}${c}x`)
   })
 
   it('counts any text as the segmenter does', async () => {
-    await fc.assert(fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 40 }), sameAsSegmenter), { numRuns: 5_000 })
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 40 }), sameAsSegmenter),
+      { numRuns: 5_000 },
+    )
   })
 
-  it('leaves what is beyond ASCII to the segmenter', () => assert.equal(countAsciiWords('caf\u00e9'), undefined))
+  it('leaves what is beyond ASCII to the segmenter', () =>
+    assert.equal(countAsciiWords('caf\u00e9'), undefined))
 })
 
 const hostileAscii = fc

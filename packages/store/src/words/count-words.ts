@@ -1,14 +1,14 @@
-// Counts words: the word-like segments of a segmenter, in slices of time. The event loop runs between two slices. A
-// fast path for ASCII counts the same. One bit for each kind of character that words are made of (UAX #29). Every
-// other character has none.
+// Counts words: the word-like segments of a segmenter, in slices of time. The event loop runs
+// between two slices. A fast path for ASCII counts the same. One bit for each kind of character
+// that words are made of (UAX #29). Every other character has none.
 const LETTER = 1
 const DIGIT = 2
 const UNDERSCORE = 4
 
 const ASCII = 128
 const KINDS = new Uint8Array(ASCII)
-// For each character that can join two neighbours into one word, the kinds that it joins. Both neighbours must be of
-// the same kind (WB6, WB7, WB11, WB12).
+// For each character that can join two neighbours into one word, the kinds that it joins. Both
+// neighbours must be of the same kind (WB6, WB7, WB11, WB12).
 const JOINS = new Uint8Array(ASCII)
 
 fill(KINDS, LETTER, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz')
@@ -18,7 +18,10 @@ fill(JOINS, LETTER, ':')
 fill(JOINS, DIGIT, ',;')
 fill(JOINS, LETTER | DIGIT, ".'")
 
-/** Counts the words of an ASCII text, over ten times as fast as the segmenter. Undefined if the text is not ASCII. */
+/**
+ * Counts the words of an ASCII text, over ten times as fast as the segmenter. Undefined if the text
+ * is not ASCII.
+ */
 export function countAsciiWords(text: string): number | undefined {
   let words = 0
   let inWord = false
@@ -44,11 +47,13 @@ function fill(table: Uint8Array, value: number, characters: string): void {
   for (const character of characters) table[character.charCodeAt(0)] = value
 }
 
-// The number of characters (about 20 µs of ASCII) between reads of the clock: a read costs as much as a short text.
+// The number of characters (about 20 µs of ASCII) between reads of the clock: a read costs as much
+// as a short text.
 const CHECK_EVERY = 5_000
 
 /**
- * Counts the words of each text. Never blocks the event loop for more than 50 ms, also if many counts run at once.
+ * Counts the words of each text. Never blocks the event loop for more than 50 ms, also if many
+ * counts run at once.
  */
 export async function countWords(texts: readonly string[], slices: Slices): Promise<number[]> {
   const counts: number[] = []
@@ -67,8 +72,9 @@ export async function countWords(texts: readonly string[], slices: Slices): Prom
 const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
 
 /**
- * A slice blocks the event loop for `SLICE_MS` + a step that begins just before its end. A step takes 20 ms at most:
- * the segmenter on 100,000 characters of Chinese or Japanese. The bound for both together is 50 ms.
+ * A slice blocks the event loop for `SLICE_MS` + a step that begins just before its end. A step
+ * takes 20 ms at most: the segmenter on 100,000 characters of Chinese or Japanese. The bound for
+ * both together is 50 ms.
  */
 export const SLICE_MS = 10
 
@@ -95,7 +101,10 @@ export function createSlices(sliceMs: number, now: () => number = () => performa
   return {
     /** Returns whether the current slice has time left. Ask before each step. */
     hasTime: () => now() < (deadline ?? openSlice()),
-    /** Resolves in a later iteration of the event loop: first come, first served, one caller per iteration. */
+    /**
+     * Resolves in a later iteration of the event loop: first come, first served, one caller per
+     * iteration.
+     */
     nextSlice(): Promise<void> {
       if (deadline === undefined) openSlice()
       return new Promise((resolve) => waiting.push(resolve))
@@ -103,7 +112,10 @@ export function createSlices(sliceMs: number, now: () => number = () => performa
   }
 }
 
-/** Counts the words of a text. One iterator serves all slices of the text: a text cut in two has other words. */
+/**
+ * Counts the words of a text. One iterator serves all slices of the text: a text cut in two has
+ * other words.
+ */
 async function countSegments(text: string, slices: Slices): Promise<number> {
   let words = 0
   for (const { isWordLike } of segmenter.segment(text)) {

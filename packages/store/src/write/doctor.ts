@@ -1,6 +1,11 @@
 // Finds sources that disagree with their quotes, and repairs them. Removes digests after a restore.
 import { STALE_MS, type WriterToken } from '../documents.ts'
-import { chunksOf, type QuoteTotals, type SourceTotals, type StoreCommands } from '../mongodb/commands.ts'
+import {
+  chunksOf,
+  type QuoteTotals,
+  type SourceTotals,
+  type StoreCommands,
+} from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
 import { createSteps } from '../mongodb/store-errors.ts'
 import type { WriteDeps } from './guarded-writes.ts'
@@ -19,7 +24,10 @@ export interface ComparedSource {
 
 interface RepairReport {
   checked: number
-  /** Sources whose totals disagreed with their quotes, or that had an expired token: a repair ends both. */
+  /**
+   * Sources whose totals disagreed with their quotes, or that had an expired token: a repair ends
+   * both.
+   */
   wrong: ComparedSource[]
   /** Sources that agree with their quotes, and have the token of a dead writer until it expires. */
   leftOpen: ComparedSource[]
@@ -28,13 +36,16 @@ interface RepairReport {
 }
 
 /**
- * Compares the totals of all sources with their quotes. With `repair`, recounts the wrong ones and removes expired
- * tokens. Safe while workers run: sources that are being written are checked again after 10 s. `onProgress` receives
- * their number as `again`.
+ * Compares the totals of all sources with their quotes. With `repair`, recounts the wrong ones and
+ * removes expired tokens. Safe while workers run: sources that are being written are checked again
+ * after 10 s. `onProgress` receives their number as `again`.
  */
 export async function repairSources(
   commands: StoreCommands,
-  { repair, onProgress }: { repair: boolean; onProgress?: (checked: number, again: number, wrong: number) => void },
+  {
+    repair,
+    onProgress,
+  }: { repair: boolean; onProgress?: (checked: number, again: number, wrong: number) => void },
   runtime = processRuntime,
 ): Promise<RepairReport> {
   const deps = { commands: { ...commands, sumQuotes: sumInSteps(commands) }, runtime, repair }
@@ -43,15 +54,23 @@ export async function repairSources(
   for await (const page of commands.scanSources()) {
     for (const some of chunksOf(page, SOURCES_AT_ONCE)) {
       report.checked += some.length
-      busy.push(...(await checkSome(deps, some, (token) => !isStale(runtime, token), report, 'areNeighbours')))
+      busy.push(
+        ...(await checkSome(
+          deps,
+          some,
+          (token) => !isStale(runtime, token),
+          report,
+          'areNeighbours',
+        )),
+      )
       onProgress?.(report.checked, busy.length, report.wrong.length)
     }
   }
   if (busy.length === 0) return report
   const began = runtime.now()
   await runtime.delay(STALE_MS)
-  // `began` is by this machine's clock, `since` by the writer's, which may be a minute ahead: then an old token seems
-  // new, and its source is left alone.
+  // `began` is by this machine's clock, `since` by the writer's, which may be a minute ahead: then
+  // an old token seems new, and its source is left alone.
   const isNew = (token: WriterToken) => !isStale(runtime, token) && token.since.getTime() > began
   for (const ids of chunksOf(busy, SOURCES_AT_ONCE)) {
     const some = await commands.find('sources', ids)
@@ -74,7 +93,10 @@ function sumInSteps(commands: StoreCommands): StoreCommands['sumQuotes'] {
   }
 }
 
-/** Compares these sources, adds to the report, and repairs. Returns the ids of those that are being written. */
+/**
+ * Compares these sources, adds to the report, and repairs. Returns the ids of those that are being
+ * written.
+ */
 async function checkSome(
   { commands, runtime, repair }: WriteDeps & { repair: boolean },
   some: readonly SourceTotals[],
@@ -92,12 +114,16 @@ async function checkSome(
   const sums = new Map(found.map(({ _id, ...sum }) => [_id, sum]))
   const compared = notInUse.map((source) => compare(source, sums.get(source._id) ?? NO_QUOTES))
   const toConfirm = compared.filter((one) => !agrees(one) || one.openUntil !== undefined)
-  // A source that was written after it was read may have agreed with its quotes all the time, so it is not reported.
+  // A source that was written after it was read may have agreed with its quotes all the time, so it
+  // is not reported.
   const ids = toConfirm.map(({ id }) => id)
   const read = new Map(some.map(({ _id, meta }) => [_id, meta.version]))
   const now = await commands.findVersions('sources', ids)
-  const unmoved = new Set(now.flatMap(({ _id, meta }) => (meta.version.equals(read.get(_id)) ? [_id] : [])))
-  const hasExpired = ({ openUntil }: ComparedSource) => openUntil !== undefined && openUntil.getTime() <= runtime.now()
+  const unmoved = new Set(
+    now.flatMap(({ _id, meta }) => (meta.version.equals(read.get(_id)) ? [_id] : [])),
+  )
+  const hasExpired = ({ openUntil }: ComparedSource) =>
+    openUntil !== undefined && openUntil.getTime() <= runtime.now()
   const isWrong = (one: ComparedSource) => !agrees(one) || hasExpired(one)
   const still = toConfirm.filter(({ id }) => unmoved.has(id))
   const wrong = still.filter(isWrong)
@@ -109,10 +135,15 @@ async function checkSome(
   return [...open.filter(isInUse).map(({ _id }) => _id), ...ids.filter((id) => !unmoved.has(id))]
 }
 
-function compare({ _id, wordCount, quoteCount, meta }: SourceTotals, counted: QuoteTotals): ComparedSource {
+function compare(
+  { _id, wordCount, quoteCount, meta }: SourceTotals,
+  counted: QuoteTotals,
+): ComparedSource {
   const compared = { id: _id, stored: { wordCount, quoteCount }, counted }
   const opened = (meta.tokens ?? []).map(({ since }) => since.getTime())
-  return opened.length === 0 ? compared : { ...compared, openUntil: new Date(Math.max(...opened) + EXPIRED_MS) }
+  return opened.length === 0
+    ? compared
+    : { ...compared, openUntil: new Date(Math.max(...opened) + EXPIRED_MS) }
 }
 
 function agrees({ stored, counted }: ComparedSource): boolean {
@@ -120,16 +151,22 @@ function agrees({ stored, counted }: ComparedSource): boolean {
 }
 
 /**
- * Removes the digest of each source, because a backup may lack quotes that the digest's request contained. Returns
- * the number of digests. A new version refuses the write of a worker that read the digest before.
+ * Removes the digest of each source, because a backup may lack quotes that the digest's request
+ * contained. Returns the number of digests. A new version refuses the write of a worker that read
+ * the digest before.
  */
-export async function forgetDigests(commands: StoreCommands, runtime = processRuntime): Promise<number> {
+export async function forgetDigests(
+  commands: StoreCommands,
+  runtime = processRuntime,
+): Promise<number> {
   let removed = 0
   for await (const page of commands.scanSources()) {
     const ids = page.filter(({ meta }) => meta.digest !== undefined).map(({ _id }) => _id)
     for (const some of chunksOf(ids, SOURCES_AT_ONCE)) {
       const u = { $set: { 'meta.version': runtime.newId() }, $unset: { 'meta.digest': 1 } }
-      const { n } = await commands.update('sources', [{ q: { _id: { $in: some } }, u, multi: true }])
+      const { n } = await commands.update('sources', [
+        { q: { _id: { $in: some } }, u, multi: true },
+      ])
       removed += n
     }
   }

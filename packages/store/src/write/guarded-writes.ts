@@ -1,5 +1,5 @@
-// Opens the sources of a round, and writes the quotes, under guard: a write takes effect only if no other process
-// wrote the document since it was read.
+// Opens the sources of a round, and writes the quotes, under guard: a write takes effect only if no
+// other process wrote the document since it was read.
 import { isDeepStrictEqual } from 'node:util'
 import { textLength } from '@sluice/contract'
 import type { ObjectId } from 'mongodb'
@@ -31,14 +31,14 @@ export interface WriteDeps {
 }
 
 /**
- * A batch took more than `WRITE_WITHIN_MS`, as MongoDB is slow or this process was paused: other processes no longer
- * expect its quotes.
+ * A batch took more than `WRITE_WITHIN_MS`, as MongoDB is slow or this process was paused: other
+ * processes no longer expect its quotes.
  */
 export class PausedTooLongError extends Error {}
 
 /**
- * Opens each source or, with `toSum`, reserves it. `batch` goes into the tokens; it is absent if the round writes and
- * sums no quotes. Returns the threads whose sources were not refused.
+ * Opens each source or, with `toSum`, reserves it. `batch` goes into the tokens; it is absent if
+ * the round writes and sums no quotes. Returns the threads whose sources were not refused.
  */
 export async function openSources(
   { commands, runtime }: WriteDeps,
@@ -47,7 +47,11 @@ export async function openSources(
   toSum: boolean,
 ): Promise<OpenThread[]> {
   const version = runtime.newId()
-  const token = batch && { ...batch, since: new Date(runtime.now()), ...(toSum && { excludes: runtime.newId() }) }
+  const token = batch && {
+    ...batch,
+    since: new Date(runtime.now()),
+    ...(toSum && { excludes: runtime.newId() }),
+  }
   const writes: GuardedWrite[] = []
   const openings = rounds.map((round): OpenThread => {
     const { stored, plan } = round
@@ -72,17 +76,24 @@ export async function openSources(
 type NewToken = Omit<WriterToken, 'request'> | undefined
 
 /**
- * Returns the tokens to store: the tokens of other requests and, if the round writes or sums quotes of the thread, a
- * new one for each of our requests.
+ * Returns the tokens to store: the tokens of other requests and, if the round writes or sums quotes
+ * of the thread, a new one for each of our requests.
  */
-function tokensOf({ work, stored, plan }: ThreadRound, toSum: boolean, token: NewToken): WriterToken[] {
+function tokensOf(
+  { work, stored, plan }: ThreadRound,
+  toSum: boolean,
+  token: NewToken,
+): WriterToken[] {
   const before = stored.source?.meta.tokens ?? []
   if (token === undefined || (plan.quoteWrites.length === 0 && !toSum)) return before
   const others = before.filter((one) => !isMine(work, one))
   return [...others, ...work.requests.map(({ id }) => ({ request: id, ...token }))]
 }
 
-export function totalsAfter({ wordCount, quoteCount }: QuoteTotals, writes: readonly QuoteDraft[]): QuoteTotals {
+export function totalsAfter(
+  { wordCount, quoteCount }: QuoteTotals,
+  writes: readonly QuoteDraft[],
+): QuoteTotals {
   for (const { stored, document } of writes) {
     wordCount += document.wordCount - (stored?.wordCount ?? 0)
     if (stored === undefined) quoteCount += 1
@@ -91,8 +102,9 @@ export function totalsAfter({ wordCount, quoteCount }: QuoteTotals, writes: read
 }
 
 /**
- * Writes the quotes of all opened threads together, and returns the threads whose quotes are all written. `openedAt`
- * is a moment before their opening, by the monotonic clock. @throws {PausedTooLongError}
+ * Writes the quotes of all opened threads together, and returns the threads whose quotes are all
+ * written. `openedAt` is a moment before their opening, by the monotonic clock. @throws
+ * {PausedTooLongError}
  */
 export async function writeQuotes(
   { commands, runtime }: WriteDeps,
@@ -115,13 +127,16 @@ export async function writeQuotes(
   })
   onSent()
   const refused = await writing
-  return threads.filter(({ plan }) => plan.quoteWrites.every(({ document }) => !refused.has(document._id)))
+  return threads.filter(({ plan }) =>
+    plan.quoteWrites.every(({ document }) => !refused.has(document._id)),
+  )
 }
 
 /**
- * Sends all writes, inserts first, and returns the ids of the refused ones. Each write must set `meta.version` to
- * `version`, which no other write sets. Each command has its writes in the order of their ids: on engines that lock
- * documents, two commands that lock in one order never deadlock. `checkTime` throws before a late command.
+ * Sends all writes, inserts first, and returns the ids of the refused ones. Each write must set
+ * `meta.version` to `version`, which no other write sets. Each command has its writes in the order
+ * of their ids: on engines that lock documents, two commands that lock in one order never deadlock.
+ * `checkTime` throws before a late command.
  */
 export async function writeGuarded(
   commands: StoreCommands,
@@ -131,7 +146,10 @@ export async function writeGuarded(
   checkTime: () => void = () => {},
 ): Promise<Set<string>> {
   const refused = new Set<string>()
-  async function send(some: readonly GuardedWrite[], command: (some: readonly GuardedWrite[]) => Promise<string[]>) {
+  async function send(
+    some: readonly GuardedWrite[],
+    command: (some: readonly GuardedWrite[]) => Promise<string[]>,
+  ) {
     const sendSome = async (fitting: readonly GuardedWrite[]) => {
       for (const id of await command(fitting)) refused.add(id)
     }
@@ -157,8 +175,16 @@ const charactersOf = ({ document, u = document }: GuardedWrite) => textLength(u)
 
 type Opening = Pick<OpenThread, 'isFinal' | 'source'> & { write?: GuardedWrite<SourceDocument> }
 
-/** Plans the opening of a stored source: reserves it, updates it to be `after`, or leaves it as it is. */
-function planStored(round: ThreadRound, before: SourceDocument, after: SourceDocument, toSum: boolean): Opening {
+/**
+ * Plans the opening of a stored source: reserves it, updates it to be `after`, or leaves it as it
+ * is.
+ */
+function planStored(
+  round: ThreadRound,
+  before: SourceDocument,
+  after: SourceDocument,
+  toSum: boolean,
+): Opening {
   if (toSum || isCoverBesideQuotes(round, before)) {
     const { version, tokens = [] } = after.meta
     const write = planMarks(before, { version, tokens })
@@ -169,8 +195,8 @@ function planStored(round: ThreadRound, before: SourceDocument, after: SourceDoc
 }
 
 /**
- * Plans an update of a stored document to be `after`. If only stamps change, as by a repeat, only these are written:
- * then `sendUpdates` can join the updates of many documents.
+ * Plans an update of a stored document to be `after`. If only stamps change, as by a repeat, only
+ * these are written: then `sendUpdates` can join the updates of many documents.
  */
 function planUpdate<Stored extends SourceDocument | QuoteDocument>(
   stored: Stored,
@@ -182,7 +208,8 @@ function planUpdate<Stored extends SourceDocument | QuoteDocument>(
 }
 
 /**
- * Returns whether a new cover must wait for the quotes: stored first, it would give their old values a later stamp.
+ * Returns whether a new cover must wait for the quotes: stored first, it would give their old
+ * values a later stamp.
  */
 function isCoverBesideQuotes({ plan }: ThreadRound, stored: SourceDocument): boolean {
   return plan.source.document.meta.cover !== stored.meta.cover && plan.quoteWrites.length > 0
@@ -193,30 +220,42 @@ export function needsNoWrite({ plan: { source, quoteWrites } }: ThreadRound): bo
   return quoteWrites.length === 0 && !source.advanced
 }
 
-/** Plans an update of only these marks. A new version refuses writes by processes that read the source before. */
+/**
+ * Plans an update of only these marks. A new version refuses writes by processes that read the
+ * source before.
+ */
 export function planMarks<Stored extends SourceDocument | QuoteDocument>(
   stored: Stored,
-  marks: { version: ObjectId; tokens?: WriterToken[]; epoch?: ObjectId; stamp?: number; cover?: number },
+  marks: {
+    version: ObjectId
+    tokens?: WriterToken[]
+    epoch?: ObjectId
+    stamp?: number
+    cover?: number
+  },
 ): GuardedWrite<Stored> {
-  const $set = Object.fromEntries(Object.entries(marks).map(([name, value]) => [`meta.${name}`, value]))
+  const $set = Object.fromEntries(
+    Object.entries(marks).map(([name, value]) => [`meta.${name}`, value]),
+  )
   return { stored, document: { ...stored, meta: { ...stored.meta, ...marks } }, u: { $set } }
 }
 
 /**
- * Measured on the emulator SecantusDB: 25 joined updates cost 0.55 times as much as 25 single ones, 250 cost 1.2
- * times.
+ * Measured on the emulator SecantusDB: 25 joined updates cost 0.55 times as much as 25 single ones,
+ * 250 cost 1.2 times.
  */
 const IDS_PER_UPDATE = 25
 /**
- * Limits the commands in place of one, because each waits for a majority: smaller groups of updates are not joined.
+ * Limits the commands in place of one, because each waits for a majority: smaller groups of updates
+ * are not joined.
  */
 const MAX_JOINED = 25
 
 /**
- * Sends updates, which must be sorted by their ids. Returns the ids of the documents that do not have the new version
- * afterwards. Updates that are alike are joined, and sent in a command of their own: their ids lie between the ids of
- * the others, and a command must lock its documents in the order of their ids. `checkTime` throws before a late
- * command.
+ * Sends updates, which must be sorted by their ids. Returns the ids of the documents that do not
+ * have the new version afterwards. Updates that are alike are joined, and sent in a command of
+ * their own: their ids lie between the ids of the others, and a command must lock its documents in
+ * the order of their ids. `checkTime` throws before a late command.
  */
 async function sendUpdates(
   commands: StoreCommands,
@@ -227,13 +266,17 @@ async function sendUpdates(
 ): Promise<string[]> {
   const updates = writes.map(({ stored, document, u = document }): UpdateStatement => {
     const { _id } = document
-    // Quotes are sharded by their sources. With `sourceId`, only one shard gets and counts an update, joined or not:
-    // a second one might count copies that a migration left behind.
+    // Quotes are sharded by their sources. With `sourceId`, only one shard gets and counts an
+    // update, joined or not: a second one might count copies that a migration left behind.
     const shard = 'sourceId' in document && { sourceId: document.sourceId }
     return { q: { _id, ...shard, 'meta.version': stored?.meta.version }, u }
   })
-  const alike = Map.groupBy(updates, ({ q: { _id, ...guard }, u }) => (u.$set ? JSON.stringify([guard, u]) : _id))
-  const joined = [...alike.values()].filter(({ length }) => length > 1 && length * MAX_JOINED >= updates.length)
+  const alike = Map.groupBy(updates, ({ q: { _id, ...guard }, u }) =>
+    u.$set ? JSON.stringify([guard, u]) : _id,
+  )
+  const joined = [...alike.values()].filter(
+    ({ length }) => length > 1 && length * MAX_JOINED >= updates.length,
+  )
   const ofMany = new Set(joined.flat())
   let n = 0
   for (const some of [updates.filter((one) => !ofMany.has(one)), ...joined.map(joinUpdates)]) {
@@ -244,13 +287,15 @@ async function sendUpdates(
   if (n === updates.length) return []
   const ids = writes.map(({ document }) => document._id)
   const versions = await commands.findVersions(name, ids)
-  const written = new Set(versions.filter(({ meta }) => meta.version.equals(version)).map(({ _id }) => _id))
+  const written = new Set(
+    versions.filter(({ meta }) => meta.version.equals(version)).map(({ _id }) => _id),
+  )
   return ids.filter((id) => !written.has(id))
 }
 
 /**
- * Joins updates that set the same values in documents of the same version, which costs less: in place of one
- * statement for each id, there is one for each `IDS_PER_UPDATE` ids.
+ * Joins updates that set the same values in documents of the same version, which costs less: in
+ * place of one statement for each id, there is one for each `IDS_PER_UPDATE` ids.
  */
 function joinUpdates(alike: readonly UpdateStatement[]): UpdateStatement[] {
   return Array.from(chunksOf(alike, IDS_PER_UPDATE)).flatMap((some) => {

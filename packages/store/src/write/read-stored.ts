@@ -1,6 +1,7 @@
-// Reads the threads of a batch. Reads few stored texts, so that the memory of a worker does not depend on their
-// length. A further round reads again the threads that another process wrote meanwhile, and the opened threads that
-// another process sums. With majority, it also reads the threads that need no write.
+// Reads the threads of a batch. Reads few stored texts, so that the memory of a worker does not
+// depend on their length. A further round reads again the threads that another process wrote
+// meanwhile, and the opened threads that another process sums. With majority, it also reads the
+// threads that need no write.
 import type {
   InputThread,
   OpenThread,
@@ -32,10 +33,13 @@ export interface ReadDeps extends SumDeps {
 }
 
 /**
- * Reads the sources first, then watermarks and quotes. A writer changes a source before its quotes, so a source's
- * version shows whether a writer has opened the source since it was read.
+ * Reads the sources first, then watermarks and quotes. A writer changes a source before its quotes,
+ * so a source's version shows whether a writer has opened the source since it was read.
  */
-export async function readStoredThreads(deps: ReadDeps, works: readonly ThreadWork[]): Promise<ReadThread[]> {
+export async function readStoredThreads(
+  deps: ReadDeps,
+  works: readonly ThreadWork[],
+): Promise<ReadThread[]> {
   const { commands, isExcluded } = deps
   const ids = works.map((work) => work.id)
   const concern = works.some(({ readsMajority }) => readsMajority) ? 'majority' : 'local'
@@ -48,7 +52,11 @@ export async function readStoredThreads(deps: ReadDeps, works: readonly ThreadWo
   const sources = new Map(open.map((source) => [source._id, source]))
   const threads = works.map((work) => {
     const source = sources.get(work.id)
-    return { work, source, isExcluded: source !== undefined && isExcluded(source, (token) => isMine(work, token)) }
+    return {
+      work,
+      source,
+      isExcluded: source !== undefined && isExcluded(source, (token) => isMine(work, token)),
+    }
   })
   const toRead = threads.flatMap(({ work, source, isExcluded }) =>
     source === undefined || isExcluded || isRepeat(source, work.requests) ? [] : work.requests,
@@ -57,14 +65,17 @@ export async function readStoredThreads(deps: ReadDeps, works: readonly ThreadWo
   return threads.map(({ source, ...thread }) => ({ ...thread, stored: { source, quotes } }))
 }
 
-/** Workers that write the same thread refuse each other's writes at times. This number of refusals is a fault. */
+/**
+ * Workers that write the same thread refuse each other's writes at times. This number of refusals
+ * is a fault.
+ */
 const MAX_REFUSALS = 100
 /** The pause before another round is random. Its bound doubles each round, up to this. */
 const MAX_BACK_OFF_MS = 100
 
 /**
- * Reads threads again after round number `round`. Then removes from each unended batch the threads whose sources lack
- * its token.
+ * Reads threads again after round number `round`. Then removes from each unended batch the threads
+ * whose sources lack its token.
  */
 export async function readAgain(
   deps: ReadDeps & { unended: Iterable<UnendedBatch> },
@@ -80,33 +91,43 @@ export async function readAgain(
 }
 
 /**
- * Removes from each unended batch the threads whose sources lack the token of the batch: the batch did not open them.
- * If a refused update took effect and was then overwritten, the source has the token. Reads with majority, because a
- * write that removed the token might be rolled back.
+ * Removes from each unended batch the threads whose sources lack the token of the batch: the batch
+ * did not open them. If a refused update took effect and was then overwritten, the source has the
+ * token. Reads with majority, because a write that removed the token might be rolled back.
  */
-async function dropUnopened({ commands }: ReadDeps, unended: readonly UnendedBatch[]): Promise<void> {
+async function dropUnopened(
+  { commands }: ReadDeps,
+  unended: readonly UnendedBatch[],
+): Promise<void> {
   const ids = new Set(unended.flatMap(({ left }) => left.map(({ id }) => id)))
   const found = await commands.find('sources', [...ids], 'majority')
   const tokens = new Map(found.map(({ _id, meta }) => [_id, meta.tokens ?? []]))
   for (const one of unended) {
-    const isOwn = ({ writer, batch }: WriterToken) => writer === one.batch.writer && batch === one.batch.batch
+    const isOwn = ({ writer, batch }: WriterToken) =>
+      writer === one.batch.writer && batch === one.batch.batch
     one.left = one.left.filter(({ id }) => tokens.get(id)?.some(isOwn))
     for (const work of one.left) work.mayHaveChanged = true
   }
 }
 
 /**
- * Prepares a refused thread for another round. A write that was refused may have taken effect, and been overwritten
- * since:
+ * Prepares a refused thread for another round. A write that was refused may have taken effect, and
+ * been overwritten since:
  *
  * - an insert: `meta.insertedBy` then names the request, so the outcome is right.
- * - an update with a token: the source then has the token, and `dropUnopened` finds it after the next read.
+ * - an update with a token: the source then has the token, and `dropUnopened` finds it after the
+ *   next read.
  * - an update without a token: nothing shows it, so the thread counts as changed.
  * - the writes after the source was opened: the thread has changed.
  */
-export function noteRefused({ work, stored, plan }: ThreadRound, open: readonly OpenThread[], toSum: boolean): void {
+export function noteRefused(
+  { work, stored, plan }: ThreadRound,
+  open: readonly OpenThread[],
+  toSum: boolean,
+): void {
   work.refusals += 1
-  if (work.refusals === MAX_REFUSALS) throw new Error(`other processes won thread ${work.id} ${MAX_REFUSALS} times`)
+  if (work.refusals === MAX_REFUSALS)
+    throw new Error(`other processes won thread ${work.id} ${MAX_REFUSALS} times`)
   const isOpened = open.some((thread) => thread.work === work)
   const isInsert = stored.source === undefined
   if (!isOpened && isInsert) return
@@ -116,10 +137,13 @@ export function noteRefused({ work, stored, plan }: ThreadRound, open: readonly 
 }
 
 /**
- * Makes the watermarks of these tokens' writers as new as possible: raises this process's own, which writes to
- * MongoDB, and reads the others. Waits for no recount.
+ * Makes the watermarks of these tokens' writers as new as possible: raises this process's own,
+ * which writes to MongoDB, and reads the others. Waits for no recount.
  */
-async function refreshWatermarks({ writer, watermarks }: ReadDeps, tokens: readonly WriterToken[]): Promise<void> {
+async function refreshWatermarks(
+  { writer, watermarks }: ReadDeps,
+  tokens: readonly WriterToken[],
+): Promise<void> {
   for (const state of writer.states) {
     const isOwn = ({ writer: name, batch }: WriterToken) =>
       name === state.name && batch > state.watermark && batch <= state.contiguous
@@ -139,9 +163,10 @@ const MAX_CHARACTERS = 32_000_000
 type InputText = { _id: string; text: string; stamp: number }
 
 /**
- * Reads the quotes that the requests name, with majority: a quote that the round does not write must not be rolled
- * back after the answer. Reads a stored text only if it is newer than the texts of the requests and differs from
- * them, or if the quote has no text digest. Otherwise the quote has the text of a request, or `REPLACED`.
+ * Reads the quotes that the requests name, with majority: a quote that the round does not write
+ * must not be rolled back after the answer. Reads a stored text only if it is newer than the texts
+ * of the requests and differs from them, or if the quote has no text digest. Otherwise the quote
+ * has the text of a request, or `REPLACED`.
  */
 async function readQuotes(
   commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,
@@ -156,7 +181,11 @@ async function readQuotes(
   const quotes = new Map<string, QuoteDocument>()
   const unread: QuoteWithoutText[] = []
   for (const quote of found) {
-    const text = knownText(quote, input.get(quote._id) ?? [], sources.get(quote.sourceId)?.meta.cover ?? 0)
+    const text = knownText(
+      quote,
+      input.get(quote._id) ?? [],
+      sources.get(quote.sourceId)?.meta.cover ?? 0,
+    )
     if (text === undefined) unread.push(quote)
     else quotes.set(quote._id, { ...quote, text })
   }
@@ -167,14 +196,20 @@ async function readQuotes(
       quotes.set(quote._id, quote)
       characters += quote.text.length
       if (characters > MAX_CHARACTERS)
-        throw new Error(`stored texts that are newer than the request's exceed ${MAX_CHARACTERS} characters`)
+        throw new Error(
+          `stored texts that are newer than the request's exceed ${MAX_CHARACTERS} characters`,
+        )
     }
   }
   return quotes
 }
 
 /** Returns the text for the merge, or undefined if it must be read. */
-function knownText(quote: QuoteWithoutText, texts: readonly InputText[], cover: number): string | undefined {
+function knownText(
+  quote: QuoteWithoutText,
+  texts: readonly InputText[],
+  cover: number,
+): string | undefined {
   const same = texts.find(({ text }) => hasText(quote, text))
   if (same !== undefined) return same.text
   if (quote.meta.textDigest === undefined) return undefined

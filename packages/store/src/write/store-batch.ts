@@ -1,4 +1,5 @@
-// Stores a batch of requests in one round (read, plan, open, write, commit), or more if other processes write, too.
+// Stores a batch of requests in one round (read, plan, open, write, commit), or more if other
+// processes write, too.
 import type { Outcome } from '@sluice/contract'
 import type {
   InputThread,
@@ -21,7 +22,13 @@ import { processRuntime, type Runtime } from '../mongodb/mongo-commands.ts'
 import { asCommandFailed } from '../mongodb/store-errors.ts'
 import { countWords, createSlices, SLICE_MS, type Slices } from '../words/count-words.ts'
 import { needsNoWrite, openSources, writeQuotes } from './guarded-writes.ts'
-import { noteRefused, type ReadDeps, type ReadThread, readAgain, readStoredThreads } from './read-stored.ts'
+import {
+  noteRefused,
+  type ReadDeps,
+  type ReadThread,
+  readAgain,
+  readStoredThreads,
+} from './read-stored.ts'
 import { recount, writeAndCommit, writeAndSum } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
 import { createWriter, type UnendedBatch } from './writer.ts'
@@ -30,28 +37,42 @@ export type BatchStore = ReturnType<typeof createBatchStore>
 
 /** Creates a store for one process. It prepares the database before the first batch. */
 export function createBatchStore(commands: StoreCommands, runtime: Runtime = processRuntime) {
-  const sumDeps = { commands, runtime, watermarks: createWatermarks(commands), isExcluded: createIsExcluded(runtime) }
-  const deps = { ...sumDeps, writer: createWriter(sumDeps), slices: createSlices(SLICE_MS, runtime.monotonic) }
+  const sumDeps = {
+    commands,
+    runtime,
+    watermarks: createWatermarks(commands),
+    isExcluded: createIsExcluded(runtime),
+  }
+  const deps = {
+    ...sumDeps,
+    writer: createWriter(sumDeps),
+    slices: createSlices(SLICE_MS, runtime.monotonic),
+  }
   let isPrepared = false
-  // Imports tend to be all new or all known, so a batch after an all-new one is not read first: the insert of a
-  // thread that is stored after all is refused, and the next round reads it.
+  // Imports tend to be all new or all known, so a batch after an all-new one is not read first: the
+  // insert of a thread that is stored after all is refused, and the next round reads it.
   let wereNew = false
   return {
     /**
-     * Stores a batch, and returns the answers by request id when all is written with majority. A request gets no
-     * answer while another process sums its thread: store it again, which is safe at any time, in any process. Calls
-     * `onLastWrite` in each round when its commits are sent or, if it commits nothing, when its first command of
-     * quotes is sent. Does not call it for threads that are summed. @throws {CommandFailedError} if the outcome of
-     * the writes is not known.
+     * Stores a batch, and returns the answers by request id when all is written with majority. A
+     * request gets no answer while another process sums its thread: store it again, which is safe
+     * at any time, in any process. Calls `onLastWrite` in each round when its commits are sent or,
+     * if it commits nothing, when its first command of quotes is sent. Does not call it for threads
+     * that are summed. @throws {CommandFailedError} if the outcome of the writes is not known.
      */
-    async store(requests: readonly StoreRequest[], onLastWrite = () => {}): Promise<Map<string, StoredAnswer>> {
+    async store(
+      requests: readonly StoreRequest[],
+      onLastWrite = () => {},
+    ): Promise<Map<string, StoredAnswer>> {
       try {
         if (!isPrepared) await commands.prepare()
         isPrepared = true
         const works = groupByThread(requests)
         const read =
           wereNew && !works.some(({ readsMajority }) => readsMajority)
-            ? works.map((work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }))
+            ? works.map(
+                (work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }),
+              )
             : await readStoredThreads(deps, works)
         const answers = new Map<string, StoredAnswer>()
         wereNew = await storeBatch({ ...deps, answers, unended: new Set(), onLastWrite }, read)
@@ -60,11 +81,17 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
         throw asCommandFailed(error)
       }
     },
-    /** Recounts the sources of requests that failed for good. @throws {CommandFailedError} as `store` does. */
+    /**
+     * Recounts the sources of requests that failed for good. @throws {CommandFailedError} as
+     * `store` does.
+     */
     async recountRequests(requests: readonly StoreRequest[]): Promise<void> {
       const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
-      // A late command of a failed request may still take effect, so only expired tokens are removed.
-      await recount(sumDeps, [...ids], () => false).catch((error) => Promise.reject(asCommandFailed(error)))
+      // A late command of a failed request may still take effect, so only expired tokens are
+      // removed.
+      await recount(sumDeps, [...ids], () => false).catch((error) =>
+        Promise.reject(asCommandFailed(error)),
+      )
     },
     settle: deps.writer.settle,
   }
@@ -77,21 +104,29 @@ interface Batch extends ReadDeps {
   onLastWrite: () => void
 }
 
-/** Stores a batch in as many rounds as it needs (see read-stored.ts). Returns whether all threads were new. */
+/**
+ * Stores a batch in as many rounds as it needs (see read-stored.ts). Returns whether all threads
+ * were new.
+ */
 async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<boolean> {
   let read = first
   let areNew = true
   try {
     for (let round = 1; ; round++) {
       const ready = read.filter(({ isExcluded }) => !isExcluded)
-      areNew &&= ready.length === read.length && ready.every(({ stored }) => stored.source === undefined)
-      const toSum = ready.filter(({ work, stored: { source } }) => source && needsSum(batch.runtime, work, source))
+      areNew &&=
+        ready.length === read.length && ready.every(({ stored }) => stored.source === undefined)
+      const toSum = ready.filter(
+        ({ work, stored: { source } }) => source && needsSum(batch.runtime, work, source),
+      )
       const others = ready.filter((thread) => !toSum.includes(thread))
-      // Threads to sum go last, under their own batch number: a sum waits for writers, so no writer may wait for a
-      // sum.
+      // Threads to sum go last, under their own batch number: a sum waits for writers, so no writer
+      // may wait for a sum.
       await storeRound(batch, others, false)
       await storeRound(batch, toSum, true)
-      const left = read.filter(({ isExcluded, work }) => !work.isStored && (!isExcluded || work.mayHaveChanged))
+      const left = read.filter(
+        ({ isExcluded, work }) => !work.isStored && (!isExcluded || work.mayHaveChanged),
+      )
       if (left.length === 0) return areNew
       read = await readAgain(batch, left, round)
       endStored(batch)
@@ -103,16 +138,25 @@ async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<b
 }
 
 /**
- * Plans and writes these threads, and adds the answers of those that were not refused. `toSum`, whether all must be
- * summed, is decided once, because a token may become stale at any moment.
+ * Plans and writes these threads, and adds the answers of those that were not refused. `toSum`,
+ * whether all must be summed, is decided once, because a token may become stale at any moment.
  */
-async function storeRound(batch: Batch, ready: readonly ReadThread[], toSum: boolean): Promise<void> {
+async function storeRound(
+  batch: Batch,
+  ready: readonly ReadThread[],
+  toSum: boolean,
+): Promise<void> {
   if (ready.length === 0) return
   const { runtime, writer, answers, unended, onLastWrite } = batch
   const planned = await planRounds(ready, batch.slices)
-  // An answer without a write must not depend on a source that can be rolled back: such a thread is read again.
+  // An answer without a write must not depend on a source that can be rolled back: such a thread is
+  // read again.
   const toConfirm = planned.filter(
-    (round) => round.stored.source !== undefined && !toSum && !round.work.readsMajority && needsNoWrite(round),
+    (round) =>
+      round.stored.source !== undefined &&
+      !toSum &&
+      !round.work.readsMajority &&
+      needsNoWrite(round),
   )
   for (const { work } of toConfirm) work.readsMajority = true
   const toStore = planned.filter((round) => !toConfirm.includes(round))
@@ -121,7 +165,11 @@ async function storeRound(batch: Batch, ready: readonly ReadThread[], toSum: boo
   const begun = writesQuotes ? writer.begin(planned.map(({ work }) => work)) : undefined
   if (begun !== undefined) unended.add(begun)
   const opened = await openSources(batch, toStore, begun?.batch, toSum)
-  const write = toSum ? writeAndSum : opened.every(({ isFinal }) => isFinal) ? writeQuotes : writeAndCommit
+  const write = toSum
+    ? writeAndSum
+    : opened.every(({ isFinal }) => isFinal)
+      ? writeQuotes
+      : writeAndCommit
   const stored = await write(batch, opened, openedAt, onLastWrite)
   for (const thread of stored) {
     thread.work.isStored = true
@@ -130,13 +178,21 @@ async function storeRound(batch: Batch, ready: readonly ReadThread[], toSum: boo
   for (const round of toStore) if (!round.work.isStored) noteRefused(round, opened, toSum)
   // Their totals were stored before their quotes. A sum in between may have missed the quotes.
   const toCheck = stored.filter(({ isFinal, plan }) => isFinal && plan.quoteWrites.length > 0)
-  if (begun !== undefined) begun.opened = toCheck.map(({ source: { _id, meta } }) => ({ id: _id, epoch: meta.epoch }))
+  if (begun !== undefined)
+    begun.opened = toCheck.map(({ source: { _id, meta } }) => ({ id: _id, epoch: meta.epoch }))
   endStored(batch)
 }
 
-/** Plans each thread. Adds word counts and text digests to the quotes to write. Their versions are set later. */
+/**
+ * Plans each thread. Adds word counts and text digests to the quotes to write. Their versions are
+ * set later.
+ */
 async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise<ThreadRound[]> {
-  const rounds = ready.map(({ work, stored }) => ({ work, stored, plan: planThread(stored, work.requests) }))
+  const rounds = ready.map(({ work, stored }) => ({
+    work,
+    stored,
+    plan: planThread(stored, work.requests),
+  }))
   const documents = rounds.flatMap(({ plan }) => plan.quoteWrites.map(({ document }) => document))
   const uncounted = documents.filter(({ wordCount }) => wordCount === UNCOUNTED)
   const texts = uncounted.map(({ text }) => text)
@@ -151,7 +207,8 @@ async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise
 /** Plans requests for one thread, in the order of their stamps. A pure function. */
 export function planThread(stored: StoredThread, requests: readonly InputThread[]): ThreadPlan {
   const [first] = requests
-  if (stored.source === undefined && first !== undefined && requests.length === 1) return planNew(first)
+  if (stored.source === undefined && first !== undefined && requests.length === 1)
+    return planNew(first)
   const repeat = stored.source && planRepeat(stored.source, requests)
   return repeat ?? shortenRepeats(stored, requests, mergeRequests(stored, requests))
 }
@@ -172,7 +229,14 @@ function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
   return Array.from(byThread, ([id, ofThread]) => {
     const requestsInOrder = ofThread.sort((one, other) => one.stamp - other.stamp)
     const readsMajority = ofThread.some(({ redelivered }) => redelivered)
-    return { id, requests: requestsInOrder, mayHaveChanged: false, readsMajority, refusals: 0, isStored: false }
+    return {
+      id,
+      requests: requestsInOrder,
+      mayHaveChanged: false,
+      readsMajority,
+      refusals: 0,
+      isStored: false,
+    }
   })
 }
 
@@ -191,7 +255,13 @@ function answersOf({ work, plan, source }: OpenThread): [string, StoredAnswer][]
 
 function sourceAnswer(document: SourceDocument, outcome: Outcome): StoredAnswer['source'] {
   const { _id, tenant, acceptedAt, quoteCount, meta, createdAt, description, ...fields } = document
-  return { id: _id, ...fields, description: description ?? null, createdAt: createdAt.toISOString(), outcome }
+  return {
+    id: _id,
+    ...fields,
+    description: description ?? null,
+    createdAt: createdAt.toISOString(),
+    outcome,
+  }
 }
 
 function quoteAnswer(document: QuoteDocument, outcome: Outcome): StoredAnswer['quotes'][number] {

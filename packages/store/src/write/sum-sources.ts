@@ -1,12 +1,25 @@
-// Sums the quotes of sources. For safety, a new epoch is set before the sum: a writer whose quotes the sum missed
-// finds the new epoch, and recounts. The reservation, its renewals and the wait for other writers serve progress
-// alone.
+// Sums the quotes of sources. For safety, a new epoch is set before the sum: a writer whose quotes
+// the sum missed finds the new epoch, and recounts. The reservation, its renewals and the wait for
+// other writers serve progress alone.
 import type { ObjectId } from 'mongodb'
 import type { GuardedWrite, OpenThread, SourceDocument, WriterToken } from '../documents.ts'
 import { compareIds } from '../ids.ts'
 import { chunksOf, type QuoteTotals, type StoreCommands } from '../mongodb/commands.ts'
-import { planMarks, totalsAfter, type WriteDeps, writeGuarded, writeQuotes } from './guarded-writes.ts'
-import { ageOf, type createIsExcluded, type IsToken, isMine, tokensAfterSum, type Watermarks } from './tokens.ts'
+import {
+  planMarks,
+  totalsAfter,
+  type WriteDeps,
+  writeGuarded,
+  writeQuotes,
+} from './guarded-writes.ts'
+import {
+  ageOf,
+  type createIsExcluded,
+  type IsToken,
+  isMine,
+  tokensAfterSum,
+  type Watermarks,
+} from './tokens.ts'
 
 export interface SumDeps extends WriteDeps {
   watermarks: Watermarks
@@ -17,21 +30,27 @@ export interface SumDeps extends WriteDeps {
 export const SOURCES_AT_ONCE = 100
 /** Upper bound of the random pause before a refused recount is repeated. */
 const BACK_OFF_MS = 50
-/** The pause between two renewals. Others ignore a reservation that was not renewed for a second. */
+/**
+ * The pause between two renewals. Others ignore a reservation that was not renewed for a second.
+ */
 const RENEW_MS = 250
 /**
- * A sum waits for writers for at most this time, and only for tokens younger than this: the writers of older tokens
- * may be dead.
+ * A sum waits for writers for at most this time, and only for tokens younger than this: the writers
+ * of older tokens may be dead.
  */
 const USUAL_BATCH_MS = 1_000
 const POLL_MS = 10
 export const NO_QUOTES: QuoteTotals = { wordCount: 0, quoteCount: 0 }
 
 /**
- * Sums the quotes of these sources and writes the totals, until no write is refused. Removes the tokens that
- * `isRemovable` selects: all quotes of such a token are written.
+ * Sums the quotes of these sources and writes the totals, until no write is refused. Removes the
+ * tokens that `isRemovable` selects: all quotes of such a token are written.
  */
-export async function recount(deps: SumDeps, ids: readonly string[], isRemovable: IsToken): Promise<void> {
+export async function recount(
+  deps: SumDeps,
+  ids: readonly string[],
+  isRemovable: IsToken,
+): Promise<void> {
   const { runtime } = deps
   const writer = runtime.newId().toHexString()
   for (let left of chunksOf(ids, SOURCES_AT_ONCE)) {
@@ -43,9 +62,20 @@ export async function recount(deps: SumDeps, ids: readonly string[], isRemovable
 }
 
 /** Recounts these sources once. Returns the ids of those that were refused or excluded. */
-async function recountOnce(deps: SumDeps, ids: readonly string[], writer: string, isRemovable: IsToken) {
+async function recountOnce(
+  deps: SumDeps,
+  ids: readonly string[],
+  writer: string,
+  isRemovable: IsToken,
+) {
   const { commands, runtime, isExcluded } = deps
-  const token = { request: '', writer, batch: 1, since: new Date(runtime.now()), excludes: runtime.newId() }
+  const token = {
+    request: '',
+    writer,
+    batch: 1,
+    since: new Date(runtime.now()),
+    excludes: runtime.newId(),
+  }
   const isOwn = (one: WriterToken) => one.writer === writer || isRemovable(one)
   const version = runtime.newId()
   const found = await commands.find('sources', ids)
@@ -55,7 +85,9 @@ async function recountOnce(deps: SumDeps, ids: readonly string[], writer: string
     return planMarks(source, { version, tokens: [...others, token] })
   })
   const reserved = await writeSources(commands, reservations, version)
-  const summed = await sumSources(deps, reserved, isOwn, async (sources) => sources.map(withoutDigest))
+  const summed = await sumSources(deps, reserved, isOwn, async (sources) =>
+    sources.map(withoutDigest),
+  )
   const done = new Set(summed.map(({ _id }) => _id))
   return found.map(({ _id }) => _id).filter((id) => !done.has(id))
 }
@@ -66,8 +98,15 @@ function withoutDigest(stored: SourceDocument): Commit {
   return { stored, document: { ...stored, meta } }
 }
 
-/** Writes the quotes of reserved sources, and sums. Returns the threads that were not refused, as they are stored. */
-export async function writeAndSum(deps: SumDeps, open: readonly OpenThread[], openedAt: number): Promise<OpenThread[]> {
+/**
+ * Writes the quotes of reserved sources, and sums. Returns the threads that were not refused, as
+ * they are stored.
+ */
+export async function writeAndSum(
+  deps: SumDeps,
+  open: readonly OpenThread[],
+  openedAt: number,
+): Promise<OpenThread[]> {
   const reserved = open.map(({ source }) => source)
   const summed = await sumSources(deps, reserved, isOfOneOf(open), async (sources) => {
     const written = await writeQuotes(deps, stillOpen(open, sources), openedAt)
@@ -85,7 +124,10 @@ function stillOpen(open: readonly OpenThread[], sources: readonly SourceDocument
   })
 }
 
-/** Writes the quotes, then commits the reserved sources without a sum. Returns the threads that were not refused. */
+/**
+ * Writes the quotes, then commits the reserved sources without a sum. Returns the threads that were
+ * not refused.
+ */
 export async function writeAndCommit(
   deps: WriteDeps,
   open: readonly OpenThread[],
@@ -95,10 +137,15 @@ export async function writeAndCommit(
   const written = await writeQuotes(deps, open, openedAt)
   const toCommit = written.filter(({ isFinal }) => !isFinal)
   const commits = toCommit.map(({ plan, source }) => {
-    return { stored: source, document: { ...plan.source.document, ...totalsAfter(source, plan.quoteWrites) } }
+    return {
+      stored: source,
+      document: { ...plan.source.document, ...totalsAfter(source, plan.quoteWrites) },
+    }
   })
   const isOwn = isOfOneOf(toCommit)
-  const committing = commitSources(deps, commits, (tokens) => tokens.filter((token) => !isOwn(token)))
+  const committing = commitSources(deps, commits, (tokens) =>
+    tokens.filter((token) => !isOwn(token)),
+  )
   onLastWrite()
   return [...written.filter(({ isFinal }) => isFinal), ...stillOpen(toCommit, await committing)]
 }
@@ -108,10 +155,12 @@ function isOfOneOf(threads: readonly OpenThread[]): IsToken {
 }
 
 /**
- * Waits for the writers of open tokens, sets a new epoch, writes quotes, sums, and commits the totals. Removes the
- * tokens that `isOwn` selects: all quotes of such a token are written before the sum begins.
+ * Waits for the writers of open tokens, sets a new epoch, writes quotes, sums, and commits the
+ * totals. Removes the tokens that `isOwn` selects: all quotes of such a token are written before
+ * the sum begins.
  *
- * @param writeQuotesOf writes the quotes of these sources. Returns what to commit of each source whose quotes were not
+ * @param writeQuotesOf writes the quotes of these sources. Returns what to commit of each source
+ * whose quotes were not
  *   refused. The sum then replaces the totals.
  */
 async function sumSources(
@@ -124,7 +173,9 @@ async function sumSources(
   const done = new AbortController()
   void renew(deps, () => sources, isOwn, done.signal).catch(() => {})
   try {
-    const others = sources.flatMap(({ meta }) => (meta.tokens ?? []).filter((token) => !isOwn(token)))
+    const others = sources.flatMap(({ meta }) =>
+      (meta.tokens ?? []).filter((token) => !isOwn(token)),
+    )
     await awaitWriters(deps, others)
     sources = await setEpoch(deps, sources)
     const written = await writeQuotesOf(sources)
@@ -133,7 +184,9 @@ async function sumSources(
     const commits = written.map(({ stored, document }) => {
       return { stored, document: { ...document, ...(sums.get(stored._id) ?? NO_QUOTES) } }
     })
-    return await commitSources(deps, commits, (tokens) => tokensAfterSum(deps.runtime, tokens, isOwn))
+    return await commitSources(deps, commits, (tokens) =>
+      tokensAfterSum(deps.runtime, tokens, isOwn),
+    )
   } finally {
     done.abort()
   }
@@ -152,7 +205,9 @@ async function renew(
     const excludes = runtime.newId()
     const inOrder = reserved().toSorted(compareIds)
     const statements = inOrder.map(({ _id, meta: { version, tokens = [] } }) => {
-      const renewed = tokens.map((token) => (isOwn(token) && token.excludes ? { ...token, excludes } : token))
+      const renewed = tokens.map((token) =>
+        isOwn(token) && token.excludes ? { ...token, excludes } : token,
+      )
       // The version stays: nothing that a guard protects has changed.
       return { q: { _id, 'meta.version': version }, u: { $set: { 'meta.tokens': renewed } } }
     })
@@ -161,22 +216,33 @@ async function renew(
 }
 
 /**
- * Waits until the batches of these tokens are settled, or until the tokens are too old to wait for. A batch that
- * settles before the sum needs no recount.
+ * Waits until the batches of these tokens are settled, or until the tokens are too old to wait for.
+ * A batch that settles before the sum needs no recount.
  */
-async function awaitWriters({ runtime, watermarks }: SumDeps, tokens: readonly WriterToken[]): Promise<void> {
+async function awaitWriters(
+  { runtime, watermarks }: SumDeps,
+  tokens: readonly WriterToken[],
+): Promise<void> {
   const began = runtime.monotonic()
   for (;;) {
     await watermarks.read(tokens)
-    const isWorthWaiting = tokens.some((token) => !watermarks.covers(token) && ageOf(runtime, token) < USUAL_BATCH_MS)
+    const isWorthWaiting = tokens.some(
+      (token) => !watermarks.covers(token) && ageOf(runtime, token) < USUAL_BATCH_MS,
+    )
     // The bound of the wait: the clock of another machine may be ahead, and its tokens seem young.
     if (!isWorthWaiting || runtime.monotonic() - began > USUAL_BATCH_MS) return
     await runtime.delay(POLL_MS)
   }
 }
 
-/** Sets a new epoch, after which a sum may begin. Returns the sources that were not refused, as they are stored. */
-async function setEpoch({ commands, runtime, watermarks }: SumDeps, reserved: readonly SourceDocument[]) {
+/**
+ * Sets a new epoch, after which a sum may begin. Returns the sources that were not refused, as they
+ * are stored.
+ */
+async function setEpoch(
+  { commands, runtime, watermarks }: SumDeps,
+  reserved: readonly SourceDocument[],
+) {
   const epoch = runtime.newId()
   const writes = reserved.map((source) => planMarks(source, { version: epoch, epoch }))
   return (await writeSources(commands, writes, epoch)).map(watermarks.withoutSettledTokens)
@@ -185,7 +251,10 @@ async function setEpoch({ commands, runtime, watermarks }: SumDeps, reserved: re
 /** A reserved source, and the document that is to replace it. */
 type Commit = Record<'stored' | 'document', SourceDocument>
 
-/** Commits reserved sources, with the tokens that `tokensAfter` keeps. Returns those that were not refused. */
+/**
+ * Commits reserved sources, with the tokens that `tokensAfter` keeps. Returns those that were not
+ * refused.
+ */
 async function commitSources(
   { commands, runtime }: WriteDeps,
   commits: readonly Commit[],
@@ -202,7 +271,11 @@ async function commitSources(
   return writeSources(commands, writes, version)
 }
 
-async function writeSources(commands: StoreCommands, writes: GuardedWrite<SourceDocument>[], version: ObjectId) {
+async function writeSources(
+  commands: StoreCommands,
+  writes: GuardedWrite<SourceDocument>[],
+  version: ObjectId,
+) {
   const refused = await writeGuarded(commands, 'sources', writes, version)
   return writes.flatMap(({ document }) => (refused.has(document._id) ? [] : [document]))
 }

@@ -1,27 +1,36 @@
 // A token marks a source: its writer may still write quotes. A token is
 // - open, until a watermark covers its batch
-// - stale, after STALE_MS: its writer is slow or dead. Whoever meets the source sums its quotes, at most once in STALE_MS
+// - stale, after STALE_MS: its writer is slow or dead. Whoever meets the source sums its quotes, at
+//   most once in STALE_MS
 //   (`summed` has the time)
-// - expired, after EXPIRED_MS: no command of its writer takes effect any more. The next sum removes the token
-// - a reservation, if it has `excludes`: its writer sums the quotes, and other processes leave the source alone, as long
+// - expired, after EXPIRED_MS: no command of its writer takes effect any more. The next sum removes
+//   the token
+// - a reservation, if it has `excludes`: its writer sums the quotes, and other processes leave the
+//   source alone, as long
 //   as the reservation is renewed. This serves progress only, and not safety
 import type { ObjectId } from 'mongodb'
-import { type SourceDocument, STALE_MS, type ThreadWork, type WriterBatch, type WriterToken } from '../documents.ts'
+import {
+  type SourceDocument,
+  STALE_MS,
+  type ThreadWork,
+  type WriterBatch,
+  type WriterToken,
+} from '../documents.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
 import type { Runtime } from '../mongodb/mongo-commands.ts'
 
 /** A writer sends quotes only within this time after it opened their source. */
 export const WRITE_WITHIN_MS = 30_000
 /**
- * After this time, no command of a token's writer takes effect any more: 30 s to write, 30 s for a late command, 60 s
- * between two clocks.
+ * After this time, no command of a token's writer takes effect any more: 30 s to write, 30 s for a
+ * late command, 60 s between two clocks.
  */
 export const EXPIRED_MS = 120_000
 /** A reservation that was not renewed for this time blocks nobody: its process hangs or died. */
 const UNRENEWED_MS = 1_000
 /**
- * The most renewals in memory, and the most watermarks. At this number, all are forgotten. A forgotten renewal blocks
- * for a second more; a forgotten watermark is read again.
+ * The most renewals in memory, and the most watermarks. At this number, all are forgotten. A
+ * forgotten renewal blocks for a second more; a forgotten watermark is read again.
  */
 const MAX_KNOWN = 10_000
 
@@ -48,18 +57,31 @@ export function isMine({ requests }: ThreadWork, token: WriterToken): boolean {
   return requests.some(({ id }) => id === token.request)
 }
 
-/** Returns whether to sum: an earlier round or delivery of the same requests, or a dead writer, left a token. */
-export function needsSum(runtime: Runtime, work: ThreadWork, { meta: { tokens = [] } }: Source): boolean {
+/**
+ * Returns whether to sum: an earlier round or delivery of the same requests, or a dead writer, left
+ * a token.
+ */
+export function needsSum(
+  runtime: Runtime,
+  work: ThreadWork,
+  { meta: { tokens = [] } }: Source,
+): boolean {
   const isStaleAndUnsummed = (token: WriterToken) =>
     isStale(runtime, token) && runtime.now() - (token.summed?.getTime() ?? 0) >= STALE_MS
-  return tokens.some((token) => isMine(work, token) || isStaleAndUnsummed(token) || isExpired(runtime, token))
+  return tokens.some(
+    (token) => isMine(work, token) || isStaleAndUnsummed(token) || isExpired(runtime, token),
+  )
 }
 
 /**
- * Returns the tokens that stay after a sum, without expired and removable ones. Notes the time of the
- * sum in the stale ones.
+ * Returns the tokens that stay after a sum, without expired and removable ones. Notes the time of
+ * the sum in the stale ones.
  */
-export function tokensAfterSum(runtime: Runtime, tokens: readonly WriterToken[], isRemovable: IsToken): WriterToken[] {
+export function tokensAfterSum(
+  runtime: Runtime,
+  tokens: readonly WriterToken[],
+  isRemovable: IsToken,
+): WriterToken[] {
   const left = tokens.filter((token) => !isRemovable(token) && !isExpired(runtime, token))
   return left.map((token) => {
     const { excludes: _, ...kept } = token
@@ -68,8 +90,8 @@ export function tokensAfterSum(runtime: Runtime, tokens: readonly WriterToken[],
 }
 
 /**
- * Makes the check whether another process sums a source. Times renewals by the clock of this process, because the
- * clocks of two machines differ.
+ * Makes the check whether another process sums a source. Times renewals by the clock of this
+ * process, because the clocks of two machines differ.
  */
 export function createIsExcluded(runtime: Runtime) {
   const firstSeen = new Map<string, number>()
@@ -82,7 +104,11 @@ export function createIsExcluded(runtime: Runtime) {
   }
   return ({ meta: { tokens = [] } }: Source, isOwn: IsToken): boolean =>
     tokens.some(
-      (token) => !isOwn(token) && token.excludes !== undefined && !isStale(runtime, token) && isRenewed(token.excludes),
+      (token) =>
+        !isOwn(token) &&
+        token.excludes !== undefined &&
+        !isStale(runtime, token) &&
+        isRenewed(token.excludes),
     )
 }
 

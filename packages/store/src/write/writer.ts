@@ -1,14 +1,18 @@
-// The commit log of this process: its documents in `writers`, one for each name of the writer, show which batches are
-// committed. Three functions move a watermark:
+// The commit log of this process: its documents in `writers`, one for each name of the writer, show
+// which batches are committed. Three functions move a watermark:
 // - `settleState` calls `advance` until the watermark covers all batches that have ended
-// - `advance` checks the sources of these batches, and raises the watermark up to the first source that was summed too early
-// - `recountMissed` recounts such sources in the background. `settleState` waits for it before it calls `advance` again
+// - `advance` checks the sources of these batches, and raises the watermark up to the first source
+//   that was summed too early
+// - `recountMissed` recounts such sources in the background. `settleState` waits for it before it
+//   calls `advance` again
 import type { SourceDocument, ThreadWork, WriterBatch } from '../documents.ts'
 import { recount, type SumDeps } from './sum-sources.ts'
 
 export type Writer = ReturnType<typeof createWriter>
 
-/** A source as a batch opened it: its totals include the batch's quotes, which were written later. */
+/**
+ * A source as a batch opened it: its totals include the batch's quotes, which were written later.
+ */
 type OpenedSource = { id: string; epoch: SourceDocument['meta']['epoch'] }
 type UncheckedSource = OpenedSource & { batch: number }
 
@@ -44,8 +48,8 @@ export interface UnendedBatch {
 }
 
 /**
- * Batches that end within SETTLE_AFTER_MS share one check of epochs. After a failure, the next check follows in
- * SETTLE_AGAIN_MS.
+ * Batches that end within SETTLE_AFTER_MS share one check of epochs. After a failure, the next
+ * check follows in SETTLE_AGAIN_MS.
  */
 const SETTLE_AFTER_MS = 20
 const SETTLE_AGAIN_MS = 1_000
@@ -72,15 +76,19 @@ export function createWriter(deps: SumDeps) {
     }
   }
 
-  /** Calls `advance` after the `advance` that is under way, which may have begun before the last batch ended. */
+  /**
+   * Calls `advance` after the `advance` that is under way, which may have begun before the last
+   * batch ended.
+   */
   function advanceOnce(state: WriterState): Promise<void> {
     state.advancing = state.advancing.catch(() => {}).then(() => advance(state))
     return state.advancing
   }
 
   /**
-   * Raises the watermark over the ended batches. Stops before the first batch with a source that was summed since the
-   * batch opened it: that sum may have missed quotes. A sum that begins after this check misses none.
+   * Raises the watermark over the ended batches. Stops before the first batch with a source that
+   * was summed since the batch opened it: that sum may have missed quotes. A sum that begins after
+   * this check misses none.
    */
   async function advance(state: WriterState): Promise<void> {
     const upTo = state.contiguous
@@ -97,7 +105,9 @@ export function createWriter(deps: SumDeps) {
     const ids = [...new Set(opened.map(({ id }) => id))]
     const found = await commands.findVersions('sources', ids, 'withEpoch')
     const epochs = new Map(found.map(({ _id, meta }) => [_id, meta.epoch]))
-    return new Set(opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch)))
+    return new Set(
+      opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch)),
+    )
   }
 
   /** Raises the watermark in the writer's document, which is absent at first or after a removal. */
@@ -110,9 +120,9 @@ export function createWriter(deps: SumDeps) {
   }
 
   /**
-   * Recounts these sources in the background, and removes the tokens of the writer's ended batches from them. Does
-   * nothing while an earlier recount runs: `settleState` waits for that recount, then calls `advance` again.
-   * `settleState` also receives the failure of a recount.
+   * Recounts these sources in the background, and removes the tokens of the writer's ended batches
+   * from them. Does nothing while an earlier recount runs: `settleState` waits for that recount,
+   * then calls `advance` again. `settleState` also receives the failure of a recount.
    */
   function recountMissed(state: WriterState, upTo: number, ids: ReadonlySet<string>): void {
     async function recountAll(): Promise<void> {
@@ -133,9 +143,17 @@ export function createWriter(deps: SumDeps) {
       current ??= new WriterState(runtime.newId().toHexString())
       states.add(current)
       current.begun += 1
-      return { state: current, batch: { writer: current.name, batch: current.begun }, opened: [], left }
+      return {
+        state: current,
+        batch: { writer: current.name, batch: current.begun },
+        opened: [],
+        left,
+      }
     },
-    /** Call when each thread of the batch is stored or has no token of it. The watermark covers the batch soon. */
+    /**
+     * Call when each thread of the batch is stored or has no token of it. The watermark covers the
+     * batch soon.
+     */
     end({ state, batch: { batch }, opened }: UnendedBatch): void {
       for (const source of opened) state.unchecked.push({ ...source, batch })
       state.ended.add(batch)
@@ -143,18 +161,20 @@ export function createWriter(deps: SumDeps) {
       void settleLater(state, SETTLE_AFTER_MS)
     },
     /**
-     * Call if some quotes of the batch are perhaps not written. The watermark then never covers the batch, and the
-     * next batch begins under a new name.
+     * Call if some quotes of the batch are perhaps not written. The watermark then never covers the
+     * batch, and the next batch begins under a new name.
      */
     abandon({ state }: UnendedBatch): void {
       if (current === state) current = undefined
-      // The watermark still rises over the batches before this one. If it can't, other processes sum their sources.
+      // The watermark still rises over the batches before this one. If it can't, other processes
+      // sum their sources.
       void settleState(state)
         .catch(() => {})
         .finally(() => states.delete(state))
     },
     /**
-     * Resolves when the watermark covers all batches before the first that has not ended. Throws if MongoDB fails.
+     * Resolves when the watermark covers all batches before the first that has not ended. Throws if
+     * MongoDB fails.
      */
     async settle(): Promise<void> {
       for (const state of states) await settleState(state)

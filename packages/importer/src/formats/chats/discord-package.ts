@@ -1,4 +1,5 @@
-// Reads the data package that Discord sends to an account: the messages that it wrote itself, and those of nobody else.
+// Reads the data package that Discord sends to an account: the messages that it wrote itself, and
+// those of nobody else.
 import { basename, dirname, join } from 'node:path/posix'
 import { type InputFile, type Noted, ownsFolder, type Rejected } from '../format.ts'
 import { csvColumns, readCsvRows } from '../read/csv-rows.ts'
@@ -11,7 +12,10 @@ export const OWN_ONLY =
   "Discord's data package has only the messages of its own account (DiscordChatExporter exports those of others, too)"
 const COLUMNS = ['ID', 'Timestamp', 'Contents', 'Attachments']
 
-/** The folder of all channels has its name in the language of the account. Until 2021, a channel's had no `c`. */
+/**
+ * The folder of all channels has its name in the language of the account. Until 2021, a channel's
+ * had no `c`.
+ */
 const WITHIN = /(?<![^/])(?:(?:[^/]+\/)?c?(\d+)\/)?messages\.(?:json|csv)$/
 const NAMES = /(?:^|\/)(?:index|channel|user)\.json$/
 /** Names, channels without messages, servers, and what else Discord knows of the account. */
@@ -30,12 +34,16 @@ export function isPackaged(beginning: Buffer): boolean {
 
 type Names = ReadonlyMap<string, JsonObject>
 
-/** Reads the names of channels and accounts, by the paths of their files. Memory: some 100 bytes for each channel. */
+/**
+ * Reads the names of channels and accounts, by the paths of their files. Memory: some 100 bytes for
+ * each channel.
+ */
 export async function readNames(files: readonly InputFile[]): Promise<Names> {
   const names = new Map<string, JsonObject>()
   for (const file of files.filter(({ path }) => NAMES.test(path)))
     for await (const records of readJsonFile(file, ['']))
-      for (const record of records) if (record.kind === 'record') names.set(file.path, asObject(record.value) ?? {})
+      for (const record of records)
+        if (record.kind === 'record') names.set(file.path, asObject(record.value) ?? {})
   return names
 }
 
@@ -46,10 +54,15 @@ export function channelOf(path: string, names: Names) {
   const { guild, ...channel } = names.get(join(dirname(path), 'channel.json')) ?? {}
   const id = asId(channel.id) ?? number
   const listed = asText(names.get(join(dirname(path), '../index.json'))?.[id ?? ''])
-  const [, account] = [...names].find(([name]) => name.startsWith(root) && name.endsWith('/user.json')) ?? []
+  const [, account] =
+    [...names].find(([name]) => name.startsWith(root) && name.endsWith('/user.json')) ?? []
   // Since 2023, the number behind the name of a person is 0.
   const name = asText(channel.name) ?? listed?.replace(/#0$/, '')
-  return { guild: asObject(guild) ?? {}, channel: { ...channel, id, name }, author: { name: account?.username } }
+  return {
+    guild: asObject(guild) ?? {},
+    channel: { ...channel, id, name },
+    author: { name: account?.username },
+  }
 }
 
 /** Reads the messages as DiscordChatExporter writes them. */
@@ -62,11 +75,18 @@ export async function* readPackaged(
     for await (const { rows } of readCsvRows(file))
       yield rows.map((row): JsonRecord | Rejected | Noted => {
         if (row.kind !== 'row') return row
-        return { kind: 'record', path: '', value: exported(Object.fromEntries(row.values)), place: row.place }
+        return {
+          kind: 'record',
+          path: '',
+          value: exported(Object.fromEntries(row.values)),
+          place: row.place,
+        }
       })
   else
     for await (const records of readJsonFile(file, ['/*'], withExactIds))
-      yield records.map((one) => (one.kind === 'record' ? { ...one, value: exported(one.value) } : one))
+      yield records.map((one) =>
+        one.kind === 'record' ? { ...one, value: exported(one.value) } : one,
+      )
 }
 
 /** An id is a number of more digits than JavaScript reads exactly. */

@@ -4,7 +4,13 @@ import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { discordFormat } from './discord.ts'
 
 const guild = { id: '900', name: 'Bakery' }
-const channel = { id: '12884901888000000', type: 'GuildTextChat', categoryId: '8', category: 'Work', name: 'ovens' }
+const channel = {
+  id: '12884901888000000',
+  type: 'GuildTextChat',
+  categoryId: '8',
+  category: 'Work',
+  name: 'ovens',
+}
 const ada = { id: '1', name: 'ada', nickname: 'Ada', isBot: false }
 const message = {
   id: '530805779645595660',
@@ -22,14 +28,22 @@ test('of two copies that were not edited, the one of the later export comes last
       exportedAt,
       messages: [{ ...message, author: { ...ada, nickname } }],
     })
-  const files = [exported('2024-06-02T00:00:00+00:00', 'Ada B.'), exported('2024-06-01T00:00:00+00:00', 'Ada')]
+  const files = [
+    exported('2024-06-02T00:00:00+00:00', 'Ada B.'),
+    exported('2024-06-01T00:00:00+00:00', 'Ada'),
+  ]
   const found = await readAll(discordFormat, files)
-  expect(found.quotes(`${channel.id}/2024-05-01`).map(({ speaker }) => speaker)).toEqual(['Ada', 'Ada B.'])
+  expect(found.quotes(`${channel.id}/2024-05-01`).map(({ speaker }) => speaker)).toEqual([
+    'Ada',
+    'Ada B.',
+  ])
 })
 
 test('recognises the JSON of DiscordChatExporter', async () => {
   expect(await recognises(discordFormat, file([message]))).toBe(true)
-  expect(await recognises(discordFormat, inputFile('a.json', { channel, guild, messages: [message] }))).toBe(true)
+  expect(
+    await recognises(discordFormat, inputFile('a.json', { channel, guild, messages: [message] })),
+  ).toBe(true)
   expect(await recognises(discordFormat, inputFile('a.json', { channel }))).toBe(false)
   expect(await recognises(discordFormat, inputFile('a.txt', { guild }))).toBe(false)
 })
@@ -38,7 +52,10 @@ describe('sources', () => {
   test('a channel is one source for each UTC day', async () => {
     const next = { ...message, id: '530805779645595661', timestamp: '2024-05-02T02:00:00+02:00' }
     const { pieces } = await find([message, next])
-    expect(pieces.map((piece) => piece.externalId)).toEqual([`${channel.id}/2024-05-01`, `${channel.id}/2024-05-02`])
+    expect(pieces.map((piece) => piece.externalId)).toEqual([
+      `${channel.id}/2024-05-01`,
+      `${channel.id}/2024-05-02`,
+    ])
     expect(pieces[0]?.fields).toEqual({
       title: 'ovens, 2024-05-01',
       channelName: 'ovens',
@@ -48,26 +65,37 @@ describe('sources', () => {
     })
   })
 
-  test.each(['GuildPublicThread', 'GuildPrivateThread', 'GuildNewsThread', 11])('a %s is one source', async (type) => {
-    const thread = { ...channel, type, id: '530805775262679064', name: 'Cold again' }
-    const { pieces } = await readAll(discordFormat, [
-      inputFile('t.json', { guild, channel: thread, messages: [message] }),
-    ])
-    expect(pieces[0]).toMatchObject({
-      externalId: thread.id,
-      fields: { title: 'Cold again', createdAt: '2019-01-04T17:52:38.717Z' },
-    })
-  })
+  test.each(['GuildPublicThread', 'GuildPrivateThread', 'GuildNewsThread', 11])(
+    'a %s is one source',
+    async (type) => {
+      const thread = { ...channel, type, id: '530805775262679064', name: 'Cold again' }
+      const { pieces } = await readAll(discordFormat, [
+        inputFile('t.json', { guild, channel: thread, messages: [message] }),
+      ])
+      expect(pieces[0]).toMatchObject({
+        externalId: thread.id,
+        fields: { title: 'Cold again', createdAt: '2019-01-04T17:52:38.717Z' },
+      })
+    },
+  )
 
   test('direct messages have a URL without a server', async () => {
-    const direct = { guild: { id: '0', name: 'Direct Messages' }, channel: { ...channel, type: 'DirectTextChat' } }
-    const { pieces } = await readAll(discordFormat, [inputFile('d.json', { ...direct, messages: [message] })])
+    const direct = {
+      guild: { id: '0', name: 'Direct Messages' },
+      channel: { ...channel, type: 'DirectTextChat' },
+    }
+    const { pieces } = await readAll(discordFormat, [
+      inputFile('d.json', { ...direct, messages: [message] }),
+    ])
     expect(pieces[0]?.fields.url).toBe(`https://discord.com/channels/@me/${channel.id}`)
   })
 
   test('messages are ordered by their ids, whatever their order in the file', async () => {
     const found = await find([message, { ...message, id: '99', content: 'first' }])
-    expect(found.quotes(`${channel.id}/2024-05-01`).map((quote) => quote.text)).toEqual(['first', 'Cold oven'])
+    expect(found.quotes(`${channel.id}/2024-05-01`).map((quote) => quote.text)).toEqual([
+      'first',
+      'Cold oven',
+    ])
   })
 })
 
@@ -94,13 +122,19 @@ describe('messages', () => {
   })
 
   test('old exports have no nickname, and bots are sent', async () => {
-    expect((await quoteOf({ ...message, author: { id: '2', name: 'alarm', isBot: true } }))?.speaker).toBe('alarm')
+    expect(
+      (await quoteOf({ ...message, author: { id: '2', name: 'alarm', isBot: true } }))?.speaker,
+    ).toBe('alarm')
   })
 
   test.each([
     ['a reply', { type: 'Reply', reference: { type: 'Default', messageId: '7' } }, '7'],
     ['a reply in an old export', { type: 'Reply', reference: { messageId: '7' } }, '7'],
-    ['a pin or the start of a thread', { type: 'Default', reference: { messageId: '7' } }, undefined],
+    [
+      'a pin or the start of a thread',
+      { type: 'Default', reference: { messageId: '7' } },
+      undefined,
+    ],
     ['a forward', { type: 'Reply', reference: { type: 'Forward', messageId: '7' } }, undefined],
   ])('%s', async (_, fields, replyingTo) => {
     expect((await quoteOf({ ...message, ...fields }))?.replyingTo).toBe(replyingTo)
@@ -113,21 +147,38 @@ describe('messages', () => {
       text: 'Hot oven',
       attachments: ['oven.jpg'],
     })
-    expect((await quoteOf({ ...message, reference, forwardedMessage }))?.text).toBe('Cold oven\nHot oven')
+    expect((await quoteOf({ ...message, reference, forwardedMessage }))?.text).toBe(
+      'Cold oven\nHot oven',
+    )
   })
 
   test('embeds count where the text is empty', async () => {
-    const embeds = [{ title: 'Build 7', description: 'passed', fields: [{ name: 'by', value: 'Ada' }] }]
-    expect((await quoteOf({ ...message, content: '', embeds }))?.text).toBe('Build 7\npassed\nby\nAda')
+    const embeds = [
+      { title: 'Build 7', description: 'passed', fields: [{ name: 'by', value: 'Ada' }] },
+    ]
+    expect((await quoteOf({ ...message, content: '', embeds }))?.text).toBe(
+      'Build 7\npassed\nby\nAda',
+    )
     expect((await quoteOf({ ...message, embeds }))?.text).toBe('Cold oven')
   })
 
   test('embeds of a bot stand beside its text, previews of links and what has no words are counted', async () => {
     const url = 'https://a.example/7'
     const bot = { id: '2', name: 'alarm', isBot: true }
-    const alarm = { author: { name: 'Oven 3' }, description: 'cold', footer: { text: 'since six' }, image: { url } }
+    const alarm = {
+      author: { name: 'Oven 3' },
+      description: 'cold',
+      footer: { text: 'since six' },
+      image: { url },
+    }
     const messages = [
-      { ...message, content: `@here ${url}`, author: bot, embeds: [alarm, { url, title: 'A' }], components: [{}] },
+      {
+        ...message,
+        content: `@here ${url}`,
+        author: bot,
+        embeds: [alarm, { url, title: 'A' }],
+        components: [{}],
+      },
       { ...message, id: '2', embeds: [{ url: 'https://b.example', title: 'Bread' }] },
       { ...message, id: '3', content: '', forwardedMessage: { content: 'New', embeds: [alarm] } },
     ]
@@ -145,7 +196,11 @@ describe('messages', () => {
   })
 
   test('of two copies the one that was edited later comes last, whichever file comes first', async () => {
-    const edited = { ...message, content: 'Warm oven', timestampEdited: '2024-06-01T10:00:00+00:00' }
+    const edited = {
+      ...message,
+      content: 'Warm oven',
+      timestampEdited: '2024-06-01T10:00:00+00:00',
+    }
     const again = { ...message, content: 'Hot oven', timestampEdited: '2024-06-01T13:00:00+02:00' }
     const found = await find([again, edited, message])
     expect(found.quotes(`${channel.id}/2024-05-01`).map(({ text }) => text)).toEqual([
@@ -196,7 +251,9 @@ describe('messages', () => {
   })
 
   test('a file without its channel is rejected', async () => {
-    const found = await readAll(discordFormat, [inputFile('x.json', { guild, messages: [message] })])
+    const found = await readAll(discordFormat, [
+      inputFile('x.json', { guild, messages: [message] }),
+    ])
     expect(found.rejected[0]?.reason).toBe('the file names no channel before its messages')
   })
 })
@@ -210,5 +267,11 @@ function find(messages: readonly unknown[]) {
 }
 
 function file(messages: readonly unknown[]) {
-  return inputFile('Bakery - ovens.json', { guild, channel, dateRange: {}, messages, messageCount: messages.length })
+  return inputFile('Bakery - ovens.json', {
+    guild,
+    channel,
+    dateRange: {},
+    messages,
+    messageCount: messages.length,
+  })
 }

@@ -1,5 +1,5 @@
-// Reads the JSON of DiscordChatExporter, old and new: a file for each channel or thread, or for each part of one. Reads
-// the messages of Discord's data package, too.
+// Reads the JSON of DiscordChatExporter, old and new: a file for each channel or thread, or for
+// each part of one. Reads the messages of Discord's data package, too.
 import { basename } from 'node:path/posix'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
 import { orRejected, rejected, skipped } from '../format.ts'
@@ -9,9 +9,23 @@ import { foundIn, type JsonRecord, readJsonFile } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { isoDateIn } from '../values/iso-date.ts'
-import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+import {
+  asId,
+  asObject,
+  asObjects,
+  asText,
+  type JsonObject,
+  present,
+} from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
-import { channelOf, isPackaged, OWN_ONLY, ownsPackage, readNames, readPackaged } from './discord-package.ts'
+import {
+  channelOf,
+  isPackaged,
+  OWN_ONLY,
+  ownsPackage,
+  readNames,
+  readPackaged,
+} from './discord-package.ts'
 
 /**
  * Reads each thread as a source, and each UTC day of any other channel, which has no end. Memory: the largest message.
@@ -22,7 +36,8 @@ export const discordFormat: Format = {
   title: 'Discord',
   description: 'Discord: JSON of DiscordChatExporter, or the data package',
   sourceIs: 'a thread; a day (UTC) of any other channel',
-  howTo: 'DiscordChatExporter, with the format JSON (or, of your own messages alone: Privacy, Request Data)',
+  howTo:
+    'DiscordChatExporter, with the format JSON (or, of your own messages alone: Privacy, Request Data)',
   owns: (files, own) => {
     const isOfPackage = ownsPackage(files, own)
     // DiscordChatExporter puts what people sent into such a folder.
@@ -50,13 +65,22 @@ function isExported({ path }: InputFile, beginning: Buffer): boolean {
 const NO_CHANNEL =
   "The file is of Discord's data package: import the package whole, because others of its files name the channel."
 
-async function* readFile(file: InputFile, isAlone: boolean, names: Awaited<ReturnType<typeof readNames>>): FoundLists {
+async function* readFile(
+  file: InputFile,
+  isAlone: boolean,
+  names: Awaited<ReturnType<typeof readNames>>,
+): FoundLists {
   const { path } = file
-  const beginning = isAlone || /\.(json|csv)$/.test(path) ? await readBeginning(file) : Buffer.alloc(0)
+  const beginning =
+    isAlone || /\.(json|csv)$/.test(path) ? await readBeginning(file) : Buffer.alloc(0)
   if (isPackaged(beginning)) {
     const { guild, channel, author } = channelOf(path, names)
     const known = toChannel(channel, guild)
-    yield [known ? { kind: 'warning', reason: OWN_ONLY, place: { path } } : rejected(NO_CHANNEL, { path }, undefined)]
+    yield [
+      known
+        ? { kind: 'warning', reason: OWN_ONLY, place: { path } }
+        : rejected(NO_CHANNEL, { path }, undefined),
+    ]
     const toFound = (record: JsonRecord) => readMessage(record, known, '')
     if (known) yield* foundIn(readPackaged(file, author), toFound, () => ({ guild, channel }))
   } else if (isAlone || isExported(file, beginning)) yield* readChannel(file)
@@ -71,7 +95,10 @@ function isDiscord({ root, members }: JsonShape): boolean {
 
 const CHOSEN = ['/guild', '/channel', '/exportedAt', '/messages/*']
 
-/** Kinds of messages that are Discord's own notices. Versions that did not know a kind wrote its number. */
+/**
+ * Kinds of messages that are Discord's own notices. Versions that did not know a kind wrote its
+ * number.
+ */
 const NOTICES =
   /^(RecipientAdd|RecipientRemove|Call|ChannelNameChange|ChannelIconChange|ChannelPinnedMessage|GuildMemberJoin|ThreadCreated|[1-9]|1[0-24-8]|2[125-9]|3\d|4[0-6])$/
 const THREAD = /thread$|^1[012]$/i
@@ -110,7 +137,11 @@ function toChannel(channel: JsonObject, guild: JsonObject) {
   }
 }
 
-function readMessage({ value, place }: JsonRecord, channel: Channel | undefined, exportedAt: string): Found | Found[] {
+function readMessage(
+  { value, place }: JsonRecord,
+  channel: Channel | undefined,
+  exportedAt: string,
+): Found | Found[] {
   const message = asObject(value) ?? {}
   const id = asId(message.id)
   const createdAt = isoDateIn(asText(message.timestamp))
@@ -121,21 +152,34 @@ function readMessage({ value, place }: JsonRecord, channel: Channel | undefined,
   if (NOTICES.test(String(message.type)) || isPollResult(message))
     return skipped('notices by Discord, such as of pins', place)
   const { quote, leftOut } = toQuote(message, id, createdAt)
-  // Of two copies, the one that was edited later, then the one of the later export, comes last and replaces the other.
+  // Of two copies, the one that was edited later, then the one of the later export, comes last and
+  // replaces the other.
   const order = `${id.padStart(20, '0')}/${isoDateIn(asText(message.timestampEdited)) ?? ''}/${exportedAt}`
   const piece = toPiece(quote, channel, order, createdAt, place)
   return leftOut.length === 0 ? piece : [piece, ...leftOut.map((reason) => skipped(reason, place))]
 }
 
-/** The result of a poll is an embed whose fields have names such as `total_votes`, and no text for people. */
+/**
+ * The result of a poll is an embed whose fields have names such as `total_votes`, and no text for
+ * people.
+ */
 function isPollResult(message: JsonObject): boolean {
   return asObjects(message.embeds).some(({ fields }) =>
     asObjects(fields).some(({ name }) => name === 'poll_question_text'),
   )
 }
 
-/** `order`: the id as a number of up to 20 digits, because ids ascend with time; then what distinguishes copies. */
-function toPiece(quote: QuoteInput, channel: Channel, order: string, createdAt: string, place: Place): Piece {
+/**
+ * `order`: the id as a number of up to 20 digits, because ids ascend with time; then what
+ * distinguishes copies.
+ */
+function toPiece(
+  quote: QuoteInput,
+  channel: Channel,
+  order: string,
+  createdAt: string,
+  place: Place,
+): Piece {
   const { id, name, url } = channel
   const source = channel.isThread ? threadOf(channel) : dayOfChat(id, name, createdAt)
   const fields = { ...source.fields, channelId: id, ...present({ url }) }
@@ -143,7 +187,10 @@ function toPiece(quote: QuoteInput, channel: Channel, order: string, createdAt: 
 }
 
 function threadOf({ id, name }: Channel) {
-  return { externalId: id, fields: { title: name, channelName: name, ...present({ createdAt: momentOf(id) }) } }
+  return {
+    externalId: id,
+    fields: { title: name, channelName: name, ...present({ createdAt: momentOf(id) }) },
+  }
 }
 
 function momentOf(id: string): string | undefined {
@@ -151,7 +198,11 @@ function momentOf(id: string): string | undefined {
   return new Date(Number((BigInt(id) >> 22n) + EPOCH_MS)).toISOString()
 }
 
-function toQuote(message: JsonObject, id: string, createdAt: string): { quote: QuoteInput; leftOut: string[] } {
+function toQuote(
+  message: JsonObject,
+  id: string,
+  createdAt: string,
+): { quote: QuoteInput; leftOut: string[] } {
   const author = asObject(message.author) ?? {}
   const forwarded = asObject(message.forwardedMessage)
   const speaker = asName(author.nickname) ?? asName(author.name) ?? asId(author.id)
@@ -162,11 +213,19 @@ function toQuote(message: JsonObject, id: string, createdAt: string): { quote: Q
   const attachments = [...filesOf(message), ...(forwarded ? filesOf(forwarded) : [])]
   const shown = shared?.text ? [own.text, shared.text].filter(Boolean).join('\n') : own.text
   const text = shown.includes('<') ? withNames(shown, message) : shown
-  const quote = { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
+  const quote = {
+    externalId: id,
+    text,
+    createdAt,
+    ...present({ speaker, replyingTo, attachments }),
+  }
   return { quote, leftOut: [...own.leftOut, ...(shared?.leftOut ?? [])] }
 }
 
-/** `<@7>`, `<@&8>` and `<:loaf:9>`: an export without Discord's markup has ids of people, roles and emoji. */
+/**
+ * `<@7>`, `<@&8>` and `<:loaf:9>`: an export without Discord's markup has ids of people, roles and
+ * emoji.
+ */
 const ID_IN_TEXT = /<(?:@[!&]?|a?:(\w{1,32}):)(\d{1,20})>/g
 
 /** Replaces ids in a text by the names that the message has of them. */
@@ -180,7 +239,9 @@ function withNames(text: string, message: JsonObject): string {
   })
 }
 
-/** Pins, forwards and starts of threads have a reference too. Old versions did not write its type. */
+/**
+ * Pins, forwards and starts of threads have a reference too. Old versions did not write its type.
+ */
 function repliedTo(message: JsonObject): string | undefined {
   const reference = asObject(message.reference)
   const isReply = message.type === 'Reply' || String(message.type) === '19'
@@ -188,8 +249,8 @@ function repliedTo(message: JsonObject): string | undefined {
 }
 
 /**
- * Returns the words of a message, and the reasons by which its other content is counted. Embeds are the content of many
- * bots. All other embeds beside a text are previews of its links.
+ * Returns the words of a message, and the reasons by which its other content is counted. Embeds are
+ * the content of many bots. All other embeds beside a text are previews of its links.
  */
 function contentOf(message: JsonObject, isByBot: boolean): { text: string; leftOut: string[] } {
   const content = asText(message.content)
@@ -197,7 +258,8 @@ function contentOf(message: JsonObject, isByBot: boolean): { text: string; leftO
     content !== undefined && (!isByBot || (typeof url === 'string' && content.includes(url)))
   const embeds = asObjects(message.embeds)
   const rows = asObjects(message.components)
-  if (content !== undefined && embeds.length + rows.length === 0) return { text: content, leftOut: [] }
+  if (content !== undefined && embeds.length + rows.length === 0)
+    return { text: content, leftOut: [] }
   const shown = embeds.filter((embed) => !isPreview(embed))
   const previews = embeds.filter(isPreview).map(() => 'previews of links')
   const images = shown

@@ -18,7 +18,9 @@ test('recognises one chat and an account, and nothing else', async () => {
   const account = { about: 'Here is the data you requested.', chats: { list: [chat] } }
   expect(await recognises(telegramFormat, file([message]))).toBe(true)
   expect(await recognises(telegramFormat, inputFile('result.json', account))).toBe(true)
-  expect(await recognises(telegramFormat, inputFile('a.json', { type: 'message', messages: [] }))).toBe(false)
+  expect(
+    await recognises(telegramFormat, inputFile('a.json', { type: 'message', messages: [] })),
+  ).toBe(false)
 })
 
 test('counts the names of whom messages were forwarded from', async () => {
@@ -32,18 +34,29 @@ test.each([
   ['a file of its own before its name', { photo: { path: 'a.jpg' }, list: [], ...chat }],
   ['a type that is not known yet', { ...chat, type: 'private_forum' }],
 ])('recognises a chat with %s', async (_, one) => {
-  expect(await recognises(telegramFormat, inputFile('a.json', { ...one, messages: [message] }))).toBe(true)
+  expect(
+    await recognises(telegramFormat, inputFile('a.json', { ...one, messages: [message] })),
+  ).toBe(true)
 })
 
 test('recognises an account whose contacts are longer than what is looked at', async () => {
-  const account = { about: 'x', contacts: { list: Array.from({ length: 9_000 }, () => 'a name') }, chats: {} }
+  const account = {
+    about: 'x',
+    contacts: { list: Array.from({ length: 9_000 }, () => 'a name') },
+    chats: {},
+  }
   expect(await recognises(telegramFormat, inputFile('result.json', account))).toBe(true)
 })
 
 test('a folder may have JSON files that people sent, which are counted', async () => {
-  const files = [inputFile('files/data.json', [{ messages: [{ id: 1 }] }]), inputFile('files/a.pdf', 'x')]
+  const files = [
+    inputFile('files/data.json', [{ messages: [{ id: 1 }] }]),
+    inputFile('files/a.pdf', 'x'),
+  ]
   const export_ = [...files, inputFile('result.json', { ...chat, messages: [message] })]
-  expect(await filesByFormat(export_)).toEqual({ telegram: ['files/data.json', 'files/a.pdf', 'result.json'] })
+  expect(await filesByFormat(export_)).toEqual({
+    telegram: ['files/data.json', 'files/a.pdf', 'result.json'],
+  })
   const found = await readAll(telegramFormat, export_)
   expect(found.pieces).toHaveLength(1)
   expect(found.noted).toEqual({
@@ -51,11 +64,18 @@ test('a folder may have JSON files that people sent, which are counted', async (
     'skipped: files without messages: documents': 1,
   })
   const renamed = [...files, inputFile('ovens.json', { ...chat, messages: [message] })]
-  expect(await filesByFormat(renamed)).toEqual({ telegram: ['files/data.json', 'files/a.pdf', 'ovens.json'] })
+  expect(await filesByFormat(renamed)).toEqual({
+    telegram: ['files/data.json', 'files/a.pdf', 'ovens.json'],
+  })
 })
 
 test('of two copies the edited one comes last, and messages of one second stay in the order of their ids', async () => {
-  const edited = { ...message, text: 'Warm oven', edited: '2024-05-02T03:00:00', edited_unixtime: '1714611600' }
+  const edited = {
+    ...message,
+    text: 'Warm oven',
+    edited: '2024-05-02T03:00:00',
+    edited_unixtime: '1714611600',
+  }
   const before = { ...message, id: -999_999_990, text: 'older than the supergroup' }
   const found = await find([edited, message, { ...message, id: 6, text: 'next' }, before])
   expect(found.quotes('channel77/2024-05-01').map(({ text }) => text)).toEqual([
@@ -69,7 +89,10 @@ test('of two copies the edited one comes last, and messages of one second stay i
 describe('sources', () => {
   test('a UTC day of a chat is a source', async () => {
     const { pieces } = await find([message, { ...message, id: 6, date_unixtime: '1714608000' }])
-    expect(pieces.map((piece) => piece.externalId)).toEqual(['channel77/2024-05-01', 'channel77/2024-05-02'])
+    expect(pieces.map((piece) => piece.externalId)).toEqual([
+      'channel77/2024-05-01',
+      'channel77/2024-05-02',
+    ])
     expect(pieces[0]?.fields).toEqual({
       title: 'Ovens, 2024-05-01',
       channelName: 'Ovens',
@@ -79,11 +102,13 @@ describe('sources', () => {
   })
 
   test('an account has many chats, and numbers users, groups and channels apart', async () => {
-    const list = ['personal_chat', 'private_group', 'public_channel', 'saved_messages'].map((type) => ({
-      type,
-      id: 1,
-      messages: [message],
-    }))
+    const list = ['personal_chat', 'private_group', 'public_channel', 'saved_messages'].map(
+      (type) => ({
+        type,
+        id: 1,
+        messages: [message],
+      }),
+    )
     const account = {
       about: 'x',
       contacts: { list: [message] },
@@ -117,7 +142,9 @@ describe('sources', () => {
 
 describe('messages', () => {
   test('a quote has the id, the sender, the time in UTC and what it replies to', async () => {
-    expect(await quoteOf({ ...message, reply_to_message_id: 4, reactions: [{ emoji: '👍', count: 2 }] })).toEqual({
+    expect(
+      await quoteOf({ ...message, reply_to_message_id: 4, reactions: [{ emoji: '👍', count: 2 }] }),
+    ).toEqual({
       externalId: '5',
       text: 'Cold oven',
       speaker: 'Ada',
@@ -127,9 +154,9 @@ describe('messages', () => {
   })
 
   test('a reply to another chat replies to no quote of this one', async () => {
-    expect(await quoteOf({ ...message, reply_to_message_id: 4, reply_to_peer_id: 'channel9' })).not.toHaveProperty(
-      'replyingTo',
-    )
+    expect(
+      await quoteOf({ ...message, reply_to_message_id: 4, reply_to_peer_id: 'channel9' }),
+    ).not.toHaveProperty('replyingTo')
   })
 
   test('a text is a string, or a list of parts', async () => {
@@ -138,7 +165,9 @@ describe('messages', () => {
       { type: 'link', text: 'a.example' },
       { type: 'text_link', text: ' here', href: 'https://b.example' },
     ]
-    expect((await quoteOf({ ...message, text }))?.text).toBe('See a.example here (https://b.example)')
+    expect((await quoteOf({ ...message, text }))?.text).toBe(
+      'See a.example here (https://b.example)',
+    )
   })
 
   test('a text may stand in its entities, or in the blocks of a rich message', async () => {
@@ -159,16 +188,19 @@ describe('messages', () => {
     expect((await quoteOf(rich))?.text).toBe('Ovens\nIt is very cold\nSince six\nCall Bo\nBake')
   })
 
-  test.each(['text', 'blocks'])('a %s that nests too deep is cut, and ends no import', async (name) => {
-    const deep = `${`{"${name}":[`.repeat(20_000)}${']}'.repeat(20_000)}`
-    const one = JSON.stringify({ ...message, text: 'Hi', rich_message: 0 }).replace(
-      '"rich_message":0',
-      `"rich_message":${deep}`,
-    )
-    const content = JSON.stringify({ ...chat, messages: [0] }).replace('[0]', `[${one}]`)
-    const { pieces } = await readAll(telegramFormat, [inputFile('result.json', content)])
-    expect(pieces[0]?.quotes[0]?.text).toBe('Hi')
-  })
+  test.each(['text', 'blocks'])(
+    'a %s that nests too deep is cut, and ends no import',
+    async (name) => {
+      const deep = `${`{"${name}":[`.repeat(20_000)}${']}'.repeat(20_000)}`
+      const one = JSON.stringify({ ...message, text: 'Hi', rich_message: 0 }).replace(
+        '"rich_message":0',
+        `"rich_message":${deep}`,
+      )
+      const content = JSON.stringify({ ...chat, messages: [0] }).replace('[0]', `[${one}]`)
+      const { pieces } = await readAll(telegramFormat, [inputFile('result.json', content)])
+      expect(pieces[0]?.quotes[0]?.text).toBe('Hi')
+    },
+  )
 
   test.each([
     ['a named file', { file: 'files/loaf.pdf', file_name: 'Loaf.pdf' }, 'Loaf.pdf'],
@@ -181,7 +213,10 @@ describe('messages', () => {
     ],
     ['a place', { location_information: { latitude: 1, longitude: 2 } }, 'location'],
   ])('%s gives a name', async (_, fields, name) => {
-    expect(await quoteOf({ ...message, text: '', ...fields })).toMatchObject({ text: '', attachments: [name] })
+    expect(await quoteOf({ ...message, text: '', ...fields })).toMatchObject({
+      text: '',
+      attachments: [name],
+    })
   })
 
   test('a poll is its question and answers, a deleted account is its id', async () => {
@@ -236,10 +271,19 @@ describe('messages', () => {
 
 test('the chat may stand behind its messages, and its type must be known', async () => {
   const { id, name, type } = chat
-  const found = await readAll(telegramFormat, [inputFile('result.json', { id, messages: [message], name, type })])
-  expect(found.pieces[0]).toMatchObject({ externalId: 'channel77/2024-05-01', fields: { channelName: 'Ovens' } })
-  const untyped = await readAll(telegramFormat, [inputFile('result.json', { id, name, messages: [message] })])
-  expect(untyped.rejected.map(({ reason }) => reason)).toEqual(['the file names no chat, or not its type'])
+  const found = await readAll(telegramFormat, [
+    inputFile('result.json', { id, messages: [message], name, type }),
+  ])
+  expect(found.pieces[0]).toMatchObject({
+    externalId: 'channel77/2024-05-01',
+    fields: { channelName: 'Ovens' },
+  })
+  const untyped = await readAll(telegramFormat, [
+    inputFile('result.json', { id, name, messages: [message] }),
+  ])
+  expect(untyped.rejected.map(({ reason }) => reason)).toEqual([
+    'the file names no chat, or not its type',
+  ])
 })
 
 describe('local dates', () => {
@@ -248,7 +292,9 @@ describe('local dates', () => {
   test('of one message among others in UTC reject this message alone', async () => {
     const found = await find([message, local])
     expect(found.pieces).toHaveLength(1)
-    expect(found.rejected).toMatchObject([{ reason: 'a message without a valid `date_unixtime` or `date`' }])
+    expect(found.rejected).toMatchObject([
+      { reason: 'a message without a valid `date_unixtime` or `date`' },
+    ])
   })
 
   test('of the moment 0 are none, by which old programs mean no date', async () => {
@@ -261,7 +307,9 @@ describe('local dates', () => {
 
   test('need a time zone', async () => {
     await expect(find([local])).rejects.toThrow('pass the time zone')
-    await expect(find([local], { timezone: 'Mars/Base' })).rejects.toThrow('--timezone Mars/Base is no time zone')
+    await expect(find([local], { timezone: 'Mars/Base' })).rejects.toThrow(
+      '--timezone Mars/Base is no time zone',
+    )
   })
 
   test.each([
@@ -274,7 +322,9 @@ describe('local dates', () => {
     ['America/New_York', '2024-03-10T03:30:00', '2024-03-10T07:30:00.000Z'],
     ['Europe/Berlin', '2024-05-02T01:30:00Z', '2024-05-02T01:30:00.000Z'],
   ])('in %s, %s is %s', async (timezone, date, createdAt) => {
-    expect((await find([{ ...local, date }], { timezone })).pieces[0]?.quotes[0]?.createdAt).toBe(createdAt)
+    expect((await find([{ ...local, date }], { timezone })).pieces[0]?.quotes[0]?.createdAt).toBe(
+      createdAt,
+    )
   })
 })
 

@@ -1,6 +1,14 @@
 // Reads an export of Telegram Desktop in JSON: one chat, or all chats of an account.
 import { basename } from 'node:path/posix'
-import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
+import type {
+  Format,
+  FormatOptions,
+  Found,
+  InputFile,
+  Piece,
+  Place,
+  QuoteInput,
+} from '../format.ts'
 import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
 import { eachRecognised } from '../read/each-recognised.ts'
 import { jsonShape } from '../read/json-beginning.ts'
@@ -9,14 +17,24 @@ import { decodeBeginning } from '../read/utf8-chunks.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { createZonedClock, isoDateIn, isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
-import { asArray, asId, asNumber, asObject, asObjects, asText, present } from '../values/record-fields.ts'
+import {
+  asArray,
+  asId,
+  asNumber,
+  asObject,
+  asObjects,
+  asText,
+  present,
+} from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 
 /** Where chats stand in a file: the root is a chat, or has lists of an account's chats. */
 const CHATS = ['', '/chats/list/*', '/left_chats/list/*']
 
 const CHAT_FIELDS = ['id', 'name', 'type']
-const CHOSEN = CHATS.flatMap((chat) => [...CHAT_FIELDS, 'messages/*'].map((name) => `${chat}/${name}`))
+const CHOSEN = CHATS.flatMap((chat) =>
+  [...CHAT_FIELDS, 'messages/*'].map((name) => `${chat}/${name}`),
+)
 
 /** What an export has beside result.json. People can have sent files of any format. */
 const BESIDE =
@@ -37,21 +55,38 @@ export const telegramFormat: Format = {
   recognises: isTelegram,
   read: eachRecognised(isTelegram, readFile),
   restore: (record, chat, path) => {
-    const fields = Object.entries(chat).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`)
+    const fields = Object.entries(chat).map(
+      ([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`,
+    )
     return { [path]: `{${fields.join('')}"messages":[${record}]}` }
   },
 }
 
-const OF_ACCOUNT = ['personal_information', 'profile_pictures', 'stories', 'contacts', 'frequent_contacts', 'sessions']
-/** Skips whole strings, because the name of a chat may have brackets, and quotation marks that are escaped. */
+const OF_ACCOUNT = [
+  'personal_information',
+  'profile_pictures',
+  'stories',
+  'contacts',
+  'frequent_contacts',
+  'sessions',
+]
+/**
+ * Skips whole strings, because the name of a chat may have brackets, and quotation marks that are
+ * escaped.
+ */
 const ONE_CHAT =
   /^\s*\{(?:[^"{[]|"(?:[^"\\]|\\.)*")*?"type"\s*:\s*"(personal_chat|bot_chat|saved_messages|replies|verification_codes|(private|public)_(group|supergroup|channel))"/s
 
 function isTelegram({ path }: InputFile, beginning: Buffer): boolean {
   const { members } = jsonShape(beginning)
-  const isAccount = members.has('about') && ['chats', 'left_chats', ...OF_ACCOUNT].some((name) => members.has(name))
-  const isChat = ['messages[].date', 'messages[].type', 'type', 'id'].every((name) => members.has(name))
-  return path.endsWith('.json') && (isAccount || isChat || ONE_CHAT.test(decodeBeginning(beginning)))
+  const isAccount =
+    members.has('about') && ['chats', 'left_chats', ...OF_ACCOUNT].some((name) => members.has(name))
+  const isChat = ['messages[].date', 'messages[].type', 'type', 'id'].every((name) =>
+    members.has(name),
+  )
+  return (
+    path.endsWith('.json') && (isAccount || isChat || ONE_CHAT.test(decodeBeginning(beginning)))
+  )
 }
 
 const ABOVE_NEGATIVE_IDS = 2 ** 33
@@ -61,7 +96,10 @@ type Chat = Partial<Record<'id' | 'name' | 'type', string | undefined>>
 
 type ToDate = (message: JsonObject) => string | undefined
 
-async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerator<readonly Found[]> {
+async function* readFile(
+  file: InputFile,
+  options: FormatOptions,
+): AsyncGenerator<readonly Found[]> {
   const toDate = createDateReader(options)
   let chat: Chat = toChat(await fieldsBehind(file, 'messages', CHAT_FIELDS))
   let chatPointer = ''
@@ -71,7 +109,10 @@ async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerato
     if (pointer !== chatPointer) chat = {}
     chatPointer = pointer
     if (isMessage) return readMessage(record, chat, toDate)
-    chat = { ...chat, ...toChat({ [record.path.slice(record.path.lastIndexOf('/') + 1)]: record.value }) }
+    chat = {
+      ...chat,
+      ...toChat({ [record.path.slice(record.path.lastIndexOf('/') + 1)]: record.value }),
+    }
     return []
   }
   yield* foundIn(readJsonFile(file, CHOSEN), toFound, () => chat)
@@ -89,16 +130,27 @@ function chatOf(pointer: string, isMessage: boolean): string {
 function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): Found | Found[] {
   const message = asObject(value) ?? {}
   const id = asId(message.id)
-  if (!chat.id || !chat.type) return rejected('the file names no chat, or not its type', place, value)
-  if (message.type === 'service') return skipped('notices by Telegram, such as of who joined a chat', place)
-  if (message.type === 'unsupported') return skipped('messages that this version of Telegram could not export', place)
+  if (!chat.id || !chat.type)
+    return rejected('the file names no chat, or not its type', place, value)
+  if (message.type === 'service')
+    return skipped('notices by Telegram, such as of who joined a chat', place)
+  if (message.type === 'unsupported')
+    return skipped('messages that this version of Telegram could not export', place)
   if (!id) return rejected('a message without an `id`', place, value)
   const createdAt = toDate(message)
-  if (!createdAt) return rejected('a message without a valid `date_unixtime` or `date`', place, value)
-  // Messages older than their supergroup have negative ids. Of two copies, the one that was edited last comes last.
+  if (!createdAt)
+    return rejected('a message without a valid `date_unixtime` or `date`', place, value)
+  // Messages older than their supergroup have negative ids. Of two copies, the one that was edited
+  // last comes last.
   const number = String(Number(id) + ABOVE_NEGATIVE_IDS).padStart(20, '0')
   const order = `${createdAt}/${number}/${editedAt(message)}`
-  const piece = toPiece(toQuote(message, id, createdAt, chat), { ...chat, id: chat.id }, createdAt, order, place)
+  const piece = toPiece(
+    toQuote(message, id, createdAt, chat),
+    { ...chat, id: chat.id },
+    createdAt,
+    order,
+    place,
+  )
   return asText(message.forwarded_from) ? [piece, skipped(FORWARDED, place)] : piece
 }
 
@@ -117,12 +169,20 @@ function toPiece(
   const channelId = idOfChat(chat)
   const { externalId, fields } = dayOfChat(channelId, chat.name ?? channelId, createdAt)
   const quotes = [quote]
-  return { kind: 'piece', service: 'telegram', externalId, order, fields: { ...fields, channelId }, quotes, place }
+  return {
+    kind: 'piece',
+    service: 'telegram',
+    externalId,
+    order,
+    fields: { ...fields, channelId },
+    quotes,
+    place,
+  }
 }
 
 /**
- * Users, groups and channels are numbered apart, so the id of a chat begins with its kind. Exports write `user1` for a
- * sender, and 1 for a chat.
+ * Users, groups and channels are numbered apart, so the id of a chat begins with its kind. Exports
+ * write `user1` for a sender, and 1 for a chat.
  */
 function idOfChat(chat: Chat & { id: string }): string {
   const type = chat.type ?? ''
@@ -131,21 +191,30 @@ function idOfChat(chat: Chat & { id: string }): string {
 }
 
 function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat): QuoteInput {
-  const speaker = asName(message.from) ?? asText(message.from_id) ?? asName(message.author) ?? asName(chat.name)
-  // If a reply has `reply_to_peer_id`, it answers a message of another chat, whose id means nothing in this chat.
-  const replyingTo = asId(message.reply_to_peer_id) === undefined ? asId(message.reply_to_message_id) : undefined
+  const speaker =
+    asName(message.from) ?? asText(message.from_id) ?? asName(message.author) ?? asName(chat.name)
+  // If a reply has `reply_to_peer_id`, it answers a message of another chat, whose id means nothing
+  // in this chat.
+  const replyingTo =
+    asId(message.reply_to_peer_id) === undefined ? asId(message.reply_to_message_id) : undefined
   const attachments = filesOf(message)
   const own = textOf(message.text ?? message.text_entities)
   const hasMedia = MEDIA_WITH_WORDS.some((name) => message[name] !== undefined)
   const lines = hasMedia ? linesOfMedia(message).filter((line) => line.trim() !== '') : []
-  const text = lines.length === 0 ? own : [own, ...lines].filter((line) => line.trim() !== '').join('\n')
+  const text =
+    lines.length === 0 ? own : [own, ...lines].filter((line) => line.trim() !== '').join('\n')
   return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
 }
 
-/** Nothing that people write lies deeper. A message that nests further must not exceed the stack. */
+/**
+ * Nothing that people write lies deeper. A message that nests further must not exceed the stack.
+ */
 const DEEPEST = 20
 
-/** A text is a string, or a list of strings and marked parts. Only a `text_link` has the address of its link apart. */
+/**
+ * A text is a string, or a list of strings and marked parts. Only a `text_link` has the address of
+ * its link apart.
+ */
 function textOf(text: unknown, depth = DEEPEST): string {
   if (typeof text === 'string') return text
   if (depth === 0) return ''
@@ -177,8 +246,8 @@ function linesOfMedia(message: JsonObject): string[] {
   const tasks = asObject(message.todo_list)
   const invoice = asObject(message.invoice_information)
   const contact = asObject(message.contact_information)
-  const items = [...asObjects(poll?.answers), ...asObjects(tasks?.items ?? tasks?.answers)].map(({ text }) =>
-    textOf(text),
+  const items = [...asObjects(poll?.answers), ...asObjects(tasks?.items ?? tasks?.answers)].map(
+    ({ text }) => textOf(text),
   )
   const nameOfContact = [contact?.first_name, contact?.last_name, contact?.phone_number].flatMap(
     (part) => asText(part) ?? [],
@@ -187,19 +256,28 @@ function linesOfMedia(message: JsonObject): string[] {
     ...linesOfBlocks(message.rich_message),
     ...[poll?.question, tasks?.title].map((one) => textOf(one)),
     ...items.filter((item) => item !== '').map((item) => `• ${item}`),
-    ...[message.place_name, message.address, message.game_title, message.game_description].map((one) => textOf(one)),
+    ...[message.place_name, message.address, message.game_title, message.game_description].map(
+      (one) => textOf(one),
+    ),
     ...[invoice?.title, invoice?.description].map((one) => textOf(one)),
     nameOfContact.join(' '),
   ]
 }
 
-/** The lines of a rich message, which stands in place of a text: its blocks, with lists and further blocks in them. */
+/**
+ * The lines of a rich message, which stands in place of a text: its blocks, with lists and further
+ * blocks in them.
+ */
 function linesOfBlocks(value: unknown, depth = DEEPEST): string[] {
   if (depth === 0) return []
-  if (Array.isArray(value)) return value.flatMap((one) => (asText(one) ? [String(one)] : linesOfBlocks(one, depth - 1)))
+  if (Array.isArray(value))
+    return value.flatMap((one) => (asText(one) ? [String(one)] : linesOfBlocks(one, depth - 1)))
   const { title, summary, text, caption, ...inner } = asObject(value) ?? {}
   const lists = Object.values(inner).filter((one) => typeof one === 'object')
-  return [...[title, summary, text, caption].map((one) => textOf(one)), ...linesOfBlocks(lists, depth - 1)]
+  return [
+    ...[title, summary, text, caption].map((one) => textOf(one)),
+    ...linesOfBlocks(lists, depth - 1),
+  ]
 }
 
 /** A file that was not exported is named by its kind: `sticker 😀`, `voice_message`, `photo`. */
@@ -207,7 +285,8 @@ function filesOf(message: JsonObject): string[] {
   const name = asText(message.file_name) ?? fileNameOf(message.file) ?? fileNameOf(message.photo)
   const sticker = asText(message.sticker_emoji)
   if (name) return [name]
-  if (message.media_type !== undefined) return [`${message.media_type}${sticker ? ` ${sticker}` : ''}`]
+  if (message.media_type !== undefined)
+    return [`${message.media_type}${sticker ? ` ${sticker}` : ''}`]
   const { photo, file, location_information: location } = message
   return Object.keys(present({ photo, file, location }))
 }
@@ -218,7 +297,10 @@ function fileNameOf(path: unknown): string | undefined {
   return text && !text.startsWith('(') ? basename(text) : undefined
 }
 
-/** Old exports have no `date_unixtime`. Their `date` is in the time zone of the computer that wrote them. */
+/**
+ * Old exports have no `date_unixtime`. Their `date` is in the time zone of the computer that wrote
+ * them.
+ */
 function createDateReader(options: FormatOptions): ToDate {
   const clock = options.timezone === undefined ? undefined : createZonedClock(options.timezone)
   let hasUnixTimes = false

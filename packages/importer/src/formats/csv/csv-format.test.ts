@@ -14,14 +14,21 @@ badly.",ada,2024-05-01 09:30:00,1
 8,Mouse,2,It squeaks.,bob,1714555800,2
 7,"Printer, again",3,Water?,,2024-05-01T11:30:00+02:00,3
 `
-const mapping = { groupBy: 'ticket', map: new Map(Object.entries({ title: 'subject', externalId: 'id' })) }
+const mapping = {
+  groupBy: 'ticket',
+  map: new Map(Object.entries({ title: 'subject', externalId: 'id' })),
+}
 
 describe('CSV', () => {
   it('gives a quote for each row, in the source that --group-by names', async () => {
     const { pieces } = await read(tickets, mapping)
     const createdAt = '2024-05-01T09:30:00.000Z'
     const piece = { kind: 'piece', service: 'custom', order: '' }
-    const printer = { ...piece, externalId: '7', fields: { title: 'Printer, again', placeholderTitle: '7' } }
+    const printer = {
+      ...piece,
+      externalId: '7',
+      fields: { title: 'Printer, again', placeholderTitle: '7' },
+    }
     assert.deepEqual(pieces, [
       {
         ...printer,
@@ -35,7 +42,11 @@ describe('CSV', () => {
         quotes: [{ text: 'It squeaks.', externalId: '2', speaker: 'bob', createdAt }],
         place: { path: 'rows.csv', line: 4 },
       },
-      { ...printer, quotes: [{ text: 'Water?', externalId: '3', createdAt }], place: { path: 'rows.csv', line: 5 } },
+      {
+        ...printer,
+        quotes: [{ text: 'Water?', externalId: '3', createdAt }],
+        place: { path: 'rows.csv', line: 5 },
+      },
     ])
   })
 
@@ -67,8 +78,14 @@ describe('CSV', () => {
     )
     assert.deepEqual(
       rejected.map(({ reason }) => reason),
-      ['externalId has an error', 'externalId has an error', 'externalId has an error', 'replyingTo has an error'].map(
-        (reason, at) => `${reason} of a spreadsheet: ${['#N/A', '#REF!', 'Err:502', '#¡VALOR!'][at]}.`,
+      [
+        'externalId has an error',
+        'externalId has an error',
+        'externalId has an error',
+        'replyingTo has an error',
+      ].map(
+        (reason, at) =>
+          `${reason} of a spreadsheet: ${['#N/A', '#REF!', 'Err:502', '#¡VALOR!'][at]}.`,
       ),
     )
   })
@@ -80,9 +97,15 @@ describe('CSV', () => {
   })
 
   it('reads an id that pandas wrote as a decimal number as the whole number', async () => {
-    const { pieces } = await read('thread,externalId,text,replyingTo\n1.0,7,a,\n1,8,b,7.0\n', { groupBy: 'thread' })
+    const { pieces } = await read('thread,externalId,text,replyingTo\n1.0,7,a,\n1,8,b,7.0\n', {
+      groupBy: 'thread',
+    })
     assert.deepEqual(
-      pieces.map(({ externalId, quotes }) => [externalId, quotes[0]?.externalId, quotes[0]?.replyingTo]),
+      pieces.map(({ externalId, quotes }) => [
+        externalId,
+        quotes[0]?.externalId,
+        quotes[0]?.replyingTo,
+      ]),
       [
         ['1', '7', undefined],
         ['1', '8', '7'],
@@ -104,7 +127,9 @@ describe('CSV', () => {
   })
 
   it('gives each row a source of its own without --group-by', async () => {
-    const { pieces } = await read('externalId,text,createdAt,source.score,score\nr1,"Good.\nVery.",2024-05-01,4,5\n')
+    const { pieces } = await read(
+      'externalId,text,createdAt,source.score,score\nr1,"Good.\nVery.",2024-05-01,4,5\n',
+    )
     const createdAt = '2024-05-01T00:00:00.000Z'
     assert.deepEqual(
       pieces.map(({ externalId, fields, quotes }) => ({ externalId, fields, quotes })),
@@ -134,7 +159,14 @@ describe('CSV', () => {
 
   it('names the line of a row, whatever line ends stand in quotes before it', async () => {
     for (const end of ['\n', '\r\n', '\r']) {
-      const rows = ['externalId,text', `1,"a${end}b${end}c"`, '', `2,"d${end}e",more`, '3,f', '4,g,more']
+      const rows = [
+        'externalId,text',
+        `1,"a${end}b${end}c"`,
+        '',
+        `2,"d${end}e",more`,
+        '3,f',
+        '4,g,more',
+      ]
       const { pieces, rejected } = await read(rows.join(end))
       const lines = [...pieces, ...rejected].map(({ place }) => place.line)
       assert.deepEqual(lines, [2, 8, 6, 9])
@@ -163,10 +195,18 @@ describe('CSV', () => {
   })
 
   it('reads what programs write for no date as the moment 0, which is left out later', async () => {
-    const zeros = ['1970-01-01T00:00:00Z', '0000-00-00 00:00:00', '0', '1/1/1970 0:00', '0001-01-01']
+    const zeros = [
+      '1970-01-01T00:00:00Z',
+      '0000-00-00 00:00:00',
+      '0',
+      '1/1/1970 0:00',
+      '0001-01-01',
+    ]
     const dates = [...zeros, '1970-01-01T00:00:01Z', '2001-01-01']
     const rows = dates.map((date, at) => `${at},a,${date}\n`)
-    const { pieces } = await read(`externalId,text,createdAt\n${rows.join('')}`, { dateFormat: 'D/M/Y' })
+    const { pieces } = await read(`externalId,text,createdAt\n${rows.join('')}`, {
+      dateFormat: 'D/M/Y',
+    })
     const found = pieces.map(({ fields, quotes: [quote] }) => [fields.createdAt, quote?.createdAt])
     const old = ['1970-01-01T00:00:01.000Z', '2001-01-01T00:00:00.000Z']
     const none = zeros.map(() => '1970-01-01T00:00:00.000Z')
@@ -200,7 +240,10 @@ describe('CSV', () => {
     const { rejected } = await read('externalId,text,service\n1,a,myspace\n', { set: new Map() })
     assert.match(rejected[0]?.reason ?? '', /^service must be one of: x, zendesk/)
     const set = new Map([['service', 'myspace']])
-    await assert.rejects(read('externalId,text\n1,a\n', { set }), /--set service=myspace: .* one of x, zendesk/)
+    await assert.rejects(
+      read('externalId,text\n1,a\n', { set }),
+      /--set service=myspace: .* one of x, zendesk/,
+    )
   })
 
   it('rejects a row whose quote is not closed, after all rows before it', async () => {
@@ -242,17 +285,24 @@ describe('CSV', () => {
   })
 
   it('skips a header that stands in the middle, because files were joined', async () => {
-    const { pieces, noted } = await read('"externalId","text"\n1,a\n\ufeff"externalId","text"\nexternalId,text\n2,b\n')
+    const { pieces, noted } = await read(
+      '"externalId","text"\n1,a\n\ufeff"externalId","text"\nexternalId,text\n2,b\n',
+    )
     assert.equal(pieces.length, 2)
     assert.equal(noted['skipped: rows that repeat the header'], 2)
   })
 
   it('reads quotes that a backslash escapes, if the beginning of the file shows that they are', async () => {
-    const { quotes } = await read('externalId,text,title\n1,"ends with \\"","a\\\\b"\n2,"\\"also\\" fine",""\n')
+    const { quotes } = await read(
+      'externalId,text,title\n1,"ends with \\"","a\\\\b"\n2,"\\"also\\" fine",""\n',
+    )
     assert.equal(quotes('1')[0]?.text, 'ends with "')
     assert.equal(quotes('2')[0]?.text, '"also" fine')
     const doubled = await read('externalId,text,title\n1,"C:\\",b\n2,"""a\\""b""",c\n')
-    assert.deepEqual([doubled.quotes('1')[0]?.text, doubled.quotes('2')[0]?.text], ['C:\\', '"a\\"b"'])
+    assert.deepEqual(
+      [doubled.quotes('1')[0]?.text, doubled.quotes('2')[0]?.text],
+      ['C:\\', '"a\\"b"'],
+    )
   })
 
   it('rejects a row whose quotes are neither doubled nor escaped, because its text would be wrong', async () => {
@@ -262,11 +312,17 @@ describe('CSV', () => {
   })
 
   it('finds columns in any case, and refuses to choose one of several', async () => {
-    const { pieces } = await read('External ID,TEXT,created_at,Subject,subject\n1,a,2024-05-01,b,c\n', {
-      map: new Map([['title', 'subject']]),
-    })
+    const { pieces } = await read(
+      'External ID,TEXT,created_at,Subject,subject\n1,a,2024-05-01,b,c\n',
+      {
+        map: new Map([['title', 'subject']]),
+      },
+    )
     const { externalId, fields, quotes } = pieces[0] ?? {}
-    assert.deepEqual([externalId, fields?.title, quotes?.[0]?.createdAt], ['1', 'c', '2024-05-01T00:00:00.000Z'])
+    assert.deepEqual(
+      [externalId, fields?.title, quotes?.[0]?.createdAt],
+      ['1', 'c', '2024-05-01T00:00:00.000Z'],
+    )
     for (const header of ['externalId,text,text', 'externalId,Text,TEXT'])
       await assert.rejects(read(`${header}\n1,a,b\n`), /rows.csv has more than one column text/i)
     assert.equal((await read('externalId,text,,\n1,a,,\n')).pieces.length, 1)
@@ -287,19 +343,30 @@ describe('CSV', () => {
   it('reads a header with a line end in quotes', async () => {
     const content = '"External\nID";"Text, all of it"\n1;a\n'
     const { pieces } = await read(content, { map: new Map([['text', 'Text, all of it']]) })
-    assert.deepEqual([pieces[0]?.externalId, pieces[0]?.quotes[0]?.text, pieces[0]?.place.line], ['1', 'a', 3])
+    assert.deepEqual(
+      [pieces[0]?.externalId, pieces[0]?.quotes[0]?.text, pieces[0]?.place.line],
+      ['1', 'a', 3],
+    )
     assert.ok(await recognises(csvFormat, inputFile('a.csv', content)))
   })
 
   it('rejects ids that a spreadsheet rounded, because several become one', async () => {
-    const { pieces, rejected } = await read('externalId,text\n1.78612E+18,a\n"1,78612E+18",b\n1786123456789012345,c\n')
+    const { pieces, rejected } = await read(
+      'externalId,text\n1.78612E+18,a\n"1,78612E+18",b\n1786123456789012345,c\n',
+    )
     assert.deepEqual([pieces.length, rejected.length], [1, 2])
-    assert.equal(rejected[0]?.reason, 'A spreadsheet rounded externalId, so it is lost: 1.78612E+18.')
+    assert.equal(
+      rejected[0]?.reason,
+      'A spreadsheet rounded externalId, so it is lost: 1.78612E+18.',
+    )
   })
 
   it('says an error once that all rows share, with the option that mends it', async () => {
     const rows = 'externalId,text,createdAt\n1,a,5/1/2024\n2,b,5/2/2024\n'
-    await assert.rejects(read(rows), /rows.csv: createdAt needs --date-format: 5\/1\/2024 is .* D\/M\/Y, or .* M\/D\/Y/)
+    await assert.rejects(
+      read(rows),
+      /rows.csv: createdAt needs --date-format: 5\/1\/2024 is .* D\/M\/Y, or .* M\/D\/Y/,
+    )
     const { pieces } = await read(rows, { dateFormat: 'M/D/Y' })
     assert.equal(pieces[1]?.quotes[0]?.createdAt, '2024-05-02T00:00:00.000Z')
   })
@@ -322,9 +389,15 @@ describe('CSV', () => {
   })
 
   it('refuses a file in another encoding, or without a column that it needs', async () => {
-    await assert.rejects(read(Buffer.from('externalId,text\n1,Größe\n', 'latin1')), /rows.csv is not UTF-8/)
+    await assert.rejects(
+      read(Buffer.from('externalId,text\n1,Größe\n', 'latin1')),
+      /rows.csv is not UTF-8/,
+    )
     await assert.rejects(read('externalId,text\n1,a\n', { set: new Map() }), /no column service\./)
-    await assert.rejects(read(tickets, { groupBy: 'thread' }), /has no column thread\..* --group-by COLUMN/)
+    await assert.rejects(
+      read(tickets, { groupBy: 'thread' }),
+      /has no column thread\..* --group-by COLUMN/,
+    )
     await assert.rejects(
       read(tickets, { map: new Map([['subject', 'title']]) }),
       /--map names the unknown field subject/,
@@ -333,19 +406,22 @@ describe('CSV', () => {
 
   it('names all missing columns at once, with a command that gives them', async () => {
     const map = new Map([['speaker', 'full name']])
-    await assert.rejects(read('full name,body\nada,a\n', { set: new Map(), map }), ({ message }: Error) => {
-      const [facts, advice] = message.split(' (')
-      assert.equal(
-        facts,
-        'rows.csv has no column service, no column that identifies a thread, no column text. Its columns: full name, body. ' +
-          "Example: sluice import rows.csv --map 'speaker=full name' --set service=custom --group-by COLUMN --map text=body",
-      )
-      assert.match(
-        advice ?? '',
-        /^--group-by names the column .* --map externalId=COLUMN instead\. .* such as a product or a date\.\)$/,
-      )
-      return true
-    })
+    await assert.rejects(
+      read('full name,body\nada,a\n', { set: new Map(), map }),
+      ({ message }: Error) => {
+        const [facts, advice] = message.split(' (')
+        assert.equal(
+          facts,
+          'rows.csv has no column service, no column that identifies a thread, no column text. Its columns: full name, body. ' +
+            "Example: sluice import rows.csv --map 'speaker=full name' --set service=custom --group-by COLUMN --map text=body",
+        )
+        assert.match(
+          advice ?? '',
+          /^--group-by names the column .* --map externalId=COLUMN instead\. .* such as a product or a date\.\)$/,
+        )
+        return true
+      },
+    )
   })
 
   it('reads the example of docs/importing.md without a warning', async () => {
@@ -356,12 +432,25 @@ describe('CSV', () => {
 and loudly."
 `
     const ofSource = { title: 'subject', channelName: 'team' }
-    const ofQuote = { externalId: 'message', speaker: 'author', createdAt: 'sent', upVotes: 'likes', score: 'rating' }
+    const ofQuote = {
+      externalId: 'message',
+      speaker: 'author',
+      createdAt: 'sent',
+      upVotes: 'likes',
+      score: 'rating',
+    }
     const map = new Map(Object.entries({ ...ofSource, ...ofQuote, text: 'body' }))
     const { pieces, notes } = await read(example, { groupBy: 'ticket', map })
     assert.deepEqual(notes, [])
     const shown = pieces.map(({ externalId, fields, quotes: [quote] }) => {
-      return [externalId, fields.title, quote?.externalId, quote?.createdAt, quote?.upVotes, quote?.score]
+      return [
+        externalId,
+        fields.title,
+        quote?.externalId,
+        quote?.createdAt,
+        quote?.upVotes,
+        quote?.score,
+      ]
     })
     assert.deepEqual(shown, [
       ['7', 'Printer', '1', '2024-05-01T09:30:00.000Z', 2, 4.5],

@@ -1,4 +1,5 @@
-// CSV with a quote in each row, and the fields of its source beside it. An error says how to name missing columns.
+// CSV with a quote in each row, and the fields of its source beside it. An error says how to name
+// missing columns.
 import { meantField } from '@sluice/contract'
 import {
   eachFile,
@@ -9,15 +10,28 @@ import {
   type Noted,
   type Rejected,
 } from '../format.ts'
-import { type CsvRow, csvColumns, faultOfRows, readCsvRows, refuseIfAlike, rowsOfBeginning } from '../read/csv-rows.ts'
-import { checkFields, mapOption, QUOTE_FIELDS, SOURCE_FIELDS, shellWord } from '../values/thread-fields.ts'
+import {
+  type CsvRow,
+  csvColumns,
+  faultOfRows,
+  readCsvRows,
+  refuseIfAlike,
+  rowsOfBeginning,
+} from '../read/csv-rows.ts'
+import {
+  checkFields,
+  mapOption,
+  QUOTE_FIELDS,
+  SOURCE_FIELDS,
+  shellWord,
+} from '../values/thread-fields.ts'
 import { createDateReader } from '../values/written-values.ts'
 import { FIELDS, readRow, SOURCE_ID } from './csv-threads.ts'
 
 /**
- * Reads each row as a quote. `--group-by` names the column that identifies the source. Without it, each row is a source
- * of its own, and `externalId` identifies both. Columns are named after fields, or by `--map`; `--set` sets a field of
- * all rows.
+ * Reads each row as a quote. `--group-by` names the column that identifies the source. Without it,
+ * each row is a source of its own, and `externalId` identifies both. Columns are named after
+ * fields, or by `--map`; `--set` sets a field of all rows.
  */
 export const csvFormat: Format = {
   name: 'csv',
@@ -26,30 +40,50 @@ export const csvFormat: Format = {
   sourceIs: 'the rows with one value in the column of `--group-by`; without it, each row',
   howTo: 'any table: `sluice import FILE.csv --dry-run` says which options its columns need',
   options: ['map', 'set', 'groupBy', 'dateFormat', 'timezone'],
-  recognises: ({ path }, beginning) => /\.(csv|tsv)\b/i.test(path) && csvColumns(beginning).length > 1,
+  recognises: ({ path }, beginning) =>
+    /\.(csv|tsv)\b/i.test(path) && csvColumns(beginning).length > 1,
   faultOf: ({ path }, beginning, options) =>
     faultOfTables(readTable(path, rowsOfBeginning(path, beginning), options), options),
   read: eachFile((file, options) => readTable(file.path, readCsvRows(file), options)),
 }
 
-/** Returns the error of tables that lack columns, or whose rows all have one fault. Throws it if an option is wrong. */
+/**
+ * Returns the error of tables that lack columns, or whose rows all have one fault. Throws it if an
+ * option is wrong.
+ */
 export async function faultOfTables(lists: ReturnType<Format['read']>, options: FormatOptions) {
   mappingOf(options)
   return await faultOfRows(lists)
 }
 
 /** Rows of a table with the names of all columns. */
-type Tables = AsyncIterable<{ header: readonly string[]; rows: readonly (CsvRow | Rejected | Noted)[] }>
+type Tables = AsyncIterable<{
+  header: readonly string[]
+  rows: readonly (CsvRow | Rejected | Noted)[]
+}>
 
-/** Reads a table in lists of rows. Throws FormatError if it lacks a column, or if all rows have one fault. */
-export async function* readTable(path: string, tables: Tables, options: FormatOptions): AsyncGenerator<Found[]> {
+/**
+ * Reads a table in lists of rows. Throws FormatError if it lacks a column, or if all rows have one
+ * fault.
+ */
+export async function* readTable(
+  path: string,
+  tables: Tables,
+  options: FormatOptions,
+): AsyncGenerator<Found[]> {
   const mapping = mappingOf(options)
   const dates = createDateReader(options)
   let isFirst = true
   for await (const { header, rows } of tables) {
     if (isFirst) yield checkHeader(header, path, mapping)
     const { columns, has } = columnsOf(header, path, mapping)
-    const table = { set: mapping.set, columns, dates, isGrouped: columns.has(SOURCE_ID), hasText: has('text') }
+    const table = {
+      set: mapping.set,
+      columns,
+      dates,
+      isGrouped: columns.has(SOURCE_ID),
+      hasText: has('text'),
+    }
     const found = rows.flatMap((row) => (row.kind === 'row' ? readRow(row, table) : [row]))
     if (isFirst) refuseIfAlike(found, path)
     isFirst = false
@@ -72,7 +106,10 @@ interface Need {
   option?: string
 }
 
-/** Returns warnings. Throws FormatError if columns are missing without which no row can be read, with an example. */
+/**
+ * Returns warnings. Throws FormatError if columns are missing without which no row can be read,
+ * with an example.
+ */
 function checkHeader(header: readonly string[], path: string, mapping: Mapping): Noted[] {
   const columns = columnsOf(header, path, mapping)
   const needs = needsOf(columns, mapping)
@@ -80,12 +117,16 @@ function checkHeader(header: readonly string[], path: string, mapping: Mapping):
   return adviceOn(columns).map((reason) => ({ kind: 'warning', reason, place: { path, line: 1 } }))
 }
 
-/** Finds the column of each field: by its name as it stands, else in any case, without spaces, `_` and `-`. */
+/**
+ * Finds the column of each field: by its name as it stands, else in any case, without spaces, `_`
+ * and `-`.
+ */
 function columnsOf(header: readonly string[], path: string, { map, set }: Mapping) {
   const columns = new Map<string, string>()
   for (const field of FIELDS) {
     const [column, ...others] = columnsNamed(map.get(field) ?? field, header)
-    if (others.length > 0) throw new FormatError(`${path} has more than one column ${column}. Give each its own name.`)
+    if (others.length > 0)
+      throw new FormatError(`${path} has more than one column ${column}. Give each its own name.`)
     if (column !== undefined) columns.set(field, column)
   }
   const used = new Set(columns.values())
@@ -114,13 +155,21 @@ function needsOf(columns: Columns, { map }: Mapping): Need[] {
     .map((column) => ({ missing: `no column ${named(column)}` }))
   if (!has('service')) needs.push({ missing: 'no column service', option: '--set service=custom' })
   if (!has(SOURCE_ID) && !has('externalId') && !map.has(SOURCE_ID) && !map.has('externalId'))
-    needs.push({ missing: 'no column that identifies a thread', option: `--group-by ${PLACEHOLDER}` })
+    needs.push({
+      missing: 'no column that identifies a thread',
+      option: `--group-by ${PLACEHOLDER}`,
+    })
   if (!has('text') && !has('title') && !map.has('text') && !map.has('title'))
     needs.push({ missing: 'no column text', option: optionFor('text', columns) })
   return needs
 }
 
-function needsError(needs: readonly Need[], path: string, columns: Columns, { map, set }: Mapping): FormatError {
+function needsError(
+  needs: readonly Need[],
+  path: string,
+  columns: Columns,
+  { map, set }: Mapping,
+): FormatError {
   const { header, has, unread } = columns
   const known = [...map].map(([field, column]) => {
     const name = columnsNamed(column, header).length > 0 ? column : PLACEHOLDER
@@ -129,7 +178,8 @@ function needsError(needs: readonly Need[], path: string, columns: Columns, { ma
   const values = [...set].map(([field, value]) => `--set ${shellWord(`${field}=${value}`)}`)
   const needed = needs.flatMap(({ option }) => option ?? [])
   const meant = GUESSED.flatMap((field) => {
-    const column = has(field) || map.has(field) ? undefined : unread.find((name) => means(name, field))
+    const column =
+      has(field) || map.has(field) ? undefined : unread.find((name) => means(name, field))
     return column === undefined ? [] : mapOption(field, column)
   })
   const added = [...new Set([...needed, ...meant])]
@@ -138,7 +188,10 @@ function needsError(needs: readonly Need[], path: string, columns: Columns, { ma
     ? ' (--group-by names the column with the id of the thread. If each row is a thread of its own, name its id with --map externalId=COLUMN instead. If no column has an id, group the rows by another one, such as a product or a date.)'
     : ''
   const message = `${path} has ${listed(needs.map(({ missing }) => missing))}. Its columns: ${listed(header.map(named))}. Example: ${command}${groups}`
-  return new FormatError(message, [...known.filter((option) => option.endsWith(PLACEHOLDER)), ...added])
+  return new FormatError(message, [
+    ...known.filter((option) => option.endsWith(PLACEHOLDER)),
+    ...added,
+  ])
 }
 
 function adviceOn(columns: Columns): string[] {
@@ -146,13 +199,19 @@ function adviceOn(columns: Columns): string[] {
   const instead = has(SOURCE_ID) ? 'the id of the thread' : 'the first line of the text'
   const advice: string[] = []
   if (unread.length > 0) advice.push(adviceOnUnread(columns))
-  if (!has('title')) advice.push(`no column gives title, so ${instead} stands for it (${optionFor('title', columns)})`)
-  if (!has('speaker') && !has('username')) advice.push(`no column gives speaker (${optionFor('speaker', columns)})`)
+  if (!has('title'))
+    advice.push(
+      `no column gives title, so ${instead} stands for it (${optionFor('title', columns)})`,
+    )
+  if (!has('speaker') && !has('username'))
+    advice.push(`no column gives speaker (${optionFor('speaker', columns)})`)
   return advice
 }
 
 function adviceOnUnread({ unread, has }: Columns): string {
-  const free = [...FIELDS].filter((field) => !has(field) && !field.startsWith('source.') && field !== 'username')
+  const free = [...FIELDS].filter(
+    (field) => !has(field) && !field.startsWith('source.') && field !== 'username',
+  )
   const [first = ''] = unread
   const option = mapOption(free.find((field) => means(first, field)) ?? 'FIELD', first)
   const [be, it] = unread.length === 1 ? ['column', 'it'] : ['columns', 'one']
@@ -160,7 +219,9 @@ function adviceOnUnread({ unread, has }: Columns): string {
 }
 
 const PLACEHOLDER = 'COLUMN'
-/** A column is taken for one of these fields by its name, in the command that the error proposes. */
+/**
+ * A column is taken for one of these fields by its name, in the command that the error proposes.
+ */
 const GUESSED = ['title', 'text', 'speaker', 'createdAt', 'url', 'channelName'] as const
 
 function optionFor(field: string, { unread }: Columns): string {
@@ -175,17 +236,25 @@ function means(column: string, field: string): boolean {
 
 const LAST_WORDS = new Set(['title', 'text'])
 
-/** Many columns say first whose text they have: `Review Text`, `post_title`, `Attribute:Body`. A name may be anybody's. */
+/**
+ * Many columns say first whose text they have: `Review Text`, `post_title`, `Attribute:Body`. A
+ * name may be anybody's.
+ */
 function endsAs(column: string, field: string): boolean {
   const [word = ''] = column
     .toLowerCase()
     .split(/[^a-z]+/)
     .slice(-1)
   if (word === 'name') return false
-  return [word, meantField({}, word, 'quote', []), meantField({}, word, 'source', [])].includes(field)
+  return [word, meantField({}, word, 'quote', []), meantField({}, word, 'source', [])].includes(
+    field,
+  )
 }
 
-/** Bounds of what a message names, because a header can have thousands of columns with names of any length. */
+/**
+ * Bounds of what a message names, because a header can have thousands of columns with names of any
+ * length.
+ */
 const NAMED_COLUMNS = 30
 const NAMED_CHARACTERS = 100
 

@@ -13,21 +13,32 @@ const ofSource = (field: string) => `source.${field}`
 const columnOf = (field: string) => (SHARED.includes(field) ? ofSource(field) : field)
 
 /** The names that columns can have. */
-export const FIELDS: ReadonlySet<string> = new Set([...SOURCE_FIELDS, ...QUOTE_FIELDS, ...SHARED.map(ofSource)])
+export const FIELDS: ReadonlySet<string> = new Set([
+  ...SOURCE_FIELDS,
+  ...QUOTE_FIELDS,
+  ...SHARED.map(ofSource),
+])
 export const SOURCE_ID = ofSource('externalId')
 
 /** The fields that have no rules of their own. */
-const OF_SOURCE = [...SOURCE_FIELDS].filter((field) => field !== 'service' && field !== 'externalId')
+const OF_SOURCE = [...SOURCE_FIELDS].filter(
+  (field) => field !== 'service' && field !== 'externalId',
+)
 const OF_QUOTE = [...QUOTE_FIELDS].filter((field) => field !== 'username')
 const IDS = [SOURCE_ID, 'externalId', 'replyingTo', 'channelId']
 /** What a spreadsheet makes of a long number. Several ids become one. */
 const ROUNDED = /^\d(?:[.,]\d+)?E\+\d+$/i
 
-/** What a spreadsheet shows in place of a value, in common languages. Several ids would become one. */
+/**
+ * What a spreadsheet shows in place of a value, in common languages. Several ids would become one.
+ */
 const NO_VALUE =
   /^(#(N\/[AD]|NV|NAME\?|NOM\?|¿NOMBRE\?|¡?(REF|BEZUG|VALUE|WERT|VALEUR|VALORE?|DIV\/0|NULL|NUM|ZAHL|NOMBRE|SPILL|CALC|FIELD)!)|Err:\d{3})$/
 
-/** pandas writes whole numbers so, if a cell of their column is empty: a column of parents, but not that of ids. */
+/**
+ * pandas writes whole numbers so, if a cell of their column is empty: a column of parents, but not
+ * that of ids.
+ */
 const WHOLE = /^(\d+)\.0$/
 
 /** How a file is read, by its header and the options. */
@@ -45,7 +56,10 @@ export interface Table {
 /** Returns a field's value in the row, if it is not blank. */
 type ValueIn = (field: string) => string | undefined
 
-/** Rejects a row whose ids, dates or numbers can't be read: else the API would reject its whole thread. */
+/**
+ * Rejects a row whose ids, dates or numbers can't be read: else the API would reject its whole
+ * thread.
+ */
 export function readRow({ place, raw, values }: CsvRow, table: Table): Found[] {
   const { set, columns, dates, isGrouped, hasText } = table
   const valueIn: ValueIn = (field) => {
@@ -61,12 +75,17 @@ export function readRow({ place, raw, values }: CsvRow, table: Table): Found[] {
   if (externalId === undefined) return reject('The column that identifies the source is empty.')
   const quotes = quotesOf(valueIn, dates)
   if (quotes.length === 0 && hasText) return [skipped('rows without text', place)]
-  const fields = { ...sourceFields(valueIn, table), placeholderTitle: placeholder(valueIn, isGrouped) }
+  const fields = {
+    ...sourceFields(valueIn, table),
+    placeholderTitle: placeholder(valueIn, isGrouped),
+  }
   return [{ kind: 'piece', service, externalId, order: '', fields, quotes, place }]
 }
 
 function valuesOf(fields: readonly string[], valueIn: ValueIn, dates: ReadDate): object {
-  return present(Object.fromEntries(fields.map((field) => [field, readValue(field, valueIn(field), dates)])))
+  return present(
+    Object.fromEntries(fields.map((field) => [field, readValue(field, valueIn(field), dates)])),
+  )
 }
 
 function readValue(field: string, text: string | undefined, dates: ReadDate): unknown {
@@ -76,7 +95,9 @@ function readValue(field: string, text: string | undefined, dates: ReadDate): un
 }
 
 function placeholder(valueIn: ValueIn, isGrouped: boolean): string {
-  return firstLine((isGrouped ? valueIn(SOURCE_ID) : (valueIn('text') ?? valueIn('externalId'))) ?? '')
+  return firstLine(
+    (isGrouped ? valueIn(SOURCE_ID) : (valueIn('text') ?? valueIn('externalId'))) ?? '',
+  )
 }
 
 function quotesOf(valueIn: ValueIn, dates: ReadDate): QuoteInput[] {
@@ -89,7 +110,10 @@ function quotesOf(valueIn: ValueIn, dates: ReadDate): QuoteInput[] {
 /** Without a column for the source's date, a source of one row gets the date of its quote. */
 function sourceFields(valueIn: ValueIn, { isGrouped, dates }: Table): SourceInput {
   const ofQuote = isGrouped ? undefined : dates.read(valueIn('createdAt') ?? '')
-  return { ...present({ createdAt: ofQuote }), ...valuesOf(OF_SOURCE, (field) => valueIn(columnOf(field)), dates) }
+  return {
+    ...present({ createdAt: ofQuote }),
+    ...valuesOf(OF_SOURCE, (field) => valueIn(columnOf(field)), dates),
+  }
 }
 
 function errorIn({ columns }: Table, values: CsvRow['values']): string | undefined {
@@ -104,14 +128,19 @@ function errorIn({ columns }: Table, values: CsvRow['values']): string | undefin
 
 function faultOf(valueIn: ValueIn, dates: ReadDate): string | undefined {
   const rounded = IDS.find((field) => ROUNDED.test(valueIn(field) ?? ''))
-  if (rounded !== undefined) return `A spreadsheet rounded ${rounded}, so it is lost: ${valueIn(rounded)}.`
+  if (rounded !== undefined)
+    return `A spreadsheet rounded ${rounded}, so it is lost: ${valueIn(rounded)}.`
   const faulty = [...DATES, ...NUMBERS]
-    .flatMap((field) => [field, ofSource(field)].map((column) => ({ field, column, text: valueIn(column) ?? '' })))
+    .flatMap((field) =>
+      [field, ofSource(field)].map((column) => ({ field, column, text: valueIn(column) ?? '' })),
+    )
     .find(({ field, text }) => text !== '' && readValue(field, text, dates) === undefined)
   if (faulty === undefined) return undefined
   const { field, column, text } = faulty
   if (DATES.has(field)) return `${column} ${dates.faultOf(text)}`
   const [point, comma] = [text.replace(',', ''), text.replace(',', '.')]
-  const readings = TWO_NUMBERS.test(text.trim()) ? `, because it may be ${point.trim()} or ${comma.trim()}` : ''
+  const readings = TWO_NUMBERS.test(text.trim())
+    ? `, because it may be ${point.trim()} or ${comma.trim()}`
+    : ''
   return `${column} is not a number${readings}: ${text.slice(0, 100)}.`
 }

@@ -32,7 +32,8 @@ export async function readOds(workbook: Workbook): Promise<Sheet[]> {
   const parsing = workbook.parse(CONTENT, {
     open(name, attributes) {
       if (name === 'style') style = attribute(attributes, 'name') ?? ''
-      if (name === 'table-properties' && attribute(attributes, 'display') === 'false') hidden.add(style)
+      if (name === 'table-properties' && attribute(attributes, 'display') === 'false')
+        hidden.add(style)
       if (name !== 'table') return
       const isHidden = hidden.has(attribute(attributes, 'style-name') ?? '')
       const at = sheets.length
@@ -44,7 +45,11 @@ export async function readOds(workbook: Workbook): Promise<Sheet[]> {
   return sheets
 }
 
-async function* readRows(workbook: Workbook, sheet: string, at: number): AsyncGenerator<SheetRow[]> {
+async function* readRows(
+  workbook: Workbook,
+  sheet: string,
+  at: number,
+): AsyncGenerator<SheetRow[]> {
   const reader = createRowReader(workbook, sheet, at)
   for await (const _ of workbook.parse(CONTENT, reader.handler)) yield reader.take()
 }
@@ -63,16 +68,33 @@ interface Position {
   isInParagraph: boolean
   /** How many comments are open. They have paragraphs, too. */
   comments: number
-  /** Merged cells of several rows, by their columns. Only the first cell has a value, which counts for each row. */
+  /**
+   * Merged cells of several rows, by their columns. Only the first cell has a value, which counts
+   * for each row.
+   */
   spans: Map<number, Span>
   expand: Expand
 }
 
-const START = { sheet: -1, row: 0, alike: 1, column: 0, hasOwn: false, isInParagraph: false, comments: 0 }
+const START = {
+  sheet: -1,
+  row: 0,
+  alike: 1,
+  column: 0,
+  hasOwn: false,
+  isInParagraph: false,
+  comments: 0,
+}
 
 function createRowReader(workbook: Workbook, sheet: string, wanted: number) {
   const { path } = workbook
-  const at: Position = { ...START, cells: [], cell: undefined, spans: new Map(), expand: createExpand(workbook, sheet) }
+  const at: Position = {
+    ...START,
+    cells: [],
+    cell: undefined,
+    spans: new Map(),
+    expand: createExpand(workbook, sheet),
+  }
   let rows: SheetRow[] = []
   return {
     handler: {
@@ -81,7 +103,8 @@ function createRowReader(workbook: Workbook, sheet: string, wanted: number) {
         if (at.sheet !== wanted) return
         if (NO_TEXT.test(name)) at.comments += 1
         if (name === 'table-row') beginRow(at, attributes)
-        if (CELL.test(name)) at.cell = { text: '', paragraphs: 0, attributes, isCovered: name.startsWith('covered') }
+        if (CELL.test(name))
+          at.cell = { text: '', paragraphs: 0, attributes, isCovered: name.startsWith('covered') }
         else if (at.comments === 0) addBreak(at, name, attributes)
       },
       text(part: string) {
@@ -95,7 +118,12 @@ function createRowReader(workbook: Workbook, sheet: string, wanted: number) {
         if (CELL.test(name)) endCell(at)
         if (name !== 'table-row') return
         if (at.hasOwn && at.alike > MOST_REPEATED_ROWS)
-          throw tooLarge(path, sheet, at.row, `${MOST_REPEATED_ROWS} rows that repeat one with a text`)
+          throw tooLarge(
+            path,
+            sheet,
+            at.row,
+            `${MOST_REPEATED_ROWS} rows that repeat one with a text`,
+          )
         for (const row of endRow(at)) rows.push(row)
       },
     },
@@ -140,10 +168,12 @@ function endCell(at: Position): void {
   if (bottom > at.row) at.spans.set(at.column, { text: own, bottom })
   const end = Math.min(at.column + countOf(attributes, 'number-columns-repeated'), MOST_COLUMNS)
   const isFilled = own !== '' || (isCovered && at.spans.size > 0)
-  if (isFilled) at.expand(at.row, farCells(at.cells.length, at.column) + Math.max(0, end - at.column - 1))
+  if (isFilled)
+    at.expand(at.row, farCells(at.cells.length, at.column) + Math.max(0, end - at.column - 1))
   for (; isFilled && at.column < end; at.column++) {
     const span = at.spans.get(at.column)
-    const value = isCovered && own === '' && span !== undefined && span.bottom >= at.row ? span.text : own
+    const value =
+      isCovered && own === '' && span !== undefined && span.bottom >= at.row ? span.text : own
     if (value === '') continue
     while (at.cells.length < at.column) at.cells.push('')
     at.cells[at.column] = value

@@ -21,7 +21,10 @@ import { openWorkbook, type Sheet, type SheetRow, SheetTooLarge } from './xml-en
 const ZIP = Buffer.from('PK\x03\x04')
 const ODS = 'mimetypeapplication/vnd.oasis.opendocument.spreadsheet'
 
-/** Reads the sheets that are visible. Memory: the file as it is compressed, and the texts that its cells share. */
+/**
+ * Reads the sheets that are visible. Memory: the file as it is compressed, and the texts that its
+ * cells share.
+ */
 export const spreadsheetFormat: Format = {
   name: 'spreadsheet',
   title: 'spreadsheets',
@@ -47,12 +50,19 @@ export const spreadsheetFormat: Format = {
         const error = yield* readSheet(sheet, place, options)
         isRead ||= error === undefined
         problem ??= error
-        if (error !== undefined) yield [skipped(`sheets that are no tables of messages: ${sheet.name}`, place)]
+        if (error !== undefined)
+          yield [skipped(`sheets that are no tables of messages: ${sheet.name}`, place)]
       }
     }
-    // A workbook often has sheets of notes and sums beside its table, but one of them must be a table.
+    // A workbook often has sheets of notes and sums beside its table, but one of them must be a
+    // table.
     if (!isRead)
-      throw problem ?? new FormatError(`${file.path} has no sheet with rows. If it has a password, save it without.`)
+      throw (
+        problem ??
+        new FormatError(
+          `${file.path} has no sheet with rows. If it has a password, save it without.`,
+        )
+      )
   }),
 }
 
@@ -70,7 +80,9 @@ async function* readSheet(sheet: Sheet, place: Place, options: FormatOptions) {
     if (!(error instanceof FormatError) || error instanceof SheetTooLarge || isRead) throw error
     return error
   }
-  return isRead ? undefined : new FormatError(`${path} has no rows below a header, which has more than one cell.`)
+  return isRead
+    ? undefined
+    : new FormatError(`${path} has no rows below a header, which has more than one cell.`)
 }
 
 /** All rows of a list are in memory at once, each with the header. */
@@ -88,11 +100,15 @@ async function* tablesOf({ rows }: Sheet, place: Place) {
       if (header === undefined) {
         if (row.cells.filter((cell) => cell.trim() !== '').length <= 1) continue
         if (length > BEGINNING_BYTES)
-          throw new SheetTooLarge(`The header of ${placeOf(place, row)} has more than ${BEGINNING_BYTES} characters.`)
+          throw new SheetTooLarge(
+            `The header of ${placeOf(place, row)} has more than ${BEGINNING_BYTES} characters.`,
+          )
         header = row.cells.map((name) => name.trim())
         headerLength = length
       } else {
-        found.push(length > LONGEST_RECORD_BYTES ? tooLong(place, row) : readRow(header, row, place))
+        found.push(
+          length > LONGEST_RECORD_BYTES ? tooLong(place, row) : readRow(header, row, place),
+        )
         characters += headerLength + length
         if (characters < LIST_CHARACTERS) continue
         yield { header, rows: found }
@@ -123,6 +139,7 @@ function readRow(header: readonly string[], { number, cells }: SheetRow, place: 
 
 /** A rejected row is written as CSV, to be corrected and imported. */
 function csvOf(header: readonly string[], cells: readonly string[]): string {
-  const line = (row: readonly string[]) => row.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(',')
+  const line = (row: readonly string[]) =>
+    row.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(',')
   return `${line(header)}\n${line(header.map((_, at) => cells[at] ?? ''))}`
 }

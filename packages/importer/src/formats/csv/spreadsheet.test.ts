@@ -26,7 +26,9 @@ function xlsx(
     const state = name.startsWith('hidden') ? ' state="hidden"' : ''
     return `<sheet name="${name}" sheetId="${at + 1}"${state} r:id="rId${at + 1}"/>`
   })
-  const targets = names.map((_, at) => `<Relationship Id="rId${at + 1}" Target="/xl/worksheets/sheet${at + 1}.xml"/>`)
+  const targets = names.map(
+    (_, at) => `<Relationship Id="rId${at + 1}" Target="/xl/worksheets/sheet${at + 1}.xml"/>`,
+  )
   const files = names.map((name, at) => [
     `xl/worksheets/sheet${at + 1}.xml`,
     `<?xml version="1.0"?><worksheet>${sheets[name]}</worksheet>`,
@@ -90,7 +92,10 @@ describe('A workbook of Excel gives', () => {
         ],
       ],
     )
-    assert.equal(rejected[0]?.reason, 'A spreadsheet rounded externalId, so it is lost: 1.7861234567890122E+18.')
+    assert.equal(
+      rejected[0]?.reason,
+      'A spreadsheet rounded externalId, so it is lost: 1.7861234567890122E+18.',
+    )
     assert.equal(rejected[0]?.format, csvFormat.name)
     const again = await readAll(csvFormat, [inputFile('a.csv', rejected[0]?.record)], { set })
     assert.equal(again.rejected[0]?.reason, rejected[0]?.reason)
@@ -114,9 +119,14 @@ describe('A workbook of Excel gives', () => {
       's="3"><f>NOW()</f>',
       's="3"><f>A1</f><v>45413</v>',
     ]
-    const cells = rows.map((rest, at) => `<row><c><v>${at}</v></c><c t="str"><v>a</v></c><c ${rest}</c></row>`)
+    const cells = rows.map(
+      (rest, at) => `<row><c><v>${at}</v></c><c t="str"><v>a</v></c><c ${rest}</c></row>`,
+    )
     const data = `<sheetData>${row(1, 'externalId', 'text', 'createdAt')}${cells.join('')}</sheetData>`
-    const { pieces, rejected } = await read('a.xlsx', { ...xlsx({ One: data }), 'xl/styles.xml': styles })
+    const { pieces, rejected } = await read('a.xlsx', {
+      ...xlsx({ One: data }),
+      'xl/styles.xml': styles,
+    })
     assert.deepEqual(
       rejected.map(({ reason }) => reason),
       [
@@ -131,13 +141,19 @@ describe('A workbook of Excel gives', () => {
 
   it('shared texts, also if their file has a name in other case', async () => {
     const data = `<sheetData>${row(1, 'externalId', 'text')}<row><c><v>1</v></c><c t="s"><v>0</v></c></row></sheetData>`
-    const { 'xl/sharedStrings.xml': strings = '', ...files } = xlsx({ One: data }, ['<t>shared</t>'])
+    const { 'xl/sharedStrings.xml': strings = '', ...files } = xlsx({ One: data }, [
+      '<t>shared</t>',
+    ])
     const { pieces } = await read('a.xlsx', { ...files, 'xl/SharedStrings.xml': strings })
     assert.equal(pieces[0]?.quotes[0]?.text, 'shared')
   })
 
   it('the value of merged cells for each of their rows, and no row that has nothing else', async () => {
-    const rows = [row(1, 'A title that is merged'), row(2, 'ticket', 'externalId', 'text'), row(3, 'T1', '1', 'a')]
+    const rows = [
+      row(1, 'A title that is merged'),
+      row(2, 'ticket', 'externalId', 'text'),
+      row(3, 'T1', '1', 'a'),
+    ]
     const data = `<sheetData>${rows.join('')}${row(4, '', '2', 'b')}<row r="5"/>${row(6, 'T2', '3', 'c')}</sheetData>
       <mergeCells><mergeCell ref="A1:C1"/><mergeCell ref="A3:A5"/></mergeCells>`
     const { pieces } = await read('a.xlsx', xlsx({ One: data }), { groupBy: 'Ticket' })
@@ -152,9 +168,16 @@ describe('A workbook of Excel gives', () => {
   })
 
   it('the rows of each visible sheet that is a table, and the number of the others', async () => {
-    const table = (id: string) => `<sheetData>${row(1, 'externalId', 'text')}${row(2, id, 'a')}</sheetData>`
+    const table = (id: string) =>
+      `<sheetData>${row(1, 'externalId', 'text')}${row(2, id, 'a')}</sheetData>`
     const sums = `<sheetData>${row(1, 'Month', 'Sum')}${row(2, 'May', '7')}</sheetData>`
-    const sheets = { May: table('1'), hidden: table('2'), Sums: sums, June: table('3'), Empty: '<sheetData/>' }
+    const sheets = {
+      May: table('1'),
+      hidden: table('2'),
+      Sums: sums,
+      June: table('3'),
+      Empty: '<sheetData/>',
+    }
     const { pieces, noted } = await read('a.xlsx', xlsx(sheets))
     assert.deepEqual(
       pieces.map(({ externalId, place }) => [externalId, place.pointer]),
@@ -178,13 +201,18 @@ describe('A workbook of Excel gives', () => {
 })
 
 /** A cell of OpenDocument with paragraphs. */
-function cell(text: string, attributes = 'office:value-type="string"', name = 'table-cell'): string {
+function cell(
+  text: string,
+  attributes = 'office:value-type="string"',
+  name = 'table-cell',
+): string {
   const paragraphs = text.split('\n').map((line) => `\n<text:p>${line}</text:p>`)
   return `<table:${name} ${attributes}>${text === '' ? '' : paragraphs.join('')}</table:${name}>`
 }
 
 function ods(rows: string): Record<string, string> {
-  const style = '<style:style style:name="ta2"><style:table-properties table:display="false"/></style:style>'
+  const style =
+    '<style:style style:name="ta2"><style:table-properties table:display="false"/></style:style>'
   const hidden = `<table:table table:name="Old" table:style-name="ta2"><table:table-row>${cell('x')}</table:table-row></table:table>`
   return {
     mimetype: 'application/vnd.oasis.opendocument.spreadsheet',
@@ -204,7 +232,9 @@ describe('A workbook of OpenDocument gives', () => {
       `<table:table-row>${cell('', '', 'covered-table-cell')}${cell('2', 'office:value-type="string" table:number-columns-repeated="2"')}</table:table-row>`,
       `<table:table-row table:number-rows-repeated="1048000">${cell('', 'table:number-columns-repeated="1024"')}</table:table-row>`,
     ]
-    const { pieces, rejected, noted } = await read('a.ods', ods(rows.join('\n')), { groupBy: 'ticket' })
+    const { pieces, rejected, noted } = await read('a.ods', ods(rows.join('\n')), {
+      groupBy: 'ticket',
+    })
     assert.deepEqual(rejected, [])
     assert.deepEqual(
       pieces.map(({ externalId, quotes, place }) => [externalId, quotes, place]),
@@ -230,11 +260,15 @@ it('A workbook is recognised by its name or its beginning, and a damaged one is 
     assert.ok(await recognises(spreadsheetFormat, inputFile(path, makeZip(files, 'stored'))))
   assert.ok(!(await recognises(spreadsheetFormat, inputFile('a.zip', makeZip({ a: '' })))))
   assert.ok(!(await recognises(spreadsheetFormat, inputFile('a.xlsx', 'a,b'))))
-  await assert.rejects(readAll(spreadsheetFormat, [inputFile('a.xlsx', 'PK\x03\x04')]), /a.xlsx is no workbook/)
+  await assert.rejects(
+    readAll(spreadsheetFormat, [inputFile('a.xlsx', 'PK\x03\x04')]),
+    /a.xlsx is no workbook/,
+  )
 })
 
 it('A workbook without a sheet of messages is not read beside other files', async () => {
-  const workbook = (...names: string[]) => makeZip(xlsx({ One: row(1, ...names) + row(2, 'custom', '1', 'a') }))
+  const workbook = (...names: string[]) =>
+    makeZip(xlsx({ One: row(1, ...names) + row(2, 'custom', '1', 'a') }))
   const files = [
     inputFile('sums.xlsx', workbook('year', 'sum', 'tax')),
     inputFile('a.xlsx', workbook('service', 'externalId', 'text')),
@@ -250,7 +284,8 @@ describe('A small workbook that stands for a large one', () => {
     mimetype: 'application/vnd.oasis.opendocument.spreadsheet',
     'content.xml': `<table name="Q"><table-row><table-cell><p>externalId</p></table-cell><table-cell><p>text</p></table-cell></table-row>${rows}</table>`,
   })
-  const cell = (text: string, attributes = '') => `<table-cell${attributes}><p>${text}</p></table-cell>`
+  const cell = (text: string, attributes = '') =>
+    `<table-cell${attributes}><p>${text}</p></table-cell>`
 
   it.each([
     [
@@ -260,17 +295,26 @@ describe('A small workbook that stands for a large one', () => {
     ],
     [
       'rows of cells that repeat',
-      ods(rowsOf(1_000, () => `<table-row>${cell('a', ' number-columns-repeated="16384"')}</table-row>`)),
+      ods(
+        rowsOf(
+          1_000,
+          () => `<table-row>${cell('a', ' number-columns-repeated="16384"')}</table-row>`,
+        ),
+      ),
       'a, sheet Q, row 612: the sheet has more than 10000000 repeated, merged or empty cells.',
     ],
     [
       'spaces that repeat',
-      ods(`<table-row><table-cell><p>${'<s c="2000000000"/>'.repeat(2_000)}x</p></table-cell></table-row>`),
+      ods(
+        `<table-row><table-cell><p>${'<s c="2000000000"/>'.repeat(2_000)}x</p></table-cell></table-row>`,
+      ),
       'a, sheet Q, row 2: the sheet has more than 10000000 repeated, merged or empty cells.',
     ],
     [
       'cells at the edge',
-      xlsx({ S: header + rowsOf(2_000, (at) => `<row r="${at}"><c r="XFD${at}"><v>1</v></c></row>`) }),
+      xlsx({
+        S: header + rowsOf(2_000, (at) => `<row r="${at}"><c r="XFD${at}"><v>1</v></c></row>`),
+      }),
       'a, sheet S, row 622: the sheet has more than 10000000 repeated, merged or empty cells.',
     ],
     [
@@ -282,19 +326,25 @@ describe('A small workbook that stands for a large one', () => {
     ],
     [
       'merged cells without end',
-      xlsx({ S: `${header}<mergeCells>${'<mergeCell ref="A7:B999"/>'.repeat(500_001)}</mergeCells>` }),
+      xlsx({
+        S: `${header}<mergeCells>${'<mergeCell ref="A7:B999"/>'.repeat(500_001)}</mergeCells>`,
+      }),
       'a, sheet S, row 7: the sheet has more than 500000 merged cells.',
     ],
   ])('is refused with the bound: %s', async (_, files, message) => {
     const said = `${message} Remove them, or save the sheet as CSV (UTF-8).`
-    await assert.rejects(read('a', files), (error: Error) => error.message === said || assert.fail(error.message))
+    await assert.rejects(
+      read('a', files),
+      (error: Error) => error.message === said || assert.fail(error.message),
+    )
   })
 
   it('has a row that is too long rejected, and the others read', async () => {
     const long = `<t>${'x'.repeat(1024 * 1024)}</t>`
     const shared = Array.from(
       { length: 40 },
-      (_, at) => `<c r="${at < 26 ? '' : 'A'}${String.fromCharCode(65 + (at % 26))}2" t="s"><v>0</v></c>`,
+      (_, at) =>
+        `<c r="${at < 26 ? '' : 'A'}${String.fromCharCode(65 + (at % 26))}2" t="s"><v>0</v></c>`,
     )
     const sheet = `${header}<row r="2">${shared.join('')}</row>${row(3, '3', 'kept')}`
     const { pieces, rejected } = await read('a', xlsx({ S: sheet }, [long]))
@@ -306,7 +356,8 @@ describe('A small workbook that stands for a large one', () => {
 
   it('has empty cells and rows to the edge of the sheet, which are not written out', async () => {
     const rows = `<table-row>${cell('1')}${cell('a')}<table-cell number-columns-repeated="16382"/></table-row>`
-    const empty = '<table-row number-rows-repeated="1048000"><table-cell number-columns-repeated="16384"/></table-row>'
+    const empty =
+      '<table-row number-rows-repeated="1048000"><table-cell number-columns-repeated="16384"/></table-row>'
     const { pieces, rejected } = await read('a', ods(rows.repeat(2_000) + empty))
     assert.deepEqual([pieces.length, rejected], [2_000, []])
   })

@@ -1,4 +1,5 @@
-// Reads the sheets of a workbook of Excel (Office Open XML, ECMA-376). Memory: the texts that its cells share.
+// Reads the sheets of a workbook of Excel (Office Open XML, ECMA-376). Memory: the texts that its
+// cells share.
 import { FormatError } from '../format.ts'
 import {
   type Attributes,
@@ -36,13 +37,19 @@ export async function readXlsx(workbook: Workbook): Promise<Sheet[]> {
   const found: { name: string; id: string; isHidden: boolean }[] = []
   const book: Book = { texts: [], isDate: [], firstDay: 0 }
   await parseAll(workbook, 'xl/_rels/workbook.xml.rels', (name, { Id = '', Target = '' }) => {
-    if (name === 'Relationship') targets.set(Id, Target.startsWith('/') ? Target.slice(1) : `xl/${Target}`)
+    if (name === 'Relationship')
+      targets.set(Id, Target.startsWith('/') ? Target.slice(1) : `xl/${Target}`)
   })
   await parseAll(workbook, WORKBOOK, (name, attributes) => {
-    if (name === 'workbookPr' && /^(1|true)$/.test(attributes.date1904 ?? '')) book.firstDay = DAYS_TO_1904
+    if (name === 'workbookPr' && /^(1|true)$/.test(attributes.date1904 ?? ''))
+      book.firstDay = DAYS_TO_1904
     const { state = 'visible', name: title = '' } = attributes
     if (name === 'sheet')
-      found.push({ name: title, id: attribute(attributes, 'id') ?? '', isHidden: state !== 'visible' })
+      found.push({
+        name: title,
+        id: attribute(attributes, 'id') ?? '',
+        isHidden: state !== 'visible',
+      })
   })
   await readStyles(workbook, book)
   await readTexts(workbook, book)
@@ -52,13 +59,21 @@ export async function readXlsx(workbook: Workbook): Promise<Sheet[]> {
   }))
 }
 
-async function parseAll(workbook: Workbook, name: string, open: (name: string, attributes: Attributes) => void) {
+async function parseAll(
+  workbook: Workbook,
+  name: string,
+  open: (name: string, attributes: Attributes) => void,
+) {
   for await (const _ of workbook.parse(name, { open }));
 }
 
 /** Formats of dates and times that need no definition. */
 const isBuiltInDate = (id: number) =>
-  (id >= 14 && id <= 22) || (id >= 27 && id <= 36) || id === 45 || id === 47 || (id >= 50 && id <= 58)
+  (id >= 14 && id <= 22) ||
+  (id >= 27 && id <= 36) ||
+  id === 45 ||
+  id === 47 ||
+  (id >= 50 && id <= 58)
 
 /** Matches the general format, also by its German name, and formats of durations. */
 const NUMBER_FORMAT = /^(General|Standard)$|\[[hms]+\]/i
@@ -68,10 +83,12 @@ async function readStyles(workbook: Workbook, { isDate }: Book): Promise<void> {
   let isOfCells = false
   await parseAll(workbook, 'xl/styles.xml', (name, { numFmtId = '', formatCode = '' }) => {
     const code = formatCode.replaceAll(/"[^"]*"|\\.|\[[^\]]*\]?|[_*]./g, '')
-    if (name === 'numFmt' && !NUMBER_FORMAT.test(formatCode) && /[ymdhs]/i.test(code)) dates.add(Number(numFmtId))
+    if (name === 'numFmt' && !NUMBER_FORMAT.test(formatCode) && /[ymdhs]/i.test(code))
+      dates.add(Number(numFmtId))
     // `cellStyleXfs` has elements of the same name, which cells do not count.
     if (/^cell(Style)?Xfs$/.test(name)) isOfCells = name === 'cellXfs'
-    if (name === 'xf' && isOfCells) isDate.push(dates.has(Number(numFmtId)) || isBuiltInDate(Number(numFmtId)))
+    if (name === 'xf' && isOfCells)
+      isDate.push(dates.has(Number(numFmtId)) || isBuiltInDate(Number(numFmtId)))
   })
 }
 
@@ -98,10 +115,14 @@ async function readTexts(workbook: Workbook, { texts }: Book): Promise<void> {
     },
   })
   for await (const _ of parsing)
-    if (characters > MOST_SHARED) throw new FormatError(`${workbook.path} has too much text. Save it as CSV (UTF-8).`)
+    if (characters > MOST_SHARED)
+      throw new FormatError(`${workbook.path} has too much text. Save it as CSV (UTF-8).`)
 }
 
-/** Excel writes a character that XML can't have as `_x000D_`, which is half of a line end or a whole one. */
+/**
+ * Excel writes a character that XML can't have as `_x000D_`, which is half of a line end or a whole
+ * one.
+ */
 function withCharacters(text: string): string {
   if (!text.includes('_')) return text
   return text.replaceAll(/_x([0-9a-f]{4})_(\n?)/gi, (_, hex: string, end: string) =>
@@ -117,7 +138,12 @@ interface Merge {
   text: string
 }
 
-async function* readRows(workbook: Workbook, sheet: string, name: string, book: Book): AsyncGenerator<SheetRow[]> {
+async function* readRows(
+  workbook: Workbook,
+  sheet: string,
+  name: string,
+  book: Book,
+): AsyncGenerator<SheetRow[]> {
   const expand = createExpand(workbook, sheet)
   const fill = createFill(await readMerges(workbook, sheet, name), expand)
   const reader = createRowReader(workbook.path, book, expand)
@@ -132,19 +158,27 @@ async function readMerges(workbook: Workbook, sheet: string, name: string): Prom
   await parseAll(workbook, name, (tag, { ref = '' }) => {
     const [, top, bottom] = /^[A-Z]+(\d+):[A-Z]+(\d+)$/.exec(ref) ?? []
     if (tag !== 'mergeCell' || top === bottom) return
-    if (merges.length === MOST_MERGES) throw tooLarge(workbook.path, sheet, Number(top), `${MOST_MERGES} merged cells`)
+    if (merges.length === MOST_MERGES)
+      throw tooLarge(workbook.path, sheet, Number(top), `${MOST_MERGES} merged cells`)
     merges.push({ top: Number(top), bottom: Number(bottom), column: columnAt(ref), text: '' })
   })
   return merges
 }
 
-/** Creates a function that fills merged cells, row after row. It drops a row without cells of its own. */
+/**
+ * Creates a function that fills merged cells, row after row. It drops a row without cells of its
+ * own.
+ */
 function createFill(merges: readonly Merge[], expand: Expand): (row: SheetRow) => SheetRow[] {
   const later = merges.toSorted((a, b) => b.top - a.top)
   let open: Merge[] = []
   return (row) => {
     if (row.cells.every((cell) => cell === '')) return []
-    for (let next = later.at(-1); next !== undefined && next.top <= row.number; next = later.at(-1)) {
+    for (
+      let next = later.at(-1);
+      next !== undefined && next.top <= row.number;
+      next = later.at(-1)
+    ) {
       later.pop()
       open.push({ ...next, text: next.top === row.number ? (row.cells[next.column] ?? '') : '' })
     }
@@ -215,11 +249,15 @@ const MOST_COLUMNS = 16_384
 /** Returns the index of a column by a reference such as `AB12`. */
 function columnAt(reference: string): number {
   let column = 0
-  for (const letter of /^[A-Z]*/.exec(reference)?.[0] ?? '') column = column * 26 + letter.charCodeAt(0) - 64
+  for (const letter of /^[A-Z]*/.exec(reference)?.[0] ?? '')
+    column = column * 26 + letter.charCodeAt(0) - 64
   return Math.min(column, MOST_COLUMNS) - 1
 }
 
-function textOf({ type, style, text }: { type: string; style: number; text: string }, book: Book): string {
+function textOf(
+  { type, style, text }: { type: string; style: number; text: string },
+  book: Book,
+): string {
   if (type === 's') return book.texts[Number(text)] ?? ''
   if (type === 'b') return text === '1' ? 'TRUE' : 'FALSE'
   if (type !== 'n') return withCharacters(text)

@@ -4,7 +4,10 @@ import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 import { FormatError, type InputFile } from '../format.ts'
 import { createBoundedBytes, LONGEST_RECORD_BYTES } from '../read/bounded-bytes.ts'
 
-/** A workbook is kept in memory as it is compressed, because the list of its files stands at its end. */
+/**
+ * A workbook is kept in memory as it is compressed, because the list of its files stands at its
+ * end.
+ */
 const LARGEST_BYTES = 128 * 1024 * 1024
 
 export type Attributes = Readonly<Record<string, string>>
@@ -19,7 +22,9 @@ export interface XmlHandler {
 export interface Workbook {
   path: string
   has: (name: string) => boolean
-  /** Parses a file of the workbook, and yields after each chunk. A file that is missing has nothing. */
+  /**
+   * Parses a file of the workbook, and yields after each chunk. A file that is missing has nothing.
+   */
   parse: (name: string, handler: XmlHandler) => AsyncGenerator<void>
 }
 
@@ -28,9 +33,14 @@ export async function openWorkbook(file: InputFile): Promise<Workbook> {
   const content = createBoundedBytes(LARGEST_BYTES)
   for await (const chunk of file.open()) content.add(chunk)
   const { bytes, isTooLong } = content.take()
-  if (isTooLong) throw new FormatError(`${file.path} has more than ${LARGEST_BYTES} bytes. Save it as CSV (UTF-8).`)
+  if (isTooLong)
+    throw new FormatError(
+      `${file.path} has more than ${LARGEST_BYTES} bytes. Save it as CSV (UTF-8).`,
+    )
   const zip = await fromBufferPromise(bytes).catch((error: Error) => {
-    throw new FormatError(`${file.path} is no workbook that can be read: ${error.message}. Save it as CSV (UTF-8).`)
+    throw new FormatError(
+      `${file.path} is no workbook that can be read: ${error.message}. Save it as CSV (UTF-8).`,
+    )
   })
   const entries = new Map<string, Entry>()
   // Some programs write `SharedStrings.xml`.
@@ -42,7 +52,11 @@ export async function openWorkbook(file: InputFile): Promise<Workbook> {
   }
 }
 
-async function* parseEntry(zip: ZipFile, entry: Entry | undefined, handler: XmlHandler): AsyncGenerator<void> {
+async function* parseEntry(
+  zip: ZipFile,
+  entry: Entry | undefined,
+  handler: XmlHandler,
+): AsyncGenerator<void> {
   if (entry === undefined) return
   const parser = new Parser(
     {
@@ -67,7 +81,9 @@ function localName(name: string): string {
 
 /** Returns an attribute by its name without namespace. */
 export function attribute(attributes: Attributes, name: string): string | undefined {
-  return attributes[name] ?? Object.entries(attributes).find(([key]) => localName(key) === name)?.[1]
+  return (
+    attributes[name] ?? Object.entries(attributes).find(([key]) => localName(key) === name)?.[1]
+  )
 }
 
 /** Throws FormatError at a cell that is longer than a record may be. */
@@ -79,7 +95,10 @@ export function addText(before: string, text: string, path: string): string {
 /** A sheet writes few bytes for many cells. */
 export class SheetTooLarge extends FormatError {}
 
-/** Takes what a row writes out beyond the cells of its file: repeated cells, and empty ones before a far one. */
+/**
+ * Takes what a row writes out beyond the cells of its file: repeated cells, and empty ones before a
+ * far one.
+ */
 export type Expand = (row: number, cells: number) => void
 
 const MOST_EXPANDED = 10_000_000
@@ -91,13 +110,16 @@ export function createExpand({ path }: Workbook, sheet: string): Expand {
   let expanded = 0
   return (row, cells) => {
     expanded += cells
-    if (expanded > MOST_EXPANDED) throw tooLarge(path, sheet, row, `${MOST_EXPANDED} repeated, merged or empty cells`)
+    if (expanded > MOST_EXPANDED)
+      throw tooLarge(path, sheet, row, `${MOST_EXPANDED} repeated, merged or empty cells`)
   }
 }
 
 export function tooLarge(path: string, sheet: string, row: number, bound: string): SheetTooLarge {
   const place = `${path}, sheet ${sheet}, row ${row}`
-  return new SheetTooLarge(`${place}: the sheet has more than ${bound}. Remove them, or save the sheet as CSV (UTF-8).`)
+  return new SheetTooLarge(
+    `${place}: the sheet has more than ${bound}. Remove them, or save the sheet as CSV (UTF-8).`,
+  )
 }
 
 /** How many empty cells count of those between two columns. */
@@ -121,9 +143,13 @@ export interface Sheet {
 /** Numbers from here on have more digits than a spreadsheet keeps. */
 const FIRST_ROUNDED = 1e15
 
-/** Writes a number without its format. One that was rounded gets an exponent, so that it is no id. */
+/**
+ * Writes a number without its format. One that was rounded gets an exponent, so that it is no id.
+ */
 export function numberText(text: string): string {
   const number = Number(text)
   if (text.trim() === '' || Number.isNaN(number)) return text
-  return Math.abs(number) < FIRST_ROUNDED ? String(number) : number.toExponential().replace('e', 'E')
+  return Math.abs(number) < FIRST_ROUNDED
+    ? String(number)
+    : number.toExponential().replace('e', 'E')
 }

@@ -1,17 +1,23 @@
-// Facebook escapes each byte of a text's UTF-8, as if it were a character: `\u00c3\u00a9` for é. It names people by ids.
+// Facebook escapes each byte of a text's UTF-8, as if it were a character: `\u00c3\u00a9` for é. It
+// names people by ids.
 import { isUtf8 } from 'node:buffer'
 import { isRecord } from '@sluice/contract'
 
 /** Nothing that is read lies deeper. A record that nests further must not exceed the stack. */
 const DEEPEST = 10
 
-/** Returns a value whose texts are decoded, also in lists and objects. A text that is no such escape stays. */
+/**
+ * Returns a value whose texts are decoded, also in lists and objects. A text that is no such escape
+ * stays.
+ */
 export function decoded(value: unknown, depth = DEEPEST): unknown {
   if (typeof value === 'string') return decodedText(value)
   if (depth === 0) return value
   if (Array.isArray(value)) return value.map((one) => decoded(one, depth - 1))
   if (!isRecord(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, decoded(one, depth - 1)]))
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [name, decoded(one, depth - 1)]),
+  )
 }
 
 /** `@[100001:2048:Ada]`: a person, by an id and a name. */

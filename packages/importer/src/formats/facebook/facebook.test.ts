@@ -6,8 +6,16 @@ import { facebookFormat } from './facebook.ts'
 
 /** Writes a text as Facebook does. */
 const escaped = (text: string) => Buffer.from(text).toString('latin1')
-const message = { sender_name: escaped('Zoë'), timestamp_ms: 1714555800123, content: escaped('Crème brûlée 🍮') }
-const chat = (messages: object[], more: object = {}, path = 'messages/inbox/zoe_77/message_1.json') =>
+const message = {
+  sender_name: escaped('Zoë'),
+  timestamp_ms: 1714555800123,
+  content: escaped('Crème brûlée 🍮'),
+}
+const chat = (
+  messages: object[],
+  more: object = {},
+  path = 'messages/inbox/zoe_77/message_1.json',
+) =>
   inputFile(path, {
     participants: [{ name: escaped('Zoë') }, { name: 'Ada' }],
     messages,
@@ -19,7 +27,9 @@ const chat = (messages: object[], more: object = {}, path = 'messages/inbox/zoe_
 const find = (...messages: object[]) => readAll(facebookFormat, [chat(messages)])
 
 test('recognises a download among its other files', async () => {
-  const others = Array.from({ length: 100 }, (_, at) => inputFile(`ads_information/${at}.json`, { advertisers: [] }))
+  const others = Array.from({ length: 100 }, (_, at) =>
+    inputFile(`ads_information/${at}.json`, { advertisers: [] }),
+  )
   const sent = inputFile('messages/inbox/zoe_77/files/rows.csv', 'a,b\n')
   const files = [...others, sent, chat([message])]
   expect(await filesByFormat(files)).toEqual({ facebook: files.map(({ path }) => path) })
@@ -31,7 +41,12 @@ test('a day of a chat is a source, with its texts decoded', async () => {
   expect(pieces[0]).toMatchObject({
     service: 'facebook',
     externalId: '77/2024-05-01',
-    fields: { title: 'Zoë, 2024-05-01', channelName: 'Zoë', channelId: '77', createdAt: '2024-05-01T00:00:00.000Z' },
+    fields: {
+      title: 'Zoë, 2024-05-01',
+      channelName: 'Zoë',
+      channelId: '77',
+      createdAt: '2024-05-01T00:00:00.000Z',
+    },
     quotes: [{ text: 'Crème brûlée 🍮', speaker: 'Zoë', createdAt: '2024-05-01T09:30:00.123Z' }],
   })
 })
@@ -41,7 +56,11 @@ test('the parts of a chat are one source, oldest first, also after it moved, and
   const moved = { thread_path: 'e2ee_cutover/zoemiller_77' }
   const found = await readAll(facebookFormat, [
     chat([message, older]),
-    chat([older, { ...older, content: 'other' }], moved, 'e2ee_cutover/zoemiller_77/message_2.json'),
+    chat(
+      [older, { ...older, content: 'other' }],
+      moved,
+      'e2ee_cutover/zoemiller_77/message_2.json',
+    ),
   ])
   const quotes = found.quotes('77/2024-05-01')
   expect(quotes.map(({ text }) => text)).toEqual(['older', 'older', 'other', 'Crème brûlée 🍮'])
@@ -51,7 +70,12 @@ test('the parts of a chat are one source, oldest first, also after it moved, and
 test('what was shared stands beside the text, files are named, what was unsent is skipped', async () => {
   const found = await find(
     { ...message, share: { link: 'https://a.example', share_text: escaped('Süß') } },
-    { ...message, content: undefined, photos: [{ uri: 'messages/photos/1.jpg' }], sticker: { uri: 's/2.png' } },
+    {
+      ...message,
+      content: undefined,
+      photos: [{ uri: 'messages/photos/1.jpg' }],
+      sticker: { uri: 's/2.png' },
+    },
     { ...message, is_unsent: true },
   )
   expect(found.pieces.map(({ quotes: [quote] }) => [quote?.text, quote?.attachments])).toEqual([
@@ -75,7 +99,13 @@ test('reads the download of chats that are encrypted from end to end', async () 
         timestamp: 1714555800123,
         type: 'text',
       },
-      { isUnsent: false, media: [{ uri: './media/a.jpg' }], senderName: 'Zoë', text: '', timestamp: 1714555800124 },
+      {
+        isUnsent: false,
+        media: [{ uri: './media/a.jpg' }],
+        senderName: 'Zoë',
+        text: '',
+        timestamp: 1714555800124,
+      },
       { isUnsent: true, media: [], senderName: 'Zoë', text: '', timestamp: 1714555800125 },
     ],
   }
@@ -124,10 +154,16 @@ test('posts and comments are sources, in all lists that Facebook writes', async 
   ]
   for (const file of files.slice(0, 2)) expect(await recognises(facebookFormat, file)).toBe(true)
   const found = await readAll(facebookFormat, files)
-  expect(found.pieces.map(({ externalId, fields, quotes }) => [externalId, fields, quotes[0]])).toEqual([
+  expect(
+    found.pieces.map(({ externalId, fields, quotes }) => [externalId, fields, quotes[0]]),
+  ).toEqual([
     [
       madeId('post/1714555800', 'Fresh bread ☀\nShop\nhttps://a.example\0loaf.jpg'),
-      { title: 'Fresh bread ☀', createdAt: '2024-05-01T09:30:00.000Z', description: 'Ada updated her status.' },
+      {
+        title: 'Fresh bread ☀',
+        createdAt: '2024-05-01T09:30:00.000Z',
+        description: 'Ada updated her status.',
+      },
       {
         externalId: expect.stringMatching(/^post\/1714555800-.{8}$/),
         text: 'Fresh bread ☀\nShop\nhttps://a.example',
@@ -174,7 +210,9 @@ test('what has words in an attachment of a post is text', async () => {
     ...(at === 0 && { data: [{ post: 'Here' }] }),
     attachments: [{ data: [one] }],
   }))
-  const { pieces, notes } = await readAll(facebookFormat, [inputFile('posts/your_posts_1.json', posts)])
+  const { pieces, notes } = await readAll(facebookFormat, [
+    inputFile('posts/your_posts_1.json', posts),
+  ])
   expect(pieces.map(({ quotes }) => quotes[0]?.text)).toEqual([
     'Here\nCafé\nKai 1',
     'Opened a bakery',
@@ -192,13 +230,24 @@ test('old downloads count seconds', async () => {
     participants: [{ name: 'Ada' }],
     messages: [{ sender_name: 'Ada', timestamp: 1524558089, content: 'Hi' }],
   }
-  const file = inputFile('messages/ada_7/message.json', { ...old, title: 'Ada', thread_path: 'inbox/ada_7' })
+  const file = inputFile('messages/ada_7/message.json', {
+    ...old,
+    title: 'Ada',
+    thread_path: 'inbox/ada_7',
+  })
   const { pieces } = await readAll(facebookFormat, [file])
-  expect(pieces[0]).toMatchObject({ externalId: '7/2018-04-24', quotes: [{ createdAt: '2018-04-24T08:21:29.000Z' }] })
+  expect(pieces[0]).toMatchObject({
+    externalId: '7/2018-04-24',
+    quotes: [{ createdAt: '2018-04-24T08:21:29.000Z' }],
+  })
 })
 
 test('the photos of an album are one source, and posts of the same second are others', async () => {
-  const photo = (uri: string) => ({ timestamp: 1714555800, data: [], attachments: [{ data: [{ media: { uri } }] }] })
+  const photo = (uri: string) => ({
+    timestamp: 1714555800,
+    data: [],
+    attachments: [{ data: [{ media: { uri } }] }],
+  })
   const posts = [
     photo('a.jpg'),
     photo('b.jpg'),

@@ -1,6 +1,16 @@
-// Reads what Facebook writes in JSON under "Download your information": messages, posts and comments.
+// Reads what Facebook writes in JSON under "Download your information": messages, posts and
+// comments.
 import { basename } from 'node:path/posix'
-import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceInput } from '../format.ts'
+import type {
+  Format,
+  Found,
+  FoundLists,
+  InputFile,
+  Piece,
+  Place,
+  QuoteInput,
+  SourceInput,
+} from '../format.ts'
 import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { jsonShape } from '../read/json-beginning.ts'
@@ -9,12 +19,30 @@ import { readBeginning } from '../read/utf8-chunks.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { madeId } from '../values/digest.ts'
 import { isoDateOf } from '../values/iso-date.ts'
-import { asNumber, asObject, asObjects, asText, firstLine, type JsonObject, present } from '../values/record-fields.ts'
+import {
+  asNumber,
+  asObject,
+  asObjects,
+  asText,
+  firstLine,
+  type JsonObject,
+  present,
+} from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 import { decoded } from './decoded.ts'
 
-const LISTS = ['status_updates', 'comments', 'comments_v2', 'group_posts', 'group_posts_v2', 'group_comments_v2']
-/** The folders of a download, old and new, and its pages. Folders of chats have messages and what people sent alone. */
+const LISTS = [
+  'status_updates',
+  'comments',
+  'comments_v2',
+  'group_posts',
+  'group_posts_v2',
+  'group_comments_v2',
+]
+/**
+ * The folders of a download, old and new, and its pages. Folders of chats have messages and what
+ * people sent alone.
+ */
 const PARTS =
   /^(your_\w+_activity\/)?((about_you|activity_messages|ads|apps_and_websites|archive|bug_bounty|calls|campus|comments|connections|events|facebook_|feed|follow|friends|fundraisers|groups|interactions|journalist|likes|live_|location|logged_|marketplace|media|music|navigation|news|notifications|other_|pages|payment|personal_information|photos_|polls|posts|preferences|privacy|profile|reels|reviews|rooms|saved_|search|security_|settings|shop|short_videos|spark|stories|story_|support|trash|voice_|volunteering|your_)\w*\/(.*\/)?[^/]+\.json|messages\/[^/]+\.json|no-data\.txt|start_here\.html)$/
 /** The path of a chat or of a list of posts within a download. */
@@ -26,7 +54,10 @@ const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
 const NO_CHAT =
   'the file does not name its chat: add "thread_path": "inbox/NAME_1" before its messages, with a number of its own for each chat'
 
-/** Reads each UTC day of a chat as a source, and each post and each comment. Memory: the largest record. */
+/**
+ * Reads each UTC day of a chat as a source, and each post and each comment. Memory: the largest
+ * record.
+ */
 export const facebookFormat: Format = {
   name: 'facebook',
   title: 'Facebook',
@@ -44,7 +75,8 @@ export const facebookFormat: Format = {
   read: eachFile(async function* (file) {
     const kind = file.path.endsWith('.json') ? kindOf(await readBeginning(file)) : undefined
     if (kind === 'chat') yield* readChat(file)
-    else if (kind === 'posts') yield* foundIn(readJsonFile(file, recordsAndLists(...LISTS)), readPost)
+    else if (kind === 'posts')
+      yield* foundIn(readJsonFile(file, recordsAndLists(...LISTS)), readPost)
     else yield [fileBeside(file, 'data of Facebook other than chats, posts and comments')]
   }),
   restore: (record, chat, path) => {
@@ -59,13 +91,18 @@ function kindOf(beginning: Buffer): 'chat' | 'posts' | undefined {
   const names = ['participants[].name', 'messages[].sender_name', 'messages[].senderName']
   if (members.has('messages') && names.some((name) => members.has(name))) return 'chat'
   const isOfPosts = ['[].', ...LISTS.map((list) => `${list}[].`)].some(
-    (at) => members.has(`${at}timestamp`) && (members.has(`${at}data[].post`) || members.has(`${at}data[].comment`)),
+    (at) =>
+      members.has(`${at}timestamp`) &&
+      (members.has(`${at}data[].post`) || members.has(`${at}data[].comment`)),
   )
   return isOfPosts ? 'posts' : undefined
 }
 
 async function* readChat(file: InputFile): FoundLists {
-  const chat = asObject(decoded(await fieldsBehind(file, 'messages', ['title', 'thread_path', 'threadName']))) ?? {}
+  const chat =
+    asObject(
+      decoded(await fieldsBehind(file, 'messages', ['title', 'thread_path', 'threadName'])),
+    ) ?? {}
   yield* foundIn(
     readJsonFile(file, ['/messages/*']),
     ({ value, place }) => readMessage(asMessage(decoded(value)), chat, value, place),
@@ -73,26 +110,45 @@ async function* readChat(file: InputFile): FoundLists {
   )
 }
 
-/** The download of chats that are encrypted from end to end has other names, and texts that are not escaped. */
+/**
+ * The download of chats that are encrypted from end to end has other names, and texts that are not
+ * escaped.
+ */
 function asMessage(value: unknown): JsonObject {
   const { senderName, timestamp, text, isUnsent, ...message } = asObject(value) ?? {}
-  return { sender_name: senderName, timestamp_ms: timestamp, content: text, is_unsent: isUnsent, ...message }
+  return {
+    sender_name: senderName,
+    timestamp_ms: timestamp,
+    content: text,
+    is_unsent: isUnsent,
+    ...message,
+  }
 }
 
-/** A message has no id. Its moment is exact to a millisecond, and its digest distinguishes messages of one moment. */
+/**
+ * A message has no id. Its moment is exact to a millisecond, and its digest distinguishes messages
+ * of one moment.
+ */
 function readMessage(message: JsonObject, chat: JsonObject, value: unknown, place: Place): Found {
   const createdAt = isoDateOf(asNumber(message.timestamp_ms))
-  // The number at the end stays when the name before it changes, or the chat moves to another folder.
+  // The number at the end stays when the name before it changes, or the chat moves to another
+  // folder.
   const folder = asText(chat.thread_path)?.replace(/^.*\//, '')
   const channelId = asText(chat.threadName) ?? folder?.replace(/^.*_(\d+)$/, '$1')
   if (channelId === undefined) return rejected(NO_CHAT, place, value)
-  if (createdAt === undefined) return rejected('a message without a valid `timestamp_ms`', place, value)
+  if (createdAt === undefined)
+    return rejected('a message without a valid `timestamp_ms`', place, value)
   if (message.is_unsent === true) return skipped('messages that were unsent', place)
   const { share_text, link } = asObject(message.share) ?? {}
   const content = asText(message.content) ?? ''
-  const shared = [asText(share_text), asText(link)].filter((line) => line && !content.includes(line))
+  const shared = [asText(share_text), asText(link)].filter(
+    (line) => line && !content.includes(line),
+  )
   const text = [content, ...shared].filter(Boolean).join('\n')
-  const files = [...FILES.flatMap((kind) => asObjects(message[kind])), asObject(message.sticker) ?? {}]
+  const files = [
+    ...FILES.flatMap((kind) => asObjects(message[kind])),
+    asObject(message.sticker) ?? {},
+  ]
   const attachments = files.flatMap(({ uri }) => asText(uri) ?? []).map((uri) => basename(uri))
   const speaker = asName(message.sender_name)
   const externalId = madeId(`${message.timestamp_ms}`, `${speaker}\0${text}\0${attachments}`)
@@ -103,8 +159,9 @@ function readMessage(message: JsonObject, chat: JsonObject, value: unknown, plac
 }
 
 /**
- * Reads a post of the account, or a comment of it, which names no post. Neither has an id, and its moment is exact to a
- * second only. So its text is part of the id. The photos of an album are posts of one second without a text: one source.
+ * Reads a post of the account, or a comment of it, which names no post. Neither has an id, and its
+ * moment is exact to a second only. So its text is part of the id. The photos of an album are posts
+ * of one second without a text: one source.
  */
 function readPost({ value, place }: { value: unknown; place: Place }): Found {
   const record = asObject(decoded(value)) ?? {}
@@ -114,7 +171,9 @@ function readPost({ value, place }: { value: unknown; place: Place }): Found {
   if (createdAt === undefined) return rejected('a post without a valid `timestamp`', place, value)
   const shared = asObjects(record.attachments).flatMap((one) => asObjects(one.data))
   const media = shared.map((one) => asObject(one.media) ?? {})
-  const own = [comment?.comment, ...data.map(({ post }) => post)].flatMap((one) => asText(one) ?? [])
+  const own = [comment?.comment, ...data.map(({ post }) => post)].flatMap(
+    (one) => asText(one) ?? [],
+  )
   const more = shared.flatMap(wordsOf).filter((one) => !own.includes(one))
   const text = [...own, ...more].join('\n')
   const attachments = media.flatMap(({ uri }) => asText(uri) ?? []).map((uri) => basename(uri))
@@ -126,11 +185,19 @@ function readPost({ value, place }: { value: unknown; place: Place }): Found {
   const title = (comment ? happened : asText(firstLine(text))) ?? happened ?? moment
   const group = asText(comment?.group)
   const fields = { title, createdAt, ...present({ description: happened, channelName: group }) }
-  const quote = { externalId: id, text, createdAt, ...present({ speaker: asName(comment?.author), attachments }) }
+  const quote = {
+    externalId: id,
+    text,
+    createdAt,
+    ...present({ speaker: asName(comment?.author), attachments }),
+  }
   return piece(externalId, '', fields, quote, place)
 }
 
-/** What has words in an attachment: its name or text, and those of a link, a place, an event, a poll and so on. */
+/**
+ * What has words in an attachment: its name or text, and those of a link, a place, an event, a poll
+ * and so on.
+ */
 function wordsOf({ media, ...one }: JsonObject): string[] {
   const { description } = asObject(media) ?? {}
   const parts: readonly JsonObject[] = [one, ...asObjects(Object.values(one))]
@@ -141,6 +208,12 @@ function wordsOf({ media, ...one }: JsonObject): string[] {
   return [...words, description].flatMap((word) => asText(word) ?? [])
 }
 
-function piece(externalId: string, order: string, fields: SourceInput, quote: QuoteInput, place: Place): Piece {
+function piece(
+  externalId: string,
+  order: string,
+  fields: SourceInput,
+  quote: QuoteInput,
+  place: Place,
+): Piece {
   return { kind: 'piece', service: 'facebook', externalId, order, fields, quotes: [quote], place }
 }

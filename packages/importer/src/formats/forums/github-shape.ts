@@ -19,6 +19,11 @@ export const isOfIssues = byShape(({ members }) => PLACES.some((at) => isRecord(
 
 function isRecord(members: ReadonlySet<string>, at: string): boolean {
   const has = (name: string) => members.has(`${at}${name}`)
-  const isIssue = (has('number') || has('repository')) && has('title') && (has('html_url') || has('url'))
-  return (isIssue && (has('user') || has('author') || has('body'))) || has('issue_url') || has('pull_request_url')
+  const isIssue =
+    (has('number') || has('repository')) && has('title') && (has('html_url') || has('url'))
+  return (
+    (isIssue && (has('user') || has('author') || has('body'))) ||
+    has('issue_url') ||
+    has('pull_request_url')
+  )
 }

@@ -44,7 +44,10 @@ const gh = {
 }
 const file = (content: unknown, path = 'issues.json') => inputFile(path, JSON.stringify(content))
 const essence = ({ pieces }: Awaited<ReturnType<typeof readAll>>) =>
-  pieces.map(({ place: _, fields: { placeholderTitle: _title, ...fields }, ...piece }) => ({ ...piece, fields }))
+  pieces.map(({ place: _, fields: { placeholderTitle: _title, ...fields }, ...piece }) => ({
+    ...piece,
+    fields,
+  }))
 
 const expected = [
   {
@@ -54,7 +57,12 @@ const expected = [
     order: '2024-05-01T09:30:00.000Z',
     fields: { title: 'It leaks', url: web, createdAt: '2024-05-01T09:30:00.000Z' },
     quotes: [
-      { text: 'At the seam.', externalId: 'example/sluice#7', speaker: 'ada', createdAt: '2024-05-01T09:30:00.000Z' },
+      {
+        text: 'At the seam.',
+        externalId: 'example/sluice#7',
+        speaker: 'ada',
+        createdAt: '2024-05-01T09:30:00.000Z',
+      },
     ],
   },
   {
@@ -63,13 +71,23 @@ const expected = [
     externalId: 'example/sluice#7',
     order: '2024-05-01T10:30:00.000Z',
     fields: {},
-    quotes: [{ text: 'Fixed.', externalId: '99', speaker: 'dependabot[bot]', createdAt: '2024-05-01T10:30:00.000Z' }],
+    quotes: [
+      {
+        text: 'Fixed.',
+        externalId: '99',
+        speaker: 'dependabot[bot]',
+        createdAt: '2024-05-01T10:30:00.000Z',
+      },
+    ],
   },
 ]
 
 describe('a GitHub issue', () => {
   it('is joined with comments that lie in a list or file of their own', async () => {
-    assert.deepEqual(essence(await readAll(githubFormat, [file([issue]), file([comment])])), expected)
+    assert.deepEqual(
+      essence(await readAll(githubFormat, [file([issue]), file([comment])])),
+      expected,
+    )
     assert.deepEqual(
       essence(await readAll(githubFormat, [file({ issues: [issue], issue_comments: [comment] })])),
       expected,
@@ -102,7 +120,9 @@ describe('a GitHub issue', () => {
 
   it('is read from pages in a list, of each kind that gh writes', async () => {
     const second = { ...issue, number: 8, url: `${api}/8`, html_url: web.replace('7', '8') }
-    const graphql = (nodes: unknown[]) => ({ data: { repository: { issues: { nodes, pageInfo: {} } } } })
+    const graphql = (nodes: unknown[]) => ({
+      data: { repository: { issues: { nodes, pageInfo: {} } } },
+    })
     for (const pages of [
       [[issue], [second]],
       [{ total_count: 2, items: [issue] }, { items: [second] }],
@@ -121,15 +141,28 @@ describe('a GitHub issue', () => {
 
   it('is read beside what is no comment of it, which is counted', async () => {
     const pull_request_url = `${api.replace('issues', 'pulls')}/7`
-    const { issue_url: _, ...onLine } = { ...comment, html_url: `${web}#discussion_r98`, id: 98, pull_request_url }
-    const review = { id: 5, user: { login: 'ada' }, body: 'Looks good', state: 'APPROVED', pull_request_url }
+    const { issue_url: _, ...onLine } = {
+      ...comment,
+      html_url: `${web}#discussion_r98`,
+      id: 98,
+      pull_request_url,
+    }
+    const review = {
+      id: 5,
+      user: { login: 'ada' },
+      body: 'Looks good',
+      state: 'APPROVED',
+      pull_request_url,
+    }
     const onCommit = {
       html_url: 'https://github.com/example/sluice/commit/a#commitcomment-1',
       commit_id: 'a',
       body: 'x',
     }
     const happened = { event: 'closed', issue: { url: `${api}/7` } }
-    const contents = await readAll(githubFormat, [file([onLine, review, onCommit, happened, issue])])
+    const contents = await readAll(githubFormat, [
+      file([onLine, review, onCommit, happened, issue]),
+    ])
     assert.equal(contents.pieces.length, 1)
     assert.deepEqual(contents.rejected, [])
     assert.deepEqual(contents.noted, {
@@ -152,9 +185,18 @@ describe('a GitHub issue', () => {
         'a/issue_comments_000001.json',
       ),
       file([{ type: 'issue_event', issue: web, event: 'closed' }], 'a/issue_events_000001.json'),
-      file([{ type: 'issue', url: web, repository: 'x', title: 'It leaks', ...of }], 'a/issues_000001.json'),
-      file([{ type: 'pull_request_review_comment', pull_request: pull, ...of }], 'a/reviews_000001.json'),
-      file([{ type: 'issue_comment', url: `${pull}#issuecomment-5`, pull_request: pull, ...of }], 'a/more_000002.json'),
+      file(
+        [{ type: 'issue', url: web, repository: 'x', title: 'It leaks', ...of }],
+        'a/issues_000001.json',
+      ),
+      file(
+        [{ type: 'pull_request_review_comment', pull_request: pull, ...of }],
+        'a/reviews_000001.json',
+      ),
+      file(
+        [{ type: 'issue_comment', url: `${pull}#issuecomment-5`, pull_request: pull, ...of }],
+        'a/more_000002.json',
+      ),
       file({}, 'a/schema.json'),
       inputFile('a/repositories/example/sluice.git/HEAD', 'ref: refs/heads/main'),
       inputFile('a/attachments/1/rows.csv', 'a,b'),
@@ -163,7 +205,11 @@ describe('a GitHub issue', () => {
     const contents = await readAll(githubFormat, files)
     assert.deepEqual(contents.rejected, [])
     assert.deepEqual(
-      contents.pieces.map(({ externalId, quotes: [quote] }) => [externalId, quote?.externalId, quote?.speaker]),
+      contents.pieces.map(({ externalId, quotes: [quote] }) => [
+        externalId,
+        quote?.externalId,
+        quote?.speaker,
+      ]),
       [
         ['example/sluice#7', '99', 'ada'],
         ['example/sluice#7', 'example/sluice#7', 'ada'],
@@ -182,8 +228,16 @@ describe('a GitHub issue', () => {
     const gitea = 'https://gitea.example/example/sluice'
     const of = (html_url: string, rest: object) => ({ html_url, user: null, ...rest })
     const records = [
-      of(`${gitea}/issues/7#issuecomment-1`, { issue_url: `${gitea}/issues/7`, pull_request_url: '', body: 'a' }),
-      of(`${gitea}/pulls/8#issuecomment-2`, { issue_url: '', pull_request_url: `${gitea}/pulls/8`, body: 'b' }),
+      of(`${gitea}/issues/7#issuecomment-1`, {
+        issue_url: `${gitea}/issues/7`,
+        pull_request_url: '',
+        body: 'a',
+      }),
+      of(`${gitea}/pulls/8#issuecomment-2`, {
+        issue_url: '',
+        pull_request_url: `${gitea}/pulls/8`,
+        body: 'b',
+      }),
       { ...comment, event: 'commented' },
       { event: 'closed', id: 1 },
     ]
@@ -209,14 +263,19 @@ describe('a GitHub issue', () => {
   })
 
   it('has comments in a list beside a list of issues', async () => {
-    assert.deepEqual(essence(await readAll(githubFormat, [file({ issues: [issue], comments: [comment] })])), expected)
+    assert.deepEqual(
+      essence(await readAll(githubFormat, [file({ issues: [issue], comments: [comment] })])),
+      expected,
+    )
   })
 
   it('and its comments: of two copies the one that was edited last comes last', async () => {
     const later = { ...comment, body: 'Mended.', updated_at: '2024-06-01T10:30:00Z' }
     const copies = [later, { ...comment, updated_at: comment.created_at }]
     assert.deepEqual(
-      (await readAll(githubFormat, [file(copies)])).quotes('example/sluice#7').map(({ text }) => text),
+      (await readAll(githubFormat, [file(copies)]))
+        .quotes('example/sluice#7')
+        .map(({ text }) => text),
       ['Fixed.', 'Mended.'],
     )
   })

@@ -1,21 +1,43 @@
-// Issues of GitHub with their comments: of its REST API, `gh`, GraphQL, migration archives, and common backup programs.
+// Issues of GitHub with their comments: of its REST API, `gh`, GraphQL, migration archives, and
+// common backup programs.
 import { parseIsoDate } from '@sluice/contract'
-import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceInput } from '../format.ts'
+import type {
+  Format,
+  Found,
+  FoundLists,
+  InputFile,
+  Piece,
+  Place,
+  QuoteInput,
+  SourceInput,
+} from '../format.ts'
 import { ownsFolder, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { nodesIn } from '../values/graphql.ts'
-import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+import {
+  asId,
+  asObject,
+  asObjects,
+  asText,
+  type JsonObject,
+  present,
+} from '../values/record-fields.ts'
 import { isOfIssues } from './github-shape.ts'
 
 const LISTS = ['issues', 'pulls', 'issue_comments', 'items']
 const RECORDS = recordsAndLists(...LISTS)
-/** Beside a list of issues, comments may have a list of their own. In an issue, they belong to it. */
+/**
+ * Beside a list of issues, comments may have a list of their own. In an issue, they belong to it.
+ */
 const WITH_COMMENTS = recordsAndLists(...LISTS, 'comments', 'pull_requests')
 
-/** Matches `https://github.com/OWNER/REPO/issues/N`, `https://api.github.com/repos/OWNER/REPO/issues/N`, and `pull`. */
+/**
+ * Matches `https://github.com/OWNER/REPO/issues/N`,
+ * `https://api.github.com/repos/OWNER/REPO/issues/N`, and `pull`.
+ */
 const ISSUE_URL = /\/([^/]+)\/([^/]+)\/(?:issues|pull|pulls)\/(\d+)(?:$|[/?#])/
 const COMMENT_URL = /#issuecomment-(\d+)$/
 
@@ -29,8 +51,9 @@ const PARTS = /(?:^|\/)(?:[a-z_]+_\d{6}|schema)\.json$/
 const ARCHIVED_ISSUES = /(?:^|\/)(?:issues|pull_requests|issue_comments)_\d{6}\.json$/
 
 /**
- * Reads each issue or pull request as a source `OWNER/REPO#N`. Its own text is the first quote. Comments stand in their
- * issue or name it. The number in a comment's URL is its id, because programs write different values into `id`.
+ * Reads each issue or pull request as a source `OWNER/REPO#N`. Its own text is the first quote.
+ * Comments stand in their issue or name it. The number in a comment's URL is its id, because
+ * programs write different values into `id`.
  */
 export const githubFormat: Format = {
   name: 'github',
@@ -54,11 +77,15 @@ async function* readFile(file: InputFile): FoundLists {
   const hasLists = LISTS.some((list) => members.has(`${list}[].number`))
   yield* foundIn(readJsonFile(file, hasLists ? WITH_COMMENTS : RECORDS), ({ value, place }) => {
     const page = pageOf(value)
-    return Array.isArray(page) ? page.flatMap((record) => readRecord(record, place)) : readRecord(value, place)
+    return Array.isArray(page)
+      ? page.flatMap((record) => readRecord(record, place))
+      : readRecord(value, place)
   })
 }
 
-/** Returns the records of a page, which is a list, a result of a search, or an answer of GraphQL. */
+/**
+ * Returns the records of a page, which is a list, a result of a search, or an answer of GraphQL.
+ */
 function pageOf(value: unknown): unknown {
   const { items, issues, data } = asObject(value) ?? {}
   if (Array.isArray(value)) return value
@@ -79,16 +106,22 @@ function readRecord(value: unknown, place: Place): Found | Found[] {
   const issueUrl = [issue_url, issue, pull_request, pull_request_url].map(asText).find(Boolean)
   if (issueUrl !== undefined) return readComment(record, issueUrl, place)
   const externalId = issueId(asText(record.html_url) ?? asText(record.url))
-  if (externalId !== undefined && asText(record.title) !== undefined) return readIssue(record, externalId, place)
+  if (externalId !== undefined && asText(record.title) !== undefined)
+    return readIssue(record, externalId, place)
   if (asText(commit_id) !== undefined) return skipped('comments on commits', place)
   if (asText(type) !== undefined) return skipped('records other than issues and comments', place)
-  const reason = 'The record is neither an issue with title and URL nor a comment with the URL of its issue.'
+  const reason =
+    'The record is neither an issue with title and URL nor a comment with the URL of its issue.'
   return rejected(reason, place, value)
 }
 
 function readIssue(issue: JsonObject, externalId: string, place: Place): Found[] {
   const createdAt = dateOf(issue)
-  const fields = present({ title: asText(issue.title), url: asText(issue.html_url) ?? asText(issue.url), createdAt })
+  const fields = present({
+    title: asText(issue.title),
+    url: asText(issue.html_url) ?? asText(issue.url),
+    createdAt,
+  })
   const text = asText(issue.body)
   const quotes = text === undefined ? [] : [toQuote(issue, externalId, text)]
   const comments = commentsIn(issue).map((comment) => readCommentOf(externalId, comment, place))
@@ -124,7 +157,13 @@ function versionOf({ updated_at, updatedAt }: JsonObject, id: string): string {
   return version === undefined ? '' : `/${id.padStart(20, '0')}/${version}`
 }
 
-function piece(externalId: string, order: string, fields: SourceInput, quotes: QuoteInput[], place: Place): Piece {
+function piece(
+  externalId: string,
+  order: string,
+  fields: SourceInput,
+  quotes: QuoteInput[],
+  place: Place,
+): Piece {
   return { kind: 'piece', service: 'custom', externalId, order, fields, quotes, place }
 }
 

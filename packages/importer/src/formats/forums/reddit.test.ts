@@ -30,7 +30,8 @@ const comment = {
   permalink: '/r/keyboards/comments/1abc/which_keyboard/k1/',
   score: -3,
 }
-const ndjson = (...records: unknown[]) => inputFile('RC.ndjson', records.map((each) => JSON.stringify(each)).join('\n'))
+const ndjson = (...records: unknown[]) =>
+  inputFile('RC.ndjson', records.map((each) => JSON.stringify(each)).join('\n'))
 const read = (...records: unknown[]) => readAll(redditFormat, [ndjson(...records)])
 const reasons = ({ notes }: { notes: { kind: string; reason: string }[] }) =>
   notes.map(({ kind, reason }) => `${kind}: ${reason}`)
@@ -54,7 +55,15 @@ describe('Reddit', () => {
           createdAt,
           score: 12,
         },
-        quotes: [{ text: 'I want a split one.', externalId: 't3_1abc', speaker: 'ada', createdAt, score: 12 }],
+        quotes: [
+          {
+            text: 'I want a split one.',
+            externalId: 't3_1abc',
+            speaker: 'ada',
+            createdAt,
+            score: 12,
+          },
+        ],
         place: { path: 'RC.ndjson', line: 1 },
       },
     ])
@@ -62,7 +71,10 @@ describe('Reddit', () => {
 
   it('takes the link of a submission without text as its text', async () => {
     const link = 'https://example.org/split'
-    const { pieces } = await read({ ...submission, selftext: '', url: link }, { ...submission, selftext: '' })
+    const { pieces } = await read(
+      { ...submission, selftext: '', url: link },
+      { ...submission, selftext: '' },
+    )
     assert.deepEqual(
       pieces.map(({ quotes }) => quotes.map(({ text }) => text)),
       [[link], []],
@@ -87,7 +99,12 @@ describe('Reddit', () => {
 
   it('reads a comment as a quote of its link_id, at top level if its parent is the submission', async () => {
     const { pieces } = await read(comment, { ...comment, id: 'k2', parent_id: 't1_k1' })
-    const quote = { text: 'A loud one.', speaker: 'bob', createdAt: '2024-05-01T09:31:00.000Z', score: -3 }
+    const quote = {
+      text: 'A loud one.',
+      speaker: 'bob',
+      createdAt: '2024-05-01T09:31:00.000Z',
+      score: -3,
+    }
     assert.deepEqual(
       pieces.map(({ externalId, quotes }) => [externalId, quotes]),
       [
@@ -116,7 +133,12 @@ describe('Reddit', () => {
 
   it('skips comments that were deleted or removed, whoever removed them, and counts them', async () => {
     const policy = 'on account of violating the [content policy](/help/contentpolicy).'
-    const marks = ['[deleted]', '[removed]', '[ Removed by Reddit ]', `[ Removed by Reddit ${policy} ]`]
+    const marks = [
+      '[deleted]',
+      '[removed]',
+      '[ Removed by Reddit ]',
+      `[ Removed by Reddit ${policy} ]`,
+    ]
     const texts = ['I was [deleted]', '[deleted] [removed]', '[deleted by accident]']
     const contents = await read(...[...marks, '', ...texts].map((body) => ({ ...comment, body })))
     assert.deepEqual(
@@ -124,7 +146,10 @@ describe('Reddit', () => {
       texts,
     )
     const gone = 'skipped: comments that were deleted or removed'
-    assert.deepEqual(reasons(contents), [...marks.map(() => gone), 'skipped: comments without text'])
+    assert.deepEqual(reasons(contents), [
+      ...marks.map(() => gone),
+      'skipped: comments without text',
+    ])
   })
 
   it('knows marks of takedowns, and marks of any language if the author or the record is gone', async () => {
@@ -141,7 +166,12 @@ describe('Reddit', () => {
       { ...comment, body: '[entfernt]', removed_by_category: 'moderator' },
       { ...comment, body: '[gelöscht]' },
       { ...submission, title: '[ 삭제됨 ]', selftext: '[ 삭제됨 ]', author: '[ 삭제됨 ]' },
-      { ...submission, title: '[Meta]', selftext: '[ Removed by Reddit ]', url: 'https://example.org' },
+      {
+        ...submission,
+        title: '[Meta]',
+        selftext: '[ Removed by Reddit ]',
+        url: 'https://example.org',
+      },
     )
     assert.deepEqual(
       contents.pieces.map(({ fields, quotes }) => [fields.title, quotes.map(({ text }) => text)]),
@@ -163,7 +193,8 @@ describe('Reddit', () => {
       link_id: submissionNumber,
       parent_id: submissionNumber,
     })
-    const [numbered] = (await read({ ...comment, id: number }, { ...comment, id: 't1_j71teh3' })).pieces
+    const [numbered] = (await read({ ...comment, id: number }, { ...comment, id: 't1_j71teh3' }))
+      .pieces
     assert.equal(numbered?.quotes[0]?.externalId, 't1_j71teh3')
     assert.deepEqual(
       pieces.map(({ externalId, quotes }) => [externalId, quotes[0]?.replyingTo]),
@@ -179,8 +210,16 @@ describe('Reddit', () => {
     const shared = [{ selftext: 'Their text' }, { selftext: '[removed]' }]
     const contents = await read(
       { ...submission, selftext: '', crosspost_parent_list: shared, url: 'https://example.org' },
-      { ...submission, selftext: '', gallery_data: { items: [{ media_id: 'a', caption: 'Split &amp; flat' }, {}] } },
-      { ...submission, poll_data: { options: [{ text: 'Loud &amp; long' }] }, media_metadata: { a: {}, b: {} } },
+      {
+        ...submission,
+        selftext: '',
+        gallery_data: { items: [{ media_id: 'a', caption: 'Split &amp; flat' }, {}] },
+      },
+      {
+        ...submission,
+        poll_data: { options: [{ text: 'Loud &amp; long' }] },
+        media_metadata: { a: {}, b: {} },
+      },
     )
     assert.deepEqual(
       contents.pieces.map(({ quotes }) => quotes[0]?.text),
@@ -222,11 +261,19 @@ describe('Reddit', () => {
 
   it('sends no name for an author who is gone', async () => {
     const { pieces } = await read({ ...comment, author: '[deleted]' })
-    assert.deepEqual(Object.keys(pieces[0]?.quotes[0] ?? {}), ['text', 'externalId', 'createdAt', 'score'])
+    assert.deepEqual(Object.keys(pieces[0]?.quotes[0] ?? {}), [
+      'text',
+      'externalId',
+      'createdAt',
+      'score',
+    ])
   })
 
   it('rejects records that are neither', async () => {
-    const { rejected } = await read({ id: 't5_2kb', display_name: 'keyboards' }, [], { ...comment, id: null })
+    const { rejected } = await read({ id: 't5_2kb', display_name: 'keyboards' }, [], {
+      ...comment,
+      id: null,
+    })
     assert.deepEqual(
       rejected.map(({ reason, place }) => [reason, place.line]),
       [1, 2, 3].map((line) => ['The record is neither a submission nor a comment.', line]),
@@ -234,7 +281,8 @@ describe('Reddit', () => {
   })
 
   it('is recognised by its members', async () => {
-    for (const record of [submission, comment]) assert.ok(await recognises(redditFormat, ndjson(record)))
+    for (const record of [submission, comment])
+      assert.ok(await recognises(redditFormat, ndjson(record)))
     assert.ok(!(await recognises(redditFormat, ndjson({ id: 1, body: 'link_id' }))))
   })
 })

@@ -1,26 +1,42 @@
-// Reddit's submissions and comments as NDJSON, as the dumps of Pushshift and its successors have them.
+// Reddit's submissions and comments as NDJSON, as the dumps of Pushshift and its successors have
+// them.
 import { isRecord } from '@sluice/contract'
 import type { Format, Found, Piece, Place, QuoteInput, SourceInput } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
-import { asId, asNumber, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+import {
+  asId,
+  asNumber,
+  asObject,
+  asObjects,
+  asText,
+  type JsonObject,
+  present,
+} from '../values/record-fields.ts'
 
 const SITE = 'https://www.reddit.com'
 const SUBMISSION = 't3_'
 const COMMENT = 't1_'
 
-/** Stands in place of deleted and removed texts, titles and names. Removals by Reddit may name the policy or the law. */
+/**
+ * Stands in place of deleted and removed texts, titles and names. Removals by Reddit may name the
+ * policy or the law.
+ */
 const GONE =
   /^\[ ?(?:deleted|removed|unavailable)(?: by (?:user|author|mod(?:erator)?s?|admins?|automoderator|reddit\b.*))? ?\]$/i
-/** Such a mark in any language. The name of an author has no brackets, so in brackets it is always a mark. */
+/**
+ * Such a mark in any language. The name of an author has no brackets, so in brackets it is always a
+ * mark.
+ */
 const BRACKETED = /^\[[^[\]\n]+\]$/
 const LONGEST_MARK = 200
 
 /**
- * Reads submissions as sources, and comments as quotes of the submission that `link_id` names. Ids are Reddit's full
- * names (`t3_…`, `t1_…`). Marks of deleted texts are left out, so that they never replace a stored text.
+ * Reads submissions as sources, and comments as quotes of the submission that `link_id` names. Ids
+ * are Reddit's full names (`t3_…`, `t1_…`). Marks of deleted texts are left out, so that they never
+ * replace a stored text.
  */
 export const redditFormat: Format = {
   name: 'reddit',
@@ -29,7 +45,10 @@ export const redditFormat: Format = {
   sourceIs: 'a submission with its comments',
   recognises: byShape(
     ({ root, isOneLine, members }) =>
-      root === '{' && isOneLine && members.has('subreddit') && (members.has('link_id') || members.has('selftext')),
+      root === '{' &&
+      isOneLine &&
+      members.has('subreddit') &&
+      (members.has('link_id') || members.has('selftext')),
   ),
   read: eachFile((file) => foundIn(readJsonLines(file), readRecord)),
 }
@@ -38,7 +57,8 @@ function readRecord({ value, place }: JsonRecord): Found | Found[] {
   if (isRecord(value) && asId(value.id) !== undefined) {
     const link = fullName(SUBMISSION, value.link_id)
     if (link !== '') return readComment(value, fullName(COMMENT, value.id), link, place)
-    if (value.title !== undefined) return readSubmission(value, fullName(SUBMISSION, value.id), place)
+    if (value.title !== undefined)
+      return readSubmission(value, fullName(SUBMISSION, value.id), place)
   }
   return rejected('The record is neither a submission nor a comment.', place, value)
 }
@@ -58,10 +78,16 @@ function readSubmission(submission: JsonObject, externalId: string, place: Place
   const order = `${createdAt ?? ''}${versionOf(submission)}`
   const { text, leftOut } = submissionText(submission, permalink)
   const quotes = text === undefined ? [] : [toQuote(submission, externalId, text)]
-  return [piece(externalId, order, fields, quotes, place), ...leftOut.map((reason) => skipped(reason, place))]
+  return [
+    piece(externalId, order, fields, quotes, place),
+    ...leftOut.map((reason) => skipped(reason, place)),
+  ]
 }
 
-/** Returns the text, that of a submission which it shares, answers of a poll, and captions of images; else its link. */
+/**
+ * Returns the text, that of a submission which it shares, answers of a poll, and captions of
+ * images; else its link.
+ */
 function submissionText(submission: JsonObject, permalink: string | undefined) {
   const own = textIn(submission.selftext)
   const isRemoved = isGone(own, submission)
@@ -69,15 +95,27 @@ function submissionText(submission: JsonObject, permalink: string | undefined) {
     const text = textIn(one.selftext)
     return isGone(text, one) ? undefined : text
   })
-  const answers = asObjects(asObject(submission.poll_data)?.options).map(({ text }) => `• ${textIn(text) ?? ''}`)
-  const captions = asObjects(asObject(submission.gallery_data)?.items).map(({ caption }) => textIn(caption))
-  const lines = [isRemoved ? undefined : own, ...shared, ...answers, ...captions].filter((line) => line !== undefined)
+  const answers = asObjects(asObject(submission.poll_data)?.options).map(
+    ({ text }) => `• ${textIn(text) ?? ''}`,
+  )
+  const captions = asObjects(asObject(submission.gallery_data)?.items).map(({ caption }) =>
+    textIn(caption),
+  )
+  const lines = [isRemoved ? undefined : own, ...shared, ...answers, ...captions].filter(
+    (line) => line !== undefined,
+  )
   const url = textIn(submission.url)
   const link = permalink !== undefined && url?.endsWith(permalink) ? undefined : url
-  const images = Object.keys(asObject(submission.media_metadata) ?? {}).map(() => 'images of submissions')
+  const images = Object.keys(asObject(submission.media_metadata) ?? {}).map(
+    () => 'images of submissions',
+  )
   const removed = isRemoved ? ['texts of submissions that were deleted or removed'] : []
-  if (lines.length === 0) return { text: isRemoved ? undefined : link, leftOut: [...removed, ...images] }
-  return { text: lines.join('\n'), leftOut: [...removed, ...images, ...(link ? ['links beside a text'] : [])] }
+  if (lines.length === 0)
+    return { text: isRemoved ? undefined : link, leftOut: [...removed, ...images] }
+  return {
+    text: lines.join('\n'),
+    leftOut: [...removed, ...images, ...(link ? ['links beside a text'] : [])],
+  }
 }
 
 function readComment(comment: JsonObject, externalId: string, link: string, place: Place): Found {
@@ -85,7 +123,8 @@ function readComment(comment: JsonObject, externalId: string, link: string, plac
   if (text === undefined) return skipped('comments without text', place)
   if (isGone(text, comment)) return skipped('comments that were deleted or removed', place)
   const parent = fullName(COMMENT, comment.parent_id)
-  const isTop = !parent.startsWith(COMMENT) || parent.slice(COMMENT.length) === link.slice(SUBMISSION.length)
+  const isTop =
+    !parent.startsWith(COMMENT) || parent.slice(COMMENT.length) === link.slice(SUBMISSION.length)
   const replyingTo = isTop ? undefined : parent
   const quote = { ...toQuote(comment, externalId, text), ...present({ replyingTo }) }
   const placeholderTitle = placeholder(asText(comment.permalink), link)
@@ -94,13 +133,15 @@ function readComment(comment: JsonObject, externalId: string, link: string, plac
 }
 
 /**
- * Of two copies, the one that was edited last, then the one that was retrieved last, replaces the other. The seconds
- * have ten digits until the year 2286, so the texts sort by time.
+ * Of two copies, the one that was edited last, then the one that was retrieved last, replaces the
+ * other. The seconds have ten digits until the year 2286, so the texts sort by time.
  */
 function versionOf({ edited, retrieved_on, retrieved_utc }: JsonObject): string {
   const changed = asNumber(edited)
   const retrieved = asNumber(retrieved_on ?? retrieved_utc)
-  return changed === undefined && retrieved === undefined ? '' : `/${changed ?? 0}/${retrieved ?? 0}`
+  return changed === undefined && retrieved === undefined
+    ? ''
+    : `/${changed ?? 0}/${retrieved ?? 0}`
 }
 
 /** Reads an id, which some dumps write without its kind, or as a number in base 10. */
@@ -110,15 +151,27 @@ function fullName(kind: string, value: unknown): string {
   return `${kind}${typeof value === 'number' || /^\d{8,}$/.test(id) ? Number(id).toString(36) : id}`
 }
 
-function piece(externalId: string, order: string, fields: SourceInput, quotes: QuoteInput[], place: Place): Piece {
+function piece(
+  externalId: string,
+  order: string,
+  fields: SourceInput,
+  quotes: QuoteInput[],
+  place: Place,
+): Piece {
   return { kind: 'piece', service: 'reddit', externalId, order, fields, quotes, place }
 }
 
-/** Makes a quote. Reads the score only, because Reddit blurs the votes, and `ups` repeats the score. */
+/**
+ * Makes a quote. Reads the score only, because Reddit blurs the votes, and `ups` repeats the score.
+ */
 function toQuote(record: JsonObject, externalId: string, text: string): QuoteInput {
   const author = asText(record.author)
   const speaker = BRACKETED.test(author ?? '') ? undefined : author
-  return { text, externalId, ...present({ speaker, createdAt: dateOf(record), score: asNumber(record.score) }) }
+  return {
+    text,
+    externalId,
+    ...present({ speaker, createdAt: dateOf(record), score: asNumber(record.score) }),
+  }
 }
 
 function channelOf({ subreddit, subreddit_id }: JsonObject): SourceInput {
@@ -131,8 +184,9 @@ function dateOf({ created_utc }: JsonObject): string | undefined {
 }
 
 /**
- * Returns the title in a permalink, such as `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/`, or the id if
- * the permalink has no title.
+ * Returns the title in a permalink, such as
+ * `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/`, or the id if the permalink has no
+ * title.
  */
 function placeholder(permalink: string | undefined, externalId: string): string {
   const title = permalink?.split('/', 6)[5]
@@ -144,10 +198,14 @@ function textIn(value: unknown): string | undefined {
   return asText(value)?.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 }
 
-/** Whether a text, or a title, is a mark: one that is known, or one in brackets of a record that is marked as gone. */
+/**
+ * Whether a text, or a title, is a mark: one that is known, or one in brackets of a record that is
+ * marked as gone.
+ */
 function isGone(text: string | undefined, { author, removed_by_category }: JsonObject): boolean {
   const mark = text?.trim() ?? ''
   if (!mark.startsWith('[') || mark.length > LONGEST_MARK) return false
-  const isRecordGone = BRACKETED.test(asText(author) ?? '') || asText(removed_by_category) !== undefined
+  const isRecordGone =
+    BRACKETED.test(asText(author) ?? '') || asText(removed_by_category) !== undefined
   return GONE.test(mark) || (isRecordGone && BRACKETED.test(mark))
 }

@@ -13,8 +13,18 @@ const comment = {
   quotedFileContent: { mimeType: 'text/html', value: 'Salt &amp; rye' },
   deleted: false,
   replies: [
-    { id: 'AAA2', createdTime: '2024-05-01T10:30:00.000Z', author: { displayName: 'Bo' }, content: 'Yes' },
-    { id: 'AAA3', createdTime: '2024-05-01T11:30:00.000Z', author: { displayName: 'Bo' }, action: 'resolve' },
+    {
+      id: 'AAA2',
+      createdTime: '2024-05-01T10:30:00.000Z',
+      author: { displayName: 'Bo' },
+      content: 'Yes',
+    },
+    {
+      id: 'AAA3',
+      createdTime: '2024-05-01T11:30:00.000Z',
+      author: { displayName: 'Bo' },
+      action: 'resolve',
+    },
     { id: 'AAA4', createdTime: '2024-05-01T11:30:00.000Z', deleted: true },
   ],
 }
@@ -36,7 +46,12 @@ test('a comment with its replies is a source, in a page, in a list of pages, and
       },
     })
     expect(found.quotes('AAA1')).toEqual([
-      { text: 'More salt?\nReally?', externalId: 'AAA1', speaker: 'Ada', createdAt: '2024-05-01T09:30:00.000Z' },
+      {
+        text: 'More salt?\nReally?',
+        externalId: 'AAA1',
+        speaker: 'Ada',
+        createdAt: '2024-05-01T09:30:00.000Z',
+      },
       {
         text: 'Yes',
         externalId: 'AAA2',
@@ -68,9 +83,23 @@ test('reads version 2 of the API', async () => {
 })
 
 test('of two copies the one that was edited last comes last, a deleted comment keeps its replies', async () => {
-  const edited = { ...comment, content: 'More rye?', modifiedTime: '2024-06-01T09:30:00.000Z', replies: [] }
-  const gone = { ...comment, id: 'B', content: undefined, htmlContent: undefined, author: undefined, deleted: true }
-  const found = await readAll(googledocFormat, [inputFile('a.json', page(edited, { ...comment, replies: [] }, gone))])
+  const edited = {
+    ...comment,
+    content: 'More rye?',
+    modifiedTime: '2024-06-01T09:30:00.000Z',
+    replies: [],
+  }
+  const gone = {
+    ...comment,
+    id: 'B',
+    content: undefined,
+    htmlContent: undefined,
+    author: undefined,
+    deleted: true,
+  }
+  const found = await readAll(googledocFormat, [
+    inputFile('a.json', page(edited, { ...comment, replies: [] }, gone)),
+  ])
   expect(found.quotes('AAA1').map(({ text }) => text)).toEqual(['More salt?\nReally?', 'More rye?'])
   expect(found.quotes('B').map(({ text }) => text)).toEqual(['Yes'])
   expect(found.pieces.find(({ externalId }) => externalId === 'B')?.fields.title).toBe(undefined)

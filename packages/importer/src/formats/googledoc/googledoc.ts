@@ -1,18 +1,27 @@
-// Comments on a document of Google, as the Drive API lists them (`comments.list`, versions 2 and 3).
+// Comments on a document of Google, as the Drive API lists them (`comments.list`, versions 2 and
+// 3).
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, Piece, Place, QuoteInput } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { htmlToText } from '../values/html-text.ts'
-import { asId, asObject, asObjects, asText, firstLine, type JsonObject, present } from '../values/record-fields.ts'
+import {
+  asId,
+  asObject,
+  asObjects,
+  asText,
+  firstLine,
+  type JsonObject,
+  present,
+} from '../values/record-fields.ts'
 
 const RECORDS = recordsAndLists('comments', 'items')
 const PLACES = ['', '[].', 'comments[].', 'items[].', '[].comments[].', '[].items[].']
 
 /**
- * Reads each comment with its replies as a source, because the answer of the API does not name the document. The text
- * that the comment is about becomes the description.
+ * Reads each comment with its replies as a source, because the answer of the API does not name the
+ * document. The text that the comment is about becomes the description.
  */
 export const googledocFormat: Format = {
   name: 'googledoc',
@@ -22,10 +31,14 @@ export const googledocFormat: Format = {
   recognises: byShape(({ members }) =>
     PLACES.some((at) => {
       const has = (...names: string[]) => names.some((name) => members.has(`${at}${name}`))
-      return has('author.displayName') && has('createdTime', 'createdDate') && has('content', 'replies')
+      return (
+        has('author.displayName') && has('createdTime', 'createdDate') && has('content', 'replies')
+      )
     }),
   ),
-  read: eachFile((file) => foundIn(readJsonFile(file, RECORDS), ({ value, place }) => readPage(value, place))),
+  read: eachFile((file) =>
+    foundIn(readJsonFile(file, RECORDS), ({ value, place }) => readPage(value, place)),
+  ),
 }
 
 function readPage(value: unknown, place: Place): Found[] {
@@ -36,7 +49,9 @@ function readPage(value: unknown, place: Place): Found[] {
   if (externalId === undefined) return [rejected('a comment without an `id`', place, value)]
   const quoted = asObject(record.quotedFileContent) ?? asObject(record.context)
   const quotedText = htmlToText(asText(quoted?.value) ?? '')
-  const all = [record, ...asObjects(record.replies)].map((each, at) => readComment(each, at > 0, externalId, place))
+  const all = [record, ...asObjects(record.replies)].map((each, at) =>
+    readComment(each, at > 0, externalId, place),
+  )
   const quotes = all.flatMap((one) => ('quote' in one ? [one] : []))
   const notes = all.flatMap((one) => ('quote' in one ? [] : [one]))
   const title = asText(firstLine(asText(record.content) ?? ''))
@@ -47,18 +62,32 @@ function readPage(value: unknown, place: Place): Found[] {
     createdAt: dateOf(record),
   })
   const pieces = quotes.map(({ quote, order }): Piece => {
-    return { kind: 'piece', service: 'googledoc', externalId, order, fields, quotes: [quote], place }
+    return {
+      kind: 'piece',
+      service: 'googledoc',
+      externalId,
+      order,
+      fields,
+      quotes: [quote],
+      place,
+    }
   })
   return [...pieces, ...notes]
 }
 
-/** A comment that was deleted has no text, and no author. A reply may only resolve the comment, or open it again. */
+/**
+ * A comment that was deleted has no text, and no author. A reply may only resolve the comment, or
+ * open it again.
+ */
 function readComment(comment: JsonObject, isReply: boolean, parent: string, place: Place) {
   const text = asText(comment.content) ?? htmlToText(asText(comment.htmlContent) ?? '')
   const id = asId(comment.id) ?? asId(comment.replyId) ?? asId(comment.commentId)
   if (comment.deleted === true) return skipped('comments that were deleted', place)
   if (text === '')
-    return skipped(isReply ? 'replies that only resolve or reopen a comment' : 'comments without text', place)
+    return skipped(
+      isReply ? 'replies that only resolve or reopen a comment' : 'comments without text',
+      place,
+    )
   const createdAt = dateOf(comment)
   const speaker = asText(asObject(comment.author)?.displayName)
   const replyingTo = isReply ? parent : undefined

@@ -1,4 +1,5 @@
-// What a message says after its sender edited it: `message_summary_info`, a binary property list of Apple.
+// What a message says after its sender edited it: `message_summary_info`, a binary property list of
+// Apple.
 import { asArray, asObject, type JsonObject } from '../values/record-fields.ts'
 import { textOfBody } from './typedstream.ts'
 
@@ -15,17 +16,25 @@ export interface Edits {
 
 const UNEDITED: Edits = { text: '', hasUnsent: false }
 
-/** Returns the last version of each part. `ec` has their versions by the numbers of the parts, `rp` those taken back. */
+/**
+ * Returns the last version of each part. `ec` has their versions by the numbers of the parts, `rp`
+ * those taken back.
+ */
 export function editsIn(info: unknown): Edits {
   // True of nearly all messages.
   if (!(info instanceof Uint8Array)) return UNEDITED
   const { ec, rp } = asObject(parsePropertyList(Buffer.from(info))) ?? {}
-  const parts = Object.entries(asObject(ec) ?? {}).sort(([one], [other]) => Number(one) - Number(other))
+  const parts = Object.entries(asObject(ec) ?? {}).sort(
+    ([one], [other]) => Number(one) - Number(other),
+  )
   const texts = parts.map(([, versions]) => textOfBody(asObject(asArray(versions).at(-1))?.t))
   return { text: texts.filter(Boolean).join('\n'), hasUnsent: asArray(rp).length > 0 }
 }
 
-/** Reads the texts, bytes and lists in a `bplist00`; its numbers become undefined. Returns undefined for anything else, and if the list is broken. */
+/**
+ * Reads the texts, bytes and lists in a `bplist00`; its numbers become undefined. Returns undefined
+ * for anything else, and if the list is broken.
+ */
 function parsePropertyList(bytes: Buffer): unknown {
   if (!bytes.toString('latin1', 0, 8).startsWith('bplist')) return undefined
   try {
@@ -45,7 +54,8 @@ function readObjects(bytes: Buffer): unknown {
 
   function objectAt(number: number, depth: number): unknown {
     left -= 1
-    if (depth === 0 || left < 0) throw new RangeError('a property list that nests too deep, or is too large')
+    if (depth === 0 || left < 0)
+      throw new RangeError('a property list that nests too deep, or is too large')
     const at = bytes.readUIntBE(table + number * offsetSize, offsetSize)
     const kind = bytes.readUInt8(at) >> 4
     const short = bytes.readUInt8(at) & 0xf
@@ -56,10 +66,14 @@ function readObjects(bytes: Buffer): unknown {
       objectAt(bytes.readUIntBE(start + index * referenceSize, referenceSize), depth - 1)
     if (kind === 0x4) return bytes.subarray(start, start + count)
     if (kind === 0x5) return bytes.toString('latin1', start, start + count)
-    if (kind === 0xa) return Array.from({ length: Math.min(count, left) }, (_, index) => reference(index))
+    if (kind === 0xa)
+      return Array.from({ length: Math.min(count, left) }, (_, index) => reference(index))
     if (kind !== 0xd) return undefined
     const dictionary: JsonObject = Object.fromEntries(
-      Array.from({ length: Math.min(count, left) }, (_, index) => [String(reference(index)), reference(count + index)]),
+      Array.from({ length: Math.min(count, left) }, (_, index) => [
+        String(reference(index)),
+        reference(count + index),
+      ]),
     )
     return dictionary
   }

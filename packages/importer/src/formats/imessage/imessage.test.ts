@@ -13,7 +13,13 @@ const NEW = `${OLD}, attributedBody BLOB, item_type INTEGER DEFAULT 0, associate
   thread_originator_guid TEXT, date_edited INTEGER DEFAULT 0, date_retracted INTEGER DEFAULT 0`
 
 type Message = Record<string, SQLInputValue>
-const message = { guid: 'G1', text: 'Cold oven', handle_id: 1, date: `${SECONDS}123000000`, is_from_me: 0 }
+const message = {
+  guid: 'G1',
+  text: 'Cold oven',
+  handle_id: 1,
+  date: `${SECONDS}123000000`,
+  is_from_me: 0,
+}
 
 /** Makes a database whose messages are of the chat, and returns its bytes. */
 function databaseOf(
@@ -51,8 +57,14 @@ function bodyOf(text: string): Buffer {
   const bytes = Buffer.from(text)
   const length = Buffer.from([bytes.length])
   const long = Buffer.from([0x81, bytes.length & 0xff, bytes.length >> 8])
-  const head = Buffer.from('\x04\x0bstreamtyped\x81\xe8\x03\x84\x01@\x84\x84\x84\x12NSAttributedString\0', 'latin1')
-  const name = Buffer.from('\x84\x84\x08NSObject\0\x85\x92\x84\x84\x84\x08NSString\x01\x94\x84\x01+', 'latin1')
+  const head = Buffer.from(
+    '\x04\x0bstreamtyped\x81\xe8\x03\x84\x01@\x84\x84\x84\x12NSAttributedString\0',
+    'latin1',
+  )
+  const name = Buffer.from(
+    '\x84\x84\x08NSObject\0\x85\x92\x84\x84\x84\x08NSString\x01\x94\x84\x01+',
+    'latin1',
+  )
   return Buffer.concat([
     head,
     name,
@@ -67,7 +79,11 @@ const find = (...args: Parameters<typeof databaseOf>) =>
 
 test('recognises the database of a Mac and of a backup by name and content', async () => {
   const bytes = databaseOf([])
-  for (const name of ['chat.db', 'Library/SMS/sms.db', '3d/3d0d7e5fb2ce288813306e4d4636395e047a3d28'])
+  for (const name of [
+    'chat.db',
+    'Library/SMS/sms.db',
+    '3d/3d0d7e5fb2ce288813306e4d4636395e047a3d28',
+  ])
     expect(await recognises(imessageFormat, inputFile(name, bytes))).toBe(true)
   expect(await recognises(imessageFormat, inputFile('other.db', bytes))).toBe(false)
   expect(await recognises(imessageFormat, inputFile('chat.db', 'text'))).toBe(false)
@@ -83,7 +99,13 @@ test('a day of a chat is a source; addresses stay as they are, and own messages 
   })
   const createdAt = '2024-05-01T09:30:00.123Z'
   expect(found.quotes('chat77/2024-05-01')).toEqual([
-    { externalId: 'G1', text: 'Cold oven', createdAt, speaker: '+15550100', attachments: ['oven.heic'] },
+    {
+      externalId: 'G1',
+      text: 'Cold oven',
+      createdAt,
+      speaker: '+15550100',
+      attachments: ['oven.heic'],
+    },
     { externalId: 'G2', text: 'Cold oven', createdAt, speaker: 'Me', replyingTo: 'G1' },
   ])
 })
@@ -96,7 +118,9 @@ test('old databases count seconds and have fewer columns', async () => {
 test.each(['Short 🍞', 'x'.repeat(127), 'é'.repeat(64), 'long '.repeat(100).trim()])(
   'a text in attributedBody is read: %s',
   async (text) => {
-    const { pieces } = await find([{ ...message, text: null, attributedBody: bodyOf(`\uFFFC${text}`) }])
+    const { pieces } = await find([
+      { ...message, text: null, attributedBody: bodyOf(`\uFFFC${text}`) },
+    ])
     expect(pieces[0]?.quotes[0]?.text).toBe(text)
   },
 )
@@ -104,7 +128,9 @@ test.each(['Short 🍞', 'x'.repeat(127), 'é'.repeat(64), 'long '.repeat(100).t
 test('a body that is cut gives no text', async () => {
   const body = bodyOf('Short')
   for (const length of [0, 30, 60, body.length - 10]) {
-    const { pieces } = await find([{ ...message, text: null, attributedBody: body.subarray(0, length) }])
+    const { pieces } = await find([
+      { ...message, text: null, attributedBody: body.subarray(0, length) },
+    ])
     expect(pieces[0]?.quotes[0]?.text).toBe('')
   }
 })
@@ -134,12 +160,15 @@ test('tapbacks, notices and messages that were unsent are counted, an edited mes
 function propertyList(value: unknown): Buffer {
   const objects: Buffer[] = []
   const head = (kind: number, count: number) =>
-    count < 15 ? Buffer.from([(kind << 4) | count]) : Buffer.from([(kind << 4) | 15, 0x11, count >> 8, count & 0xff])
+    count < 15
+      ? Buffer.from([(kind << 4) | count])
+      : Buffer.from([(kind << 4) | 15, 0x11, count >> 8, count & 0xff])
   function add(one: unknown): number {
     const number = objects.push(Buffer.alloc(0)) - 1
     const list = (kind: number, count: number, parts: unknown[]) =>
       Buffer.concat([head(kind, count), Buffer.from(parts.map(add))])
-    if (typeof one === 'string') objects[number] = Buffer.concat([head(5, one.length), Buffer.from(one)])
+    if (typeof one === 'string')
+      objects[number] = Buffer.concat([head(5, one.length), Buffer.from(one)])
     else if (typeof one === 'number') objects[number] = Buffer.from([0x10, one])
     else if (Buffer.isBuffer(one)) objects[number] = Buffer.concat([head(4, one.length), one])
     else if (Array.isArray(one)) objects[number] = list(10, one.length, one)
@@ -172,7 +201,10 @@ describe('a message whose words stand in message_summary_info only', () => {
   })
 
   test('has the last version of each of its parts', async () => {
-    const { pieces, noted } = await find([{ ...edited, message_summary_info: info, subject: 'Ovens' }], { columns })
+    const { pieces, noted } = await find(
+      [{ ...edited, message_summary_info: info, subject: 'Ovens' }],
+      { columns },
+    )
     expect(pieces[0]?.quotes[0]?.text).toBe(`Ovens\n${'Cold oven '.repeat(20)}\nLater`)
     expect(noted).toEqual({})
   })
@@ -189,7 +221,11 @@ describe('a message whose words stand in message_summary_info only', () => {
     endless.writeUInt8(0, 10)
     const lists = Array.from({ length: 10 }, (_, at) => info.subarray(0, at * 50))
     const { pieces, noted } = await find(
-      [...lists, endless].map((list, at) => ({ ...edited, guid: `G${at}`, message_summary_info: list })),
+      [...lists, endless].map((list, at) => ({
+        ...edited,
+        guid: `G${at}`,
+        message_summary_info: list,
+      })),
       { columns },
     )
     expect(pieces.map(({ quotes }) => quotes[0]?.text)).toEqual([])
@@ -211,7 +247,10 @@ test('of copies in two databases, the one that was edited later wins', async () 
 })
 
 test('messages of no chat, and files beside the database, are counted', async () => {
-  const files = [inputFile('chat.db', databaseOf([message], { inChat: false })), inputFile('Attachments/a.csv', 'a,b')]
+  const files = [
+    inputFile('chat.db', databaseOf([message], { inChat: false })),
+    inputFile('Attachments/a.csv', 'a,b'),
+  ]
   expect(await filesByFormat(files)).toEqual({ imessage: ['chat.db', 'Attachments/a.csv'] })
   expect((await readAll(imessageFormat, files)).noted).toEqual({
     'skipped: messages of chats that were deleted': 1,
@@ -221,5 +260,7 @@ test('messages of no chat, and files beside the database, are counted', async ()
 
 test('a database that is broken fails the import with a reason', async () => {
   const cut = databaseOf([message]).subarray(0, 5_000)
-  await expect(readAll(imessageFormat, [inputFile('chat.db', cut)])).rejects.toThrow(/can't be read as the database/)
+  await expect(readAll(imessageFormat, [inputFile('chat.db', cut)])).rejects.toThrow(
+    /can't be read as the database/,
+  )
 })

@@ -10,7 +10,14 @@ import { foundIn, readJsonFile } from '../read/json-records.ts'
 import { makeTemporaryFolder } from '../read/temporary-folder.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { isoDateOf } from '../values/iso-date.ts'
-import { asArray, asNumber, asObject, asText, type JsonObject, present } from '../values/record-fields.ts'
+import {
+  asArray,
+  asNumber,
+  asObject,
+  asText,
+  type JsonObject,
+  present,
+} from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 import { editsIn } from './edits.ts'
 import { messagesIn } from './messages.ts'
@@ -27,7 +34,10 @@ const SQLITE = 'SQLite format 3\0'
 /** 1000 puts a sticker on a message, 2000 and above add a tapback, 3000 and above remove one. */
 const TAPBACK = /^[123]\d{3}$/
 
-/** Reads each UTC day of a chat as a source. Memory: some hundred messages. The database is copied, and stays as it is. */
+/**
+ * Reads each UTC day of a chat as a source. Memory: some hundred messages. The database is copied,
+ * and stays as it is.
+ */
 export const imessageFormat: Format = {
   name: 'imessage',
   title: 'iMessage',
@@ -36,12 +46,16 @@ export const imessageFormat: Format = {
   howTo: 'name a copy of the folder ~/Library/Messages of a Mac',
   owns: ownsFolder({ parts: BESIDE, uploads: /^\/?Attachments\// }),
   skipsOthers: true,
-  recognises: ({ path }, beginning) => DATABASE.test(path) && beginning.toString('latin1').startsWith(SQLITE),
+  recognises: ({ path }, beginning) =>
+    DATABASE.test(path) && beginning.toString('latin1').startsWith(SQLITE),
   async *read(files) {
     for (const file of files)
       if (file.path.endsWith(RECORD))
-        yield* foundIn(readJsonFile(file, ['']), ({ value }) => readRow(asObject(value) ?? {}, file.path))
-      else if (files.length === 1 || DATABASE.test(file.path)) yield* orRejected(file, readDatabase(file, files))
+        yield* foundIn(readJsonFile(file, ['']), ({ value }) =>
+          readRow(asObject(value) ?? {}, file.path),
+        )
+      else if (files.length === 1 || DATABASE.test(file.path))
+        yield* orRejected(file, readDatabase(file, files))
       else if (!/-(wal|shm)$/.test(file.path)) yield [fileBeside(file)]
   },
   restore: (record, _, path) => ({ [`${path}${RECORD}`]: record }),
@@ -56,10 +70,14 @@ async function* readDatabase(file: InputFile, files: readonly InputFile[]): Foun
     const log = files.find(({ path }) => path === `${file.path}-wal`)
     if (log !== undefined) await pipeline(log.open(), createWriteStream(`${copy}-wal`))
     for await (const rows of messagesIn(copy))
-      yield rows.map((row) => readRow(Object.assign(row, { files: JSON.parse(String(row.files)) }), file.path))
+      yield rows.map((row) =>
+        readRow(Object.assign(row, { files: JSON.parse(String(row.files)) }), file.path),
+      )
   } catch (error) {
     if (Object(error).code !== 'ERR_SQLITE_ERROR') throw error
-    throw new FormatError(`${file.path} can't be read as the database of Messages: ${Object(error).message}.`)
+    throw new FormatError(
+      `${file.path} can't be read as the database of Messages: ${Object(error).message}.`,
+    )
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -70,12 +88,15 @@ function readRow({ attributedBody, info, ...row }: JsonObject, path: string): Fo
   const externalId = asText(row.guid)
   const chat = asText(row.chat)
   const createdAt = isoDateOf(asNumber(row.seconds))
-  if (TAPBACK.test(String(row.associated_message_type))) return skipped('tapbacks and stickers on messages', place)
+  if (TAPBACK.test(String(row.associated_message_type)))
+    return skipped('tapbacks and stickers on messages', place)
   if (Number(row.item_type) !== 0) return skipped('notices, such as of who joined a chat', place)
   if (chat === undefined) return skipped('messages of chats that were deleted', place)
   // Newer systems write the text into `attributedBody` only. U+FFFC stands where a file is shown.
   const edits = editsIn(info)
-  const body = (asText(row.text) ?? (textOfBody(attributedBody) || edits.text)).replaceAll('\uFFFC', '').trim()
+  const body = (asText(row.text) ?? (textOfBody(attributedBody) || edits.text))
+    .replaceAll('\uFFFC', '')
+    .trim()
   // People may write a line of their own above the text.
   const text = [asText(row.subject), body].filter(Boolean).join('\n')
   const attachments = asArray(row.files).flatMap((name) => asText(name) ?? [])
@@ -83,14 +104,30 @@ function readRow({ attributedBody, info, ...row }: JsonObject, path: string): Fo
     return rejected('a message without a guid or a valid date', place, { ...row, text: body })
   // Of a message that was unsent in part, the rest is its text.
   const isChanged = edits.hasUnsent || Number(row.date_retracted) + Number(row.date_edited) > 0
-  if (isChanged && text === '' && attachments.length === 0) return skipped('messages that were unsent', place)
+  if (isChanged && text === '' && attachments.length === 0)
+    return skipped('messages that were unsent', place)
   const speaker = Number(row.is_from_me) === 1 ? 'Me' : asName(row.handle)
   const replyingTo = asText(row.thread_originator_guid)
-  const quote: QuoteInput = { externalId, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
+  const quote: QuoteInput = {
+    externalId,
+    text,
+    createdAt,
+    ...present({ speaker, replyingTo, attachments }),
+  }
   const day = dayOfChat(chat, asText(row.chat_name) ?? chat, createdAt)
   // Of two copies, the one that was edited last comes last and so replaces the other.
-  const [edited, id] = [row.date_edited ?? 0, row.id].map((number) => String(number).padStart(20, '0'))
+  const [edited, id] = [row.date_edited ?? 0, row.id].map((number) =>
+    String(number).padStart(20, '0'),
+  )
   const order = `${createdAt}/${edited}/${id}`
   const fields = { ...day.fields, channelId: chat }
-  return { kind: 'piece', service: 'imessage', externalId: day.externalId, order, fields, quotes: [quote], place }
+  return {
+    kind: 'piece',
+    service: 'imessage',
+    externalId: day.externalId,
+    order,
+    fields,
+    quotes: [quote],
+    place,
+  }
 }

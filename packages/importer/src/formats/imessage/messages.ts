@@ -6,7 +6,10 @@ const ROWS_TOGETHER = 500
 /** Seconds from 1970 to 2001, where Apple's time begins. Newer systems count nanoseconds. */
 const APPLE_EPOCH = 978_307_200
 const IN_NANOSECONDS = 'm.date > 100000000000'
-/** Columns that came later. A missing one is NULL. Read as text, because nanoseconds exceed the integers of a double. */
+/**
+ * Columns that came later. A missing one is NULL. Read as text, because nanoseconds exceed the
+ * integers of a double.
+ */
 const LATER = [
   'subject',
   'item_type',
@@ -19,13 +22,17 @@ const LATER = [
 /** Yields the messages in lists, in their order. Throws FormatError if this Node has no SQLite. */
 export async function* messagesIn(path: string): AsyncGenerator<JsonObject[]> {
   const { DatabaseSync } = await import('node:sqlite').catch(() => {
-    throw new FormatError('This Node cannot read the database of Messages. Use Node 22.13 or later.')
+    throw new FormatError(
+      'This Node cannot read the database of Messages. Use Node 22.13 or later.',
+    )
   })
   const database = new DatabaseSync(path)
   try {
     const columns = database.prepare("SELECT name FROM pragma_table_info('message')").all()
     let rows: JsonObject[] = []
-    for (const row of database.prepare(queryOf(new Set(columns.map(({ name }) => name)))).iterate()) {
+    for (const row of database
+      .prepare(queryOf(new Set(columns.map(({ name }) => name))))
+      .iterate()) {
       rows.push(row)
       if (rows.length < ROWS_TOGETHER) continue
       yield rows
@@ -38,7 +45,9 @@ export async function* messagesIn(path: string): AsyncGenerator<JsonObject[]> {
 }
 
 function queryOf(columns: ReadonlySet<unknown>): string {
-  const later = LATER.map((name) => `${columns.has(name) ? `CAST(m.${name} AS TEXT)` : 'NULL'} AS ${name}`)
+  const later = LATER.map(
+    (name) => `${columns.has(name) ? `CAST(m.${name} AS TEXT)` : 'NULL'} AS ${name}`,
+  )
   const body = columns.has('attributedBody') ? 'm.attributedBody' : 'NULL'
   // Nearly all messages have this list. It is needed only if the text stands nowhere else.
   const info = columns.has('message_summary_info') ? 'm.message_summary_info' : 'NULL'

@@ -2,13 +2,18 @@
 
 /** The mark `+` of a string is at most this far behind the beginning of its class's name. */
 const NEAR = 28
-/** A length up to 127 is one byte. A longer one has this number of bytes behind a byte that says so. */
+/**
+ * A length up to 127 is one byte. A longer one has this number of bytes behind a byte that says so.
+ */
 const LENGTH_BYTES = new Map([
   [0x81, 2],
   [0x82, 4],
 ])
 
-/** Returns the first string of the stream, which is the text. Returns '' without a stream, and if the stream is cut. */
+/**
+ * Returns the first string of the stream, which is the text. Returns '' without a stream, and if
+ * the stream is cut.
+ */
 export function textOfBody(body: unknown): string {
   if (!(body instanceof Uint8Array)) return ''
   // The last length of a stream that is cut may stand at its end.

@@ -2,7 +2,15 @@
 import { type Found, type Place, type QuoteInput, rejected, skipped } from '../format.ts'
 import type { JsonShape } from '../read/json-beginning.ts'
 import { isoDateIn } from '../values/iso-date.ts'
-import { asId, asNumber, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+import {
+  asId,
+  asNumber,
+  asObject,
+  asObjects,
+  asText,
+  type JsonObject,
+  present,
+} from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 import { wordsIn } from './document.ts'
 
@@ -11,7 +19,9 @@ const FIELDS = ['summary', 'issuetype', 'comment']
 
 /** Recognises an answer by the names in its first issue. */
 export function isAnswer({ members }: JsonShape): boolean {
-  return PLACES.some((at) => members.has(`${at}key`) && FIELDS.some((name) => members.has(`${at}fields.${name}`)))
+  return PLACES.some(
+    (at) => members.has(`${at}key`) && FIELDS.some((name) => members.has(`${at}fields.${name}`)),
+  )
 }
 
 /** Reads an issue, or the issues of an answer. */
@@ -20,42 +30,80 @@ export function readAnswer(value: unknown, place: Place): Found[] {
   if (Array.isArray(issues)) return issues.flatMap((one) => readAnswer(one, place))
   const id = asText(key)
   const issue = asObject(fields)
-  if (id === undefined || issue === undefined) return [rejected('an issue without `key` or `fields`', place, value)]
+  if (id === undefined || issue === undefined)
+    return [rejected('an issue without `key` or `fields`', place, value)]
   const { comments, total } = asObject(issue.comment) ?? {}
-  const answers = asObjects(comments).map((comment) => toQuote(comment, comment.body, asId(comment.id)))
+  const answers = asObjects(comments).map((comment) =>
+    toQuote(comment, comment.body, asId(comment.id)),
+  )
   const own = toQuote({ ...issue, author: issue.reporter ?? issue.creator }, issue.description, id)
   const files = asObjects(issue.attachment).flatMap(({ filename }) => asText(filename) ?? [])
   // A picture in the description is one of the files.
   const attachments = files.length > 0 ? files : (own.attachments ?? [])
-  const quotes = own.text === '' && attachments.length === 0 ? answers : [{ ...own, attachments }, ...answers]
+  const quotes =
+    own.text === '' && attachments.length === 0 ? answers : [{ ...own, attachments }, ...answers]
   const project = asObject(issue.project)
-  const named = { title: asText(issue.summary), channelName: asText(project?.name), channelId: asText(project?.key) }
-  const ofSource = { placeholderTitle: id, ...present({ ...named, createdAt: own.createdAt, url: pageOf(self, id) }) }
+  const named = {
+    title: asText(issue.summary),
+    channelName: asText(project?.name),
+    channelId: asText(project?.key),
+  }
+  const ofSource = {
+    placeholderTitle: id,
+    ...present({ ...named, createdAt: own.createdAt, url: pageOf(self, id) }),
+  }
   const order = isoDateIn(asText(issue.updated)) ?? ''
   return [
-    { kind: 'piece', service: 'custom', externalId: `jira/${id}`, order, fields: ofSource, quotes, place },
-    ...leftOut(issue, (asNumber(total) ?? 0) > answers.length).map((reason) => skipped(reason, place)),
+    {
+      kind: 'piece',
+      service: 'custom',
+      externalId: `jira/${id}`,
+      order,
+      fields: ofSource,
+      quotes,
+      place,
+    },
+    ...leftOut(issue, (asNumber(total) ?? 0) > answers.length).map((reason) =>
+      skipped(reason, place),
+    ),
   ]
 }
 
 /** Searches leave out comments that they are not asked for, and cut long lists of them. */
 function leftOut({ comment, worklog }: JsonObject, isCut: boolean): string[] {
-  const logged = asObjects(asObject(worklog)?.worklogs).filter((log) => wordsIn(log.comment).text !== '')
-  const missing = comment === undefined && 'issues whose comments are not in the file (search with fields=*all)'
-  const cut = isCut && 'issues whose comments are not all in the file (fetch each alone, /rest/api/2/issue/KEY)'
-  return [...[missing, cut].filter((reason) => reason !== false), ...logged.map(() => 'comments of work logs')]
+  const logged = asObjects(asObject(worklog)?.worklogs).filter(
+    (log) => wordsIn(log.comment).text !== '',
+  )
+  const missing =
+    comment === undefined && 'issues whose comments are not in the file (search with fields=*all)'
+  const cut =
+    isCut &&
+    'issues whose comments are not all in the file (fetch each alone, /rest/api/2/issue/KEY)'
+  return [
+    ...[missing, cut].filter((reason) => reason !== false),
+    ...logged.map(() => 'comments of work logs'),
+  ]
 }
 
-function toQuote({ author, created, parentId }: JsonObject, body: unknown, externalId: string | undefined): QuoteInput {
+function toQuote(
+  { author, created, parentId }: JsonObject,
+  body: unknown,
+  externalId: string | undefined,
+): QuoteInput {
   const { displayName, name, accountId } = asObject(author) ?? {}
   const { text, attachments } = wordsIn(body)
   const speaker = asName(displayName) ?? asName(name) ?? asText(accountId)
   const createdAt = isoDateIn(asText(created))
-  return { text, ...present({ externalId, speaker, createdAt, replyingTo: asId(parentId), attachments }) }
+  return {
+    text,
+    ...present({ externalId, speaker, createdAt, replyingTo: asId(parentId), attachments }),
+  }
 }
 
 /** The page that people see, unless the answer is of the address that apps use. */
 function pageOf(self: unknown, key: string): string | undefined {
   const [site = '', path] = asText(self)?.split('/rest/api/', 2) ?? []
-  return path === undefined || site.startsWith('https://api.atlassian.com/') ? undefined : `${site}/browse/${key}`
+  return path === undefined || site.startsWith('https://api.atlassian.com/')
+    ? undefined
+    : `${site}/browse/${key}`
 }

@@ -3,10 +3,15 @@ import { DAY_CHARACTERS, isoDateOf } from '../values/iso-date.ts'
 import { asArray, asNumber, asObject, asObjects, asText } from '../values/record-fields.ts'
 
 /** Nodes that stand within a line. Each other node ends its line. */
-const INLINE = new Set('text mention emoji inlineCard status date mediaInline placeholder inlineExtension'.split(' '))
+const INLINE = new Set(
+  'text mention emoji inlineCard status date mediaInline placeholder inlineExtension'.split(' '),
+)
 const LINE_END = '\n'
 
-/** Returns the words of a document, and the names of files in it. A text in Jira's markup stays as it is. */
+/**
+ * Returns the words of a document, and the names of files in it. A text in Jira's markup stays as
+ * it is.
+ */
 export function wordsIn(document: unknown): { text: string; attachments: string[] } {
   if (typeof document === 'string') return { text: document, attachments: [] }
   const parts: string[] = []
@@ -22,12 +27,18 @@ export function wordsIn(document: unknown): { text: string; attachments: string[
     const { type, attrs, content, text, marks } = asObject(node) ?? {}
     const { alt, timestamp, ...named } = asObject(attrs) ?? {}
     const day = isoDateOf(asNumber(timestamp))?.slice(0, DAY_CHARACTERS)
-    const word = [day, named.text, named.shortName, named.url, named.title].map(asText).find(Boolean)
-    const link = asText(asObject(asObjects(marks).find((mark) => mark.type === 'link')?.attrs)?.href)
+    const word = [day, named.text, named.shortName, named.url, named.title]
+      .map(asText)
+      .find(Boolean)
+    const link = asText(
+      asObject(asObjects(marks).find((mark) => mark.type === 'link')?.attrs)?.href,
+    )
     if (type === 'media' || type === 'mediaInline') attachments.push(asText(alt) ?? 'media')
     else if (type === 'listItem') parts.push('- ')
-    else if (typeof text === 'string') parts.push(link && link !== text ? `${text} (${link})` : text)
-    else if (word !== undefined && type !== 'placeholder') parts.push(word, ...(content ? [LINE_END] : []))
+    else if (typeof text === 'string')
+      parts.push(link && link !== text ? `${text} (${link})` : text)
+    else if (word !== undefined && type !== 'placeholder')
+      parts.push(word, ...(content ? [LINE_END] : []))
     if (!INLINE.has(String(type))) open.push(LINE_END)
     for (const child of asArray(content).toReversed()) open.push(child)
   }

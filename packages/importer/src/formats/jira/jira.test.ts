@@ -7,7 +7,12 @@ import { jiraFormat } from './jira.ts'
 const HEADER =
   'Summary,Issue key,Issue id,Issue Type,Project key,Project name,Reporter,Created,Updated,Labels,Labels,Description,Attachment,Comment,Comment,Comment'
 const issue = (cells: Record<string, string>, ...comments: string[]) => {
-  const row = { Summary: 'Cold oven', 'Issue key': 'OVEN-7', Created: '01/May/24 9:30 AM', ...cells }
+  const row = {
+    Summary: 'Cold oven',
+    'Issue key': 'OVEN-7',
+    Created: '01/May/24 9:30 AM',
+    ...cells,
+  }
   const names = HEADER.split(',')
   const all = names.map((name, at) =>
     name === 'Comment'
@@ -16,22 +21,47 @@ const issue = (cells: Record<string, string>, ...comments: string[]) => {
   )
   return `${HEADER}\n${all.map((cell = '') => `"${cell.replaceAll('"', '""')}"`).join()}\n`
 }
-const find = (csv: string, options = {}) => readAll(jiraFormat, [inputFile('jira.csv', csv)], options)
+const find = (csv: string, options = {}) =>
+  readAll(jiraFormat, [inputFile('jira.csv', csv)], options)
 
 test('an issue is a source, and each of its comments is a quote', async () => {
-  const details = { Reporter: 'Ada', 'Project key': 'OVEN', 'Project name': 'Ovens', Description: 'Since "six"' }
-  const csv = issue(details, '02/May/24 1:05 PM;bo;Yes; at 9;30\nreally', '02/May/24 1:05 PM;bo;Really')
+  const details = {
+    Reporter: 'Ada',
+    'Project key': 'OVEN',
+    'Project name': 'Ovens',
+    Description: 'Since "six"',
+  }
+  const csv = issue(
+    details,
+    '02/May/24 1:05 PM;bo;Yes; at 9;30\nreally',
+    '02/May/24 1:05 PM;bo;Really',
+  )
   expect(await recognises(jiraFormat, inputFile('a.csv', csv))).toBe(true)
   const { pieces } = await find(csv, { timezone: 'Europe/Berlin' })
   expect(pieces[0]).toMatchObject({
     service: 'custom',
     externalId: 'jira/OVEN-7',
-    fields: { title: 'Cold oven', channelName: 'Ovens', channelId: 'OVEN', createdAt: '2024-05-01T07:30:00.000Z' },
+    fields: {
+      title: 'Cold oven',
+      channelName: 'Ovens',
+      channelId: 'OVEN',
+      createdAt: '2024-05-01T07:30:00.000Z',
+    },
   })
   const createdAt = '2024-05-02T11:05:00.000Z'
   expect(pieces[0]?.quotes).toEqual([
-    { externalId: 'OVEN-7', text: 'Since "six"', speaker: 'Ada', createdAt: '2024-05-01T07:30:00.000Z' },
-    { externalId: `OVEN-7/${createdAt}/bo`, text: 'Yes; at 9;30\nreally', speaker: 'bo', createdAt },
+    {
+      externalId: 'OVEN-7',
+      text: 'Since "six"',
+      speaker: 'Ada',
+      createdAt: '2024-05-01T07:30:00.000Z',
+    },
+    {
+      externalId: `OVEN-7/${createdAt}/bo`,
+      text: 'Yes; at 9;30\nreally',
+      speaker: 'bo',
+      createdAt,
+    },
     { externalId: `OVEN-7/${createdAt}/bo/2`, text: 'Really', speaker: 'bo', createdAt },
   ])
 })
@@ -66,7 +96,8 @@ test('a date with two readings rejects the issue, unless an option names the ord
 })
 
 test('in CSV of Jira Cloud, ids are the names that the file has of them, in whatever row', async () => {
-  const header = 'Summary,Issue key,Issue id,Reporter,Reporter Id,Watchers,Watchers,Watchers Id,Watchers Id,Comment'
+  const header =
+    'Summary,Issue key,Issue id,Reporter,Reporter Id,Watchers,Watchers,Watchers Id,Watchers Id,Comment'
   const rows = [
     'T,A-1,1,Ada,u:1,Bo,,u:2,,01/May/24 9:30 AM;u:3;Ask [~accountid:u:2] or [~accountid:u:9]',
     'T,A-2,2,Cy,u:3,Bo,Di,u:2,,01/May/24 9:31 AM;u:2;Yes',
@@ -101,7 +132,11 @@ const document = node(
   ),
   node(
     'table',
-    node('tableRow', node('tableCell', node('paragraph', text('7'))), node('tableCell', node('paragraph', text('8')))),
+    node(
+      'tableRow',
+      node('tableCell', node('paragraph', text('7'))),
+      node('tableCell', node('paragraph', text('8'))),
+    ),
   ),
   node('paragraph', { type: 'date', attrs: { timestamp: '1714521600000' } }, node('hardBreak'), {
     type: 'emoji',
@@ -123,8 +158,19 @@ const apiIssue = {
     attachment: [{ filename: 'oven.png' }],
     comment: {
       comments: [
-        { id: '9', author: { displayName: 'Bo' }, body: document, created: '2024-05-01T09:31:00.000+0200' },
-        { id: '10', parentId: 9, author: { name: 'cy' }, body: 'h1. Yes', created: '2024-05-01T09:32:00.000+0200' },
+        {
+          id: '9',
+          author: { displayName: 'Bo' },
+          body: document,
+          created: '2024-05-01T09:31:00.000+0200',
+        },
+        {
+          id: '10',
+          parentId: 9,
+          author: { name: 'cy' },
+          body: 'h1. Yes',
+          created: '2024-05-01T09:32:00.000+0200',
+        },
       ],
       total: 2,
     },
@@ -161,8 +207,20 @@ test('issues of the API are read from searches, one by one, from lists and from 
         createdAt: '2024-05-01T07:30:00.000Z',
         attachments: ['oven.png'],
       },
-      { externalId: '9', text: words, speaker: 'Bo', createdAt: '2024-05-01T07:31:00.000Z', attachments: ['oven.png'] },
-      { externalId: '10', replyingTo: '9', text: 'h1. Yes', speaker: 'cy', createdAt: '2024-05-01T07:32:00.000Z' },
+      {
+        externalId: '9',
+        text: words,
+        speaker: 'Bo',
+        createdAt: '2024-05-01T07:31:00.000Z',
+        attachments: ['oven.png'],
+      },
+      {
+        externalId: '10',
+        replyingTo: '9',
+        text: 'h1. Yes',
+        speaker: 'cy',
+        createdAt: '2024-05-01T07:32:00.000Z',
+      },
     ])
   }
 })
@@ -172,7 +230,14 @@ test('what an answer of the API leaves out is counted', async () => {
   const issues = [
     { ...apiIssue, fields },
     { ...apiIssue, fields: { ...fields, comment: { ...comment, total: 7 } } },
-    { ...apiIssue, fields: { ...fields, comment, worklog: { worklogs: [{ comment: document }, { comment: '' }] } } },
+    {
+      ...apiIssue,
+      fields: {
+        ...fields,
+        comment,
+        worklog: { worklogs: [{ comment: document }, { comment: '' }] },
+      },
+    },
     { ...apiIssue, key: undefined },
   ]
   const { noted, rejected } = await readAll(jiraFormat, [inputFile('search.json', { issues })])
@@ -192,8 +257,15 @@ test('a document may nest deeper than the stack', () => {
 test('if the dates of all issues need the option, the file is refused with the order that they show', async () => {
   const csv = issue({ Created: '13/05/2024 16:14', Description: 'x'.repeat(70_000) })
   await expect(find(csv)).rejects.toMatchObject({ lacking: ['--date-format D/M/Y'] })
-  await expect(find(issue({ Created: '5/6/2024 16:14' }))).rejects.toMatchObject({ lacking: ['--date-format ORDER'] })
-  const rows = Array.from({ length: 3 }, () => csv.split('\n')[1]?.replaceAll('x'.repeat(40_000), ''))
-  const files = [inputFile('a.csv', [HEADER, ...rows, ''].join('\n')), inputFile('b.csv', issue({}))]
+  await expect(find(issue({ Created: '5/6/2024 16:14' }))).rejects.toMatchObject({
+    lacking: ['--date-format ORDER'],
+  })
+  const rows = Array.from({ length: 3 }, () =>
+    csv.split('\n')[1]?.replaceAll('x'.repeat(40_000), ''),
+  )
+  const files = [
+    inputFile('a.csv', [HEADER, ...rows, ''].join('\n')),
+    inputFile('b.csv', issue({})),
+  ]
   expect(await filesByFormat(files)).toEqual({ jira: ['b.csv'], unread: ['x/a.csv'] })
 })

@@ -1,7 +1,15 @@
-// Issues of Jira: in the CSV that a search exports, which repeats the column "Comment", and in answers of the API.
+// Issues of Jira: in the CSV that a search exports, which repeats the column "Comment", and in
+// answers of the API.
 import type { Format, FormatOptions, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
 import { eachFile, rejected } from '../format.ts'
-import { type CsvRow, csvColumns, faultOfRows, readCsvRows, refuseIfAlike, rowsOfBeginning } from '../read/csv-rows.ts'
+import {
+  type CsvRow,
+  csvColumns,
+  faultOfRows,
+  readCsvRows,
+  refuseIfAlike,
+  rowsOfBeginning,
+} from '../read/csv-rows.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -25,7 +33,8 @@ export const jiraFormat: Format = {
   recognises: (_, beginning) => {
     const columns = csvColumns(beginning)
     return (
-      ['Summary', 'Issue key', 'Issue id'].every((name) => columns.includes(name)) || isAnswer(jsonShape(beginning))
+      ['Summary', 'Issue key', 'Issue id'].every((name) => columns.includes(name)) ||
+      isAnswer(jsonShape(beginning))
     )
   },
   faultOf: async ({ path }, beginning, options) =>
@@ -42,7 +51,10 @@ export const jiraFormat: Format = {
 /** A person in a text of Jira Cloud. */
 const MENTION = /\[~accountid:([^\]\s]{1,128})\]/g
 
-/** Comments have the ids of persons alone. Columns such as "Reporter Id", beside "Reporter", show whose they are. */
+/**
+ * Comments have the ids of persons alone. Columns such as "Reporter Id", beside "Reporter", show
+ * whose they are.
+ */
 async function* readCsv(file: InputFile, options: FormatOptions): FoundLists {
   yield* readRows(file.path, readCsvRows(file), options, await namesIn(file))
 }
@@ -50,7 +62,12 @@ async function* readCsv(file: InputFile, options: FormatOptions): FoundLists {
 type Names = ReadonlyMap<string, string>
 type RowLists = ReturnType<typeof readCsvRows>
 
-async function* readRows(path: string, lists: RowLists, options: FormatOptions, names: Names): FoundLists {
+async function* readRows(
+  path: string,
+  lists: RowLists,
+  options: FormatOptions,
+  names: Names,
+): FoundLists {
   const dates = createDateReader(options)
   let isFirst = true
   for await (const { rows } of lists) {
@@ -69,9 +86,11 @@ async function namesIn(file: InputFile): Promise<Names> {
   for await (const { rows } of readCsvRows(file))
     for (const row of rows)
       for (const column of people) {
-        const [ids, shown] = row.kind === 'row' ? [cellsOf(row, `${column} Id`), cellsOf(row, column)] : [[], []]
+        const [ids, shown] =
+          row.kind === 'row' ? [cellsOf(row, `${column} Id`), cellsOf(row, column)] : [[], []]
         // A blank cell would give a person the name of the next one.
-        if (ids.length === shown.length) for (const [at, id] of ids.entries()) names.set(id, shown[at] ?? id)
+        if (ids.length === shown.length)
+          for (const [at, id] of ids.entries()) names.set(id, shown[at] ?? id)
       }
   return names
 }
@@ -85,9 +104,14 @@ function readIssue(row: CsvRow, dates: ReadDate, names: Names): Found {
   const { values, place, raw } = row
   const key = values.get('Issue key')
   const title = values.get('Summary')
-  if (key === undefined || title === undefined) return rejected('an issue without a key or a summary', place, raw)
+  if (key === undefined || title === undefined)
+    return rejected('an issue without a key or a summary', place, raw)
   const comments = cellsOf(row, 'Comment').map((cell) => COMMENT.exec(cell) ?? [cell, '', '', cell])
-  const written = [values.get('Created'), values.get('Updated'), ...comments.map(([, date]) => date)]
+  const written = [
+    values.get('Created'),
+    values.get('Updated'),
+    ...comments.map(([, date]) => date),
+  ]
   const wrong = written.find((date) => date && dates.read(date) === undefined)
   if (wrong !== undefined) return rejected(`A date ${dates.faultOf(wrong)}`, place, raw)
   const dateIn = (text = '') => dates.read(text)
@@ -107,11 +131,23 @@ function readIssue(row: CsvRow, dates: ReadDate, names: Names): Found {
     const number = (ids.get(id) ?? 0) + 1
     ids.set(id, number)
     const externalId = number === 1 ? id : `${id}/${number}`
-    return { externalId, text: withNames(words), ...present({ speaker: nameOf(author), createdAt: dateIn(date) }) }
+    return {
+      externalId,
+      text: withNames(words),
+      ...present({ speaker: nameOf(author), createdAt: dateIn(date) }),
+    }
   })
   const quotes = text === '' && attachments.length === 0 ? answers : [own, ...answers]
   const project = { channelName: values.get('Project name'), channelId: values.get('Project key') }
   const fields = { title, ...present({ createdAt, ...project }) }
   const order = dateIn(values.get('Updated')) ?? ''
-  return { kind: 'piece', service: 'custom', externalId: `jira/${key}`, order, fields, quotes, place }
+  return {
+    kind: 'piece',
+    service: 'custom',
+    externalId: `jira/${key}`,
+    order,
+    fields,
+    quotes,
+    place,
+  }
 }

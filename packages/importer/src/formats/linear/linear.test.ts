@@ -26,7 +26,13 @@ const issue = {
   team: { key: 'OVN', name: 'Ovens' },
   comments: {
     nodes: [
-      { ...comment, id: 'c2', body: 'Yes', parent: { id: 'c1' }, createdAt: '2024-05-01T11:30:00.000Z' },
+      {
+        ...comment,
+        id: 'c2',
+        body: 'Yes',
+        parent: { id: 'c1' },
+        createdAt: '2024-05-01T11:30:00.000Z',
+      },
       comment,
     ],
   },
@@ -36,16 +42,24 @@ test('rejects a date that a spreadsheet rewrote, and reads one without a zone as
   const rows = ['5/1/2024 9:30', '2024-05-01 09:30:00', '2024-05-01T09:30:00.000Z'].map((text) =>
     row('x').replace(date, text),
   )
-  const { pieces, rejected } = await readAll(linearFormat, [inputFile('Export.csv', [header, ...rows].join('\n'))])
+  const { pieces, rejected } = await readAll(linearFormat, [
+    inputFile('Export.csv', [header, ...rows].join('\n')),
+  ])
   expect(rejected.map(({ reason }) => reason)).toEqual([
     'Created is no date of Linear: 5/1/2024 9:30. Was the file saved by a spreadsheet?',
   ])
-  expect(pieces.map(({ fields }) => fields.createdAt)).toEqual(['2024-05-01T09:30:00.000Z', '2024-05-01T09:30:00.000Z'])
+  expect(pieces.map(({ fields }) => fields.createdAt)).toEqual([
+    '2024-05-01T09:30:00.000Z',
+    '2024-05-01T09:30:00.000Z',
+  ])
 })
 
 test('reads the CSV export, in which the row that was updated last comes last', async () => {
   const later = 'Thu May 02 2024 09:30:00 GMT+0000 (GMT)'
-  const file = inputFile('Export.csv', [header, row('It is warm', later), row('It is ""cold"",\nreally')].join('\n'))
+  const file = inputFile(
+    'Export.csv',
+    [header, row('It is warm', later), row('It is ""cold"",\nreally')].join('\n'),
+  )
   expect(await recognises(linearFormat, file)).toBe(true)
   const found = await readAll(linearFormat, [file])
   expect(found.pieces[0]).toMatchObject({
@@ -72,17 +86,35 @@ test('reads issues of the API with their comments, however they are wrapped', as
     expect(await recognises(linearFormat, file)).toBe(true)
     const found = await readAll(linearFormat, [file])
     expect(found.rejected).toEqual([])
-    expect(found.pieces[0]?.fields).toMatchObject({ title: 'Cold oven', channelId: 'OVN', url: issue.url })
+    expect(found.pieces[0]?.fields).toMatchObject({
+      title: 'Cold oven',
+      channelId: 'OVN',
+      url: issue.url,
+    })
     expect(found.quotes('OVN-7')).toEqual([
-      { externalId: 'OVN-7', text: 'It is cold', speaker: 'Ada', createdAt: '2024-05-01T09:30:00.000Z' },
+      {
+        externalId: 'OVN-7',
+        text: 'It is cold',
+        speaker: 'Ada',
+        createdAt: '2024-05-01T09:30:00.000Z',
+      },
       { text: 'Since six', speaker: 'Bo', createdAt: '2024-05-01T10:30:00.000Z', externalId: 'c1' },
-      { text: 'Yes', speaker: 'Bo', createdAt: '2024-05-01T11:30:00.000Z', externalId: 'c2', replyingTo: 'c1' },
+      {
+        text: 'Yes',
+        speaker: 'Bo',
+        createdAt: '2024-05-01T11:30:00.000Z',
+        externalId: 'c2',
+        replyingTo: 'c1',
+      },
     ])
   }
 })
 
 test('counts comments that are not in the file, and rejects what is no issue', async () => {
-  const part = { ...issue, comments: { nodes: [{ ...comment, body: '' }], pageInfo: { hasNextPage: true } } }
+  const part = {
+    ...issue,
+    comments: { nodes: [{ ...comment, body: '' }], pageInfo: { hasNextPage: true } },
+  }
   const found = await readAll(linearFormat, [inputFile('a.json', [part, { title: 'x' }])])
   expect(found.noted).toEqual({
     'skipped: comments without text': 1,

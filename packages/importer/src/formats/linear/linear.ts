@@ -33,18 +33,21 @@ function kindOf(beginning: Buffer): 'csv' | 'json' | undefined {
   const issues = members
     .filter((name) => name.endsWith('identifier'))
     .map((name) => name.slice(0, -'identifier'.length))
-  const isIssue = (at: string) => ['title', 'createdAt'].every((name) => members.includes(`${at}${name}`))
+  const isIssue = (at: string) =>
+    ['title', 'createdAt'].every((name) => members.includes(`${at}${name}`))
   return issues.some(isIssue) ? 'json' : undefined
 }
 
 async function* readCsv(file: InputFile): FoundLists {
-  for await (const { rows } of readCsvRows(file)) yield rows.map((row) => (row.kind === 'row' ? readRow(row) : row))
+  for await (const { rows } of readCsvRows(file))
+    yield rows.map((row) => (row.kind === 'row' ? readRow(row) : row))
 }
 
 function readRow({ values, place, raw }: CsvRow): Found {
   const externalId = values.get('ID')
   const title = values.get('Title')
-  if (externalId === undefined || title === undefined) return rejected('an issue without ID or title', place, raw)
+  if (externalId === undefined || title === undefined)
+    return rejected('an issue without ID or title', place, raw)
   const createdAt = dateIn(values.get('Created'))
   if (createdAt === undefined && values.has('Created'))
     return rejected(
@@ -54,17 +57,29 @@ function readRow({ values, place, raw }: CsvRow): Found {
     )
   const text = values.get('Description')
   const fields = { title, ...present({ channelName: values.get('Team'), createdAt }) }
-  const quote = text && { externalId, text, ...present({ speaker: values.get('Creator'), createdAt }) }
+  const quote = text && {
+    externalId,
+    text,
+    ...present({ speaker: values.get('Creator'), createdAt }),
+  }
   const order = dateIn(values.get('Updated')) ?? ''
   return piece(externalId, order, fields, quote ? [quote] : [], place)
 }
 
-/** Reads ISO dates, and dates as JavaScript writes them. Other programs rewrite them without a zone, or as 1/5/2024. */
+/**
+ * Reads ISO dates, and dates as JavaScript writes them. Other programs rewrite them without a zone,
+ * or as 1/5/2024.
+ */
 function dateIn(text = ''): string | undefined {
-  return parseIsoDate(text.replace(' ', 'T')) ?? (/GMT|UTC|Z$/.test(text) ? isoDateIn(text) : undefined)
+  return (
+    parseIsoDate(text.replace(' ', 'T')) ?? (/GMT|UTC|Z$/.test(text) ? isoDateIn(text) : undefined)
+  )
 }
 
-/** Returns what the record has: an issue, or the issues of an answer such as `{ data: { issues: { nodes } } }`. */
+/**
+ * Returns what the record has: an issue, or the issues of an answer such as `{ data: { issues: {
+ * nodes } } }`.
+ */
 function readRecord(value: unknown, place: Place): Found[] {
   const isIssue = asText(asObject(value)?.identifier) !== undefined
   const nodes = isIssue ? [] : nodesIn(value)
@@ -110,7 +125,9 @@ function readComment(comment: JsonObject, issue: string, place: Place): Found {
 }
 
 function quoteOf(record: JsonObject, text: string): QuoteInput {
-  const author = [record.user, record.creator, record.botActor, record.externalUser].map(asObject).find(Boolean)
+  const author = [record.user, record.creator, record.botActor, record.externalUser]
+    .map(asObject)
+    .find(Boolean)
   const speaker = asText(author?.displayName) ?? asText(author?.name)
   return { text, ...present({ speaker, createdAt: dateOf(record) }) }
 }
@@ -119,7 +136,13 @@ function dateOf({ createdAt }: JsonObject): string | undefined {
   return parseIsoDate(asText(createdAt) ?? '')
 }
 
-function piece(externalId: string, order: string, fields: object, quotes: QuoteInput[], place: Place): Piece {
+function piece(
+  externalId: string,
+  order: string,
+  fields: object,
+  quotes: QuoteInput[],
+  place: Place,
+): Piece {
   const all = { placeholderTitle: externalId, ...fields }
   return { kind: 'piece', service: 'linear', externalId, order, fields: all, quotes, place }
 }

@@ -8,8 +8,9 @@ export interface Utf8Text {
 }
 
 /**
- * Converts a text to UTF-8. Without a charset it is UTF-8, and each of its lines that is no UTF-8 is windows-1252. Many
- * programs declare a charset of one byte a character and write UTF-8, which is never meaningful text in such a charset.
+ * Converts a text to UTF-8. Without a charset it is UTF-8, and each of its lines that is no UTF-8
+ * is windows-1252. Many programs declare a charset of one byte a character and write UTF-8, which
+ * is never meaningful text in such a charset.
  */
 export function toUtf8(bytes: Buffer, charset = ''): Utf8Text {
   const name = charset.trim().toLowerCase()
@@ -18,7 +19,9 @@ export function toUtf8(bytes: Buffer, charset = ''): Utf8Text {
   if (UTF16.test(name)) return { bytes: decodeUtf16(bytes, name), isKnown: true }
   const decode = SPECIAL.find(([names]) => names.test(name))?.[1]
   if (decode) return { bytes: Buffer.from(decode(bytes.toString('latin1'))), isKnown: true }
-  const decoder = decoderOf(name) ?? decoderOf(ALIASES.find(([names]) => names.test(name))?.[1] ?? codePageIn(name))
+  const decoder =
+    decoderOf(name) ??
+    decoderOf(ALIASES.find(([names]) => names.test(name))?.[1] ?? codePageIn(name))
   if (decoder) return { bytes: Buffer.from(decoder.decode(bytes)), isKnown: true }
   return { bytes: convertLines(bytes), isKnown: !bytes.some((byte) => byte > LAST_ASCII) }
 }
@@ -27,11 +30,15 @@ const LAST_ASCII = 0x7f
 
 const UTF16 = /^(csunicode|unicode$|iso-10646-ucs-2|ucs-?2|utf-?16)/
 
-/** Programs write other encodings under the name `unicode`: a text of UTF-16 has bytes that are 0, in its line ends. */
+/**
+ * Programs write other encodings under the name `unicode`: a text of UTF-16 has bytes that are 0,
+ * in its line ends.
+ */
 function decodeUtf16(bytes: Buffer, name: string): Buffer {
   if (!bytes.includes(0)) return convertLines(bytes)
   const [first, second] = bytes
-  const isBig = (first === 0xfe && second === 0xff) || (first !== 0xff && (/be$/.test(name) || first === 0))
+  const isBig =
+    (first === 0xfe && second === 0xff) || (first !== 0xff && (/be$/.test(name) || first === 0))
   return Buffer.from((isBig ? utf16 : utf16le).decode(bytes))
 }
 
@@ -128,7 +135,10 @@ const [SHIFT_OUT, SHIFT_IN] = ['\x0E', '\x0F']
 /** They name the character set of what is shifted. */
 const DESIGNATIONS = ['\x1B$)C', '\x1B$)A']
 
-/** In ISO 2022, a control character shifts to characters of two bytes, up to another one or the end of the line. */
+/**
+ * In ISO 2022, a control character shifts to characters of two bytes, up to another one or the end
+ * of the line.
+ */
 function unshift(text: string): string {
   const bare = DESIGNATIONS.reduce((rest, designation) => rest.replaceAll(designation, ''), text)
   return bare.split('\n').map(unshiftLine).join('\n')
@@ -143,7 +153,9 @@ function unshiftLine(line: string): string {
   return beginning + texts.join('')
 }
 
-/** The decoder replaces a shift that no character follows, as where two encoded words were joined. */
+/**
+ * The decoder replaces a shift that no character follows, as where two encoded words were joined.
+ */
 function decodeJis(text: string): string {
   const bare = IDLE_SHIFTS.reduce((rest, shift) => rest.replaceAll(`${shift}\x1B`, '\x1B'), text)
   return new TextDecoder('iso-2022-jp').decode(Buffer.from(bare, 'latin1'))
@@ -151,13 +163,20 @@ function decodeJis(text: string): string {
 
 const IDLE_SHIFTS = ['\x1B(B', '\x1B(J', '\x1B$B', '\x1B$@']
 
-/** In HZ, `~{` shifts to characters of two bytes, and `~}` or the end of the line back. `~~` is a tilde. */
+/**
+ * In HZ, `~{` shifts to characters of two bytes, and `~}` or the end of the line back. `~~` is a
+ * tilde.
+ */
 function unshiftHz(text: string): string {
-  const replace = (_: string, shifted?: string, tilde = '') => (shifted === undefined ? tilde : setHighestBits(shifted))
+  const replace = (_: string, shifted?: string, tilde = '') =>
+    shifted === undefined ? tilde : setHighestBits(shifted)
   return text.replace(/~(?:\{([^\n]*?)(?:~\}|(?=\n|$))|(~)|\r?\n)/g, replace)
 }
 
-/** Reads `+AOk-` as é: UTF-16 in base64. `+-` is a plus sign. A shorter code is text that should not be there. */
+/**
+ * Reads `+AOk-` as é: UTF-16 in base64. `+-` is a plus sign. A shorter code is text that should not
+ * be there.
+ */
 function decodeUtf7(text: string): string {
   return text.replace(/\+([A-Za-z\d+/]*)-?/g, (whole, code: string) => {
     const bytes = Buffer.from(code, 'base64')

@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { inputFile, readAll } from '../read-all.test-support.ts'
 import { mailFormat } from './mail-format.ts'
 
-const TOO_DEEP = 'skipped: attached mails that lie in more than 50 others, or too deep in a large mail'
+const TOO_DEEP =
+  'skipped: attached mails that lie in more than 50 others, or too deep in a large mail'
 const HEAD = 'From: Ada <ada@a>\nMessage-ID: <1@a>\n'
 
 async function read(file: string | Buffer) {
@@ -59,16 +60,24 @@ describe('a text in', () => {
 
   test('no charset is UTF-8, else windows-1252, else what its HTML names', async () => {
     expect((await readText('text/plain', 'caf\xE9 \x80')).text).toBe('café €')
-    expect((await readText('text/html', '<meta charset="koi8-r"><p>\xF0\xC5\xDE\xD8')).text).toBe('Печь')
-    expect((await readText('text/html', '<meta content="text/html; charset=unicode">caf\xE9')).text).toBe('café')
-    expect((await readText('text/html; charset=gbk', '<meta charset=utf-8>\xE5\x93\xA8')).text).toBe('哨')
+    expect((await readText('text/html', '<meta charset="koi8-r"><p>\xF0\xC5\xDE\xD8')).text).toBe(
+      'Печь',
+    )
+    expect(
+      (await readText('text/html', '<meta content="text/html; charset=unicode">caf\xE9')).text,
+    ).toBe('café')
+    expect(
+      (await readText('text/html; charset=gbk', '<meta charset=utf-8>\xE5\x93\xA8')).text,
+    ).toBe('哨')
     expect((await read(Buffer.from(`${HEAD}\ncaf\xE9`, 'latin1'))).text).toBe('café')
   })
 
   test('a charset that is not known is counted, unless it is ASCII', async () => {
     const { text, noted } = await readText('text/plain; charset=x-mac-icelandic9', 'caf\xE9')
     expect(text).toBe('café')
-    expect(noted).toEqual({ 'replaced: texts in charsets that are not known, read as windows-1252': 1 })
+    expect(noted).toEqual({
+      'replaced: texts in charsets that are not known, read as windows-1252': 1,
+    })
     expect((await readText('text/plain; charset=x-other', 'cafe')).noted).toEqual({})
   })
 
@@ -85,7 +94,11 @@ describe('a header', () => {
     ['raw Latin-1', 'Gr\xF6\xDFe', 'Größe'],
     ['a word with question marks', '=?utf-8?Q?Caf=C3=A9?_Really??=', 'Café? Really?'],
     ['words split within a character', '=?utf-8?B?YWLD?=\n =?utf-8?B?tmM=?=', 'aböc'],
-    ['padded words split within a character', '=?utf-8?B?QmVoww==?=\n =?UTF-8?B?tnJkZW4=?=', 'Behörden'],
+    [
+      'padded words split within a character',
+      '=?utf-8?B?QmVoww==?=\n =?UTF-8?B?tnJkZW4=?=',
+      'Behörden',
+    ],
     ['words of two encodings', '=?utf-8?Q?Beh=C3?= =?utf-8?B?tnJkZW4=?=', 'Behörden'],
     ['words without a space between', '=?utf-8?Q?a_?==?iso-8859-1?Q?=E9?=', 'a é'],
     ['words that are folded within', '=?utf-8?\n B?YWLDtmM=?=', 'aböc'],
@@ -125,22 +138,38 @@ describe('a header', () => {
 
   test('may stand behind a byte order mark, blank lines and a quoted separator', async () => {
     for (const before of ['\uFEFF', '\n\r\n', '>From - Wed May 01 10:00:00 2024\n', '\uFEFF\n'])
-      expect(await read(`${before}${HEAD}\nx`)).toMatchObject({ externalId: '1@a', speaker: 'Ada', text: 'x' })
+      expect(await read(`${before}${HEAD}\nx`)).toMatchObject({
+        externalId: '1@a',
+        speaker: 'Ada',
+        text: 'x',
+      })
   })
 })
 
 describe('a text in base64', () => {
   const body = Buffer.from('Hello, größe Öfen!\n').toString('base64')
   test.each([
-    ['behind which a footer stands', `${body}\n_____\nbread list\nbread@a`, 'Hello, größe Öfen!', 1],
+    [
+      'behind which a footer stands',
+      `${body}\n_____\nbread list\nbread@a`,
+      'Hello, größe Öfen!',
+      1,
+    ],
     ['behind which a word stands', `${body}\nUnsubscribe`, 'Hello, größe Öfen!', 1],
-    ['behind which another one stands', `${body}\nLS0gCmJyZWFkIGxpc3QK\n`, 'Hello, größe Öfen!\n-- \nbread list', 0],
+    [
+      'behind which another one stands',
+      `${body}\nLS0gCmJyZWFkIGxpc3QK\n`,
+      'Hello, größe Öfen!\n-- \nbread list',
+      0,
+    ],
     ['that is short of padding', body.replaceAll('=', ''), 'Hello, größe Öfen!', 0],
     ['that is not encoded', 'Hello, it is plain.', 'Hello, it is plain.', 0],
   ])('%s', async (_, encoded, text, cut) => {
     const found = await readText('text/plain; charset=utf-8', encoded, 'base64')
     expect(found.text).toBe(text)
-    expect(found.noted).toEqual(cut ? { 'cut: texts in base64 with a plain footer, which is left out': 1 } : {})
+    expect(found.noted).toEqual(
+      cut ? { 'cut: texts in base64 with a plain footer, which is left out': 1 } : {},
+    )
   })
 })
 
@@ -148,7 +177,12 @@ describe('soft line breaks', () => {
   const flowed = 'text/plain; charset=utf-8; format=flowed'
   test.each([
     ['join lines', flowed, 'It goes \non \nhere.\nEnd.', 'It goes on here.\nEnd.'],
-    ['join quoted lines', flowed, '> it goes \n> on\n>> deeper \n>> too\nNo.', '> it goes on\n>> deeper too\nNo.'],
+    [
+      'join quoted lines',
+      flowed,
+      '> it goes \n> on\n>> deeper \n>> too\nNo.',
+      '> it goes on\n>> deeper too\nNo.',
+    ],
     ['end where the quote does', flowed, '> it goes \nNo.', '> it goes \nNo.'],
     ['spare the signature behind them', flowed, 'x \n-- \nAda', 'x \n-- \nAda'],
     ['spare the signature', flowed, 'x\n\n-- \nAda', 'x\n\n-- \nAda'],
@@ -163,11 +197,19 @@ describe('soft line breaks', () => {
 describe('parts', () => {
   test('are read if a Content-Type before that of the parts is empty', async () => {
     const mail = `${HEAD}Content-Type: \nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nx\n--b--`
-    expect(await read(mail)).toEqual({ title: undefined, externalId: '1@a', speaker: 'Ada', text: 'x', noted: {} })
+    expect(await read(mail)).toEqual({
+      title: undefined,
+      externalId: '1@a',
+      speaker: 'Ada',
+      text: 'x',
+      noted: {},
+    })
   })
 
   test('without the last boundary are read', async () => {
-    const found = await read(`${HEAD}Content-Type: multipart/mixed; boundary="b"\n\n--b\n\nsee --b here\n--bc`)
+    const found = await read(
+      `${HEAD}Content-Type: multipart/mixed; boundary="b"\n\n--b\n\nsee --b here\n--bc`,
+    )
     expect(found.text).toBe('see --b here\n--bc')
   })
 
@@ -195,7 +237,12 @@ describe('parts', () => {
 
   test('that are texts are all read, also between pictures and beside a signature', async () => {
     const picture = 'Content-Type: image/png; name=a.png\nContent-Disposition: inline\n\nx'
-    const found = await readParts('multipart/signed; micalg=sha1', '\none', picture, 'Content-Type: text/plain\n\ntwo')
+    const found = await readParts(
+      'multipart/signed; micalg=sha1',
+      '\none',
+      picture,
+      'Content-Type: text/plain\n\ntwo',
+    )
     expect(found).toMatchObject({ text: 'one\n\ntwo', attachments: ['a.png'] })
   })
 
@@ -204,13 +251,14 @@ describe('parts', () => {
     expect((await read(mail)).text).toBe('x')
   })
 
-  test.each(['boundary*0="a"; boundary*1="b c"', 'boundary*0="a";\n boundary*1="b c"', 'boundary="ab\\ c"'])(
-    'whose boundary is written as %s are read',
-    async (boundary) => {
-      const mail = `${HEAD}Content-Type: multipart/mixed; ${boundary}\n\n--ab c\n\nx\n--ab c--`
-      expect((await read(mail)).text).toBe('x')
-    },
-  )
+  test.each([
+    'boundary*0="a"; boundary*1="b c"',
+    'boundary*0="a";\n boundary*1="b c"',
+    'boundary="ab\\ c"',
+  ])('whose boundary is written as %s are read', async (boundary) => {
+    const mail = `${HEAD}Content-Type: multipart/mixed; ${boundary}\n\n--ab c\n\nx\n--ab c--`
+    expect((await read(mail)).text).toBe('x')
+  })
 
   test('that are mails are text, also if they are attached', async () => {
     const mail = 'From: Bo <bo@a>\nSubject: Oven\n\nIt smells of gas.'
@@ -219,30 +267,49 @@ describe('parts', () => {
       /^See below\..*It smells of gas\.$/s,
     )
     const global = `Content-Type: message/global\n\n${mail}`
-    expect((await readParts('multipart/mixed', global)).text).toMatch(/Subject: Oven.*It smells of gas\.$/s)
+    expect((await readParts('multipart/mixed', global)).text).toMatch(
+      /Subject: Oven.*It smells of gas\.$/s,
+    )
     const encoded = `Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n${Buffer.from(mail).toString('base64')}`
-    expect((await readParts('multipart/mixed', encoded, '\nend')).text).toMatch(/It smells of gas\.\n+end$/)
-    expect((await readParts('multipart/digest', `\n${mail}`)).text).toMatch(/Subject: Oven.*It smells of gas\.$/s)
+    expect((await readParts('multipart/mixed', encoded, '\nend')).text).toMatch(
+      /It smells of gas\.\n+end$/,
+    )
+    expect((await readParts('multipart/digest', `\n${mail}`)).text).toMatch(
+      /Subject: Oven.*It smells of gas\.$/s,
+    )
   })
 
   test('that are mails within 50 others are text, and deeper ones are counted', async () => {
     const within = (levels: number) => `Content-Type: message/rfc822\n\n`.repeat(levels)
     const part = (levels: number) => `${within(levels)}\nLevel ${levels}.`
-    const { text, noted } = await readParts('multipart/mixed', part(50), part(51), part(20_000), part(1))
+    const { text, noted } = await readParts(
+      'multipart/mixed',
+      part(50),
+      part(51),
+      part(20_000),
+      part(1),
+    )
     expect(text?.match(/Level \d+\./g)).toEqual(['Level 50.', 'Level 1.'])
     expect(noted).toEqual({ [TOO_DEEP]: 2 })
   })
 
   test('that are mails deep in a large mail are counted: each is copied with all that lies in it', async () => {
     const within = 'Content-Type: message/rfc822\n\n'.repeat(40)
-    const { text, noted } = await readParts('multipart/mixed', `${within}\ndeep`, `\n${'x'.repeat(8_000_000)}`)
+    const { text, noted } = await readParts(
+      'multipart/mixed',
+      `${within}\ndeep`,
+      `\n${'x'.repeat(8_000_000)}`,
+    )
     expect([text?.startsWith('xx'), noted]).toEqual([true, { [TOO_DEEP]: 1 }])
   })
 
   test('that name no subtype are text, and attached texts are files', async () => {
     expect((await readText('text', 'x')).text).toBe('x')
     const file = 'Content-Type: text/plain\nContent-Disposition: attachment; filename=a.txt\n\nno'
-    expect(await readParts('multipart/mixed', '\nyes', file)).toMatchObject({ text: 'yes', attachments: ['a.txt'] })
+    expect(await readParts('multipart/mixed', '\nyes', file)).toMatchObject({
+      text: 'yes',
+      attachments: ['a.txt'],
+    })
   })
 
   test('a header without a blank line ends at the boundary', async () => {
@@ -260,11 +327,27 @@ describe('of alternatives', () => {
 
   test.each([
     ['the plain text is read', [of('alternative', plain('plain'), html)], 'plain'],
-    ['HTML is read beside a blank text', [of('alternative', plain(' '), html), plain('footer')], 'Total 42\n\nfooter'],
+    [
+      'HTML is read beside a blank text',
+      [of('alternative', plain(' '), html), plain('footer')],
+      'Total 42\n\nfooter',
+    ],
     ['the first is read', [of('alternative', html, plain('plain'))], 'Total 42'],
-    ['all parts of one are read', [of('alternative', of('related', html, html))], 'Total 42\n\nTotal 42'],
-    ['a part of several is not read beside a text', [of('alternative', plain('plain'), of('related', html))], 'plain'],
-    ['HTML and plain text that are none are both read', [html, plain('footer')], 'Total 42\n\nfooter'],
+    [
+      'all parts of one are read',
+      [of('alternative', of('related', html, html))],
+      'Total 42\n\nTotal 42',
+    ],
+    [
+      'a part of several is not read beside a text',
+      [of('alternative', plain('plain'), of('related', html))],
+      'plain',
+    ],
+    [
+      'HTML and plain text that are none are both read',
+      [html, plain('footer')],
+      'Total 42\n\nfooter',
+    ],
   ])('%s', async (_, parts, text) => {
     expect((await readParts('multipart/mixed', ...parts)).text?.replace(/\n+/g, '\n\n')).toBe(text)
   })

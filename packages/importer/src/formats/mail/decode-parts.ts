@@ -1,5 +1,5 @@
-// Rewrites the texts of a mail as plain UTF-8 in one line of base64, because postal-mime knows fewer charsets and forms
-// of texts, and takes 10 µs for each line.
+// Rewrites the texts of a mail as plain UTF-8 in one line of base64, because postal-mime knows
+// fewer charsets and forms of texts, and takes 10 µs for each line.
 import { isUtf8 } from 'node:buffer'
 import { htmlToText } from '../values/html-text.ts'
 import { decodeHeader } from './decode-header.ts'
@@ -62,7 +62,10 @@ const INLINE = Buffer.from(
 const DEEPEST = 256
 /** Of mails that lie in each other, this number is read. */
 export const DEEPEST_MAIL = 50
-/** postal-mime copies each attached mail with all that lies in it. A deep one in a large mail is not read. */
+/**
+ * postal-mime copies each attached mail with all that lies in it. A deep one in a large mail is not
+ * read.
+ */
 const MOST_COPIED_BYTES = 256 * 1024 * 1024
 /** What stands before a header is shorter. */
 const BEFORE_HEADER_BYTES = 4096
@@ -70,7 +73,15 @@ const BEFORE_HEADER_BYTES = 4096
 /** Decodes the texts and the headers of all parts of a mail. */
 export function decodeParts(mail: Buffer): DecodedMail {
   const at = beforeHeader(mail.toString('latin1', 0, BEFORE_HEADER_BYTES)).length
-  const decoding: Decoding = { mail, at, mails: 0, open: [], defaultType: TEXT, pieces: [], notes: [] }
+  const decoding: Decoding = {
+    mail,
+    at,
+    mails: 0,
+    open: [],
+    defaultType: TEXT,
+    pieces: [],
+    notes: [],
+  }
   decodeAll(decoding)
   const { pieces, text, notes } = decoding
   return { bytes: Buffer.concat(pieces), ...(text !== undefined && { text }), notes }
@@ -88,25 +99,36 @@ function decodeNext(decoding: Decoding): void {
   const body = limit?.start ?? headerEnd
   const header = body === at ? BLANK_LINE : mail.subarray(at, body)
   const part = readPart(header.toString('latin1'), defaultType)
-  const head = decodeHeader(header, isUtf8(header) ? undefined : (part.charset ?? firstCharset(mail)))
+  const head = decodeHeader(
+    header,
+    isUtf8(header) ? undefined : (part.charset ?? firstCharset(mail)),
+  )
   decoding.defaultType = TEXT
   if (part.type === MESSAGE || part.type === GLOBAL_MESSAGE) {
     decodeMail(decoding, head, body, part.transfer)
     return
   }
   const isMultipart = part.type.startsWith('multipart/')
-  const own = isMultipart && part.boundary !== undefined ? openBoundary(decoding, part, body) : undefined
+  const own =
+    isMultipart && part.boundary !== undefined ? openBoundary(decoding, part, body) : undefined
   const next = limit ?? own ?? nextDelimiter(mail, body, open)
   const content = mail.subarray(body, next?.start ?? mail.length)
   // A mail of several parts without its boundary is read as text (RFC 2045).
-  if (isMultipart && own === undefined) pieces.push(...decodePart({ ...part, type: TEXT }, head, content, decoding))
-  else if (own) pieces.push(typeHeader(part), head, ...(isClosed(head) ? [] : [BLANK_LINE]), content)
+  if (isMultipart && own === undefined)
+    pieces.push(...decodePart({ ...part, type: TEXT }, head, content, decoding))
+  else if (own)
+    pieces.push(typeHeader(part), head, ...(isClosed(head) ? [] : [BLANK_LINE]), content)
   else pieces.push(...decodePart(part, head, content, decoding))
   decoding.at = skipDelimiters(decoding, next)
 }
 
 /** Decodes an attached mail. If it is encoded, the boundaries around it are not searched in it. */
-function decodeMail(decoding: Decoding, head: Buffer, body: number, transfer: Part['transfer']): void {
+function decodeMail(
+  decoding: Decoding,
+  head: Buffer,
+  body: number,
+  transfer: Part['transfer'],
+): void {
   const { mail, open, pieces, notes } = decoding
   const mails = decoding.mails + 1
   const isRead = mails <= DEEPEST_MAIL && mails * (mail.length - body) <= MOST_COPIED_BYTES
@@ -127,9 +149,15 @@ function decodeMail(decoding: Decoding, head: Buffer, body: number, transfer: Pa
 
 const TOO_DEEP = `attached mails that lie in more than ${DEEPEST_MAIL} others, or too deep in a large mail`
 
-/** Stands before a header whose own type is empty, or has its boundary in pieces. Of two headers, the first counts. */
+/**
+ * Stands before a header whose own type is empty, or has its boundary in pieces. Of two headers,
+ * the first counts.
+ */
 function typeHeader({ type, boundary = '' }: Part): Buffer {
-  return Buffer.from(`Content-Type: ${type}; boundary="${boundary.replaceAll(/["\\]/g, '\\$&')}"\n`, 'latin1')
+  return Buffer.from(
+    `Content-Type: ${type}; boundary="${boundary.replaceAll(/["\\]/g, '\\$&')}"\n`,
+    'latin1',
+  )
 }
 
 /** Some programs write no blank line between a header and the first boundary. */
@@ -140,7 +168,9 @@ function isClosed(header: Buffer): boolean {
 /** Several carriage returns may stand before the last newline. */
 const LINE_ENDS = 10
 
-/** Some programs write the text of a part without a header, and without the blank line in its place. */
+/**
+ * Some programs write the text of a part without a header, and without the blank line in its place.
+ */
 function hasHeaderAt(mail: Buffer, at: number): boolean {
   return /^([!-9;-~]+[ \t]*:|\r*\n)/.test(mail.toString('latin1', at, at + HEADER_NAME_BYTES))
 }
@@ -162,11 +192,13 @@ function openBoundary(
 }
 
 function decodePart(part: Part, head: Buffer, body: Buffer, decoding: Decoding): Buffer[] {
-  // Only the name of a file is read. postal-mime takes 10 µs for each of its lines, once for each mail around it.
+  // Only the name of a file is read. postal-mime takes 10 µs for each of its lines, once for each
+  // mail around it.
   if (!isText(part)) return [head, BLANK_LINE]
   const { notes, open, pieces } = decoding
   const alternatives = open.filter(({ type }) => type === 'multipart/alternative')
-  if (alternatives.some(({ chosen, parts }) => (chosen ?? parts) !== parts)) return [UNUSED, head, BLANK_LINE]
+  if (alternatives.some(({ chosen, parts }) => (chosen ?? parts) !== parts))
+    return [UNUSED, head, BLANK_LINE]
   const isHtml = part.type === 'text/html'
   const { utf8, isCut, isCharsetKnown } = decodeText(body, { ...part, isHtml })
   if (isCut) notes.push({ kind: 'cut', reason: FOOTER })
@@ -176,7 +208,8 @@ function decodePart(part: Part, head: Buffer, body: Buffer, decoding: Decoding):
     return [head]
   }
   const plain = isHtml ? Buffer.from(`${htmlToText(utf8.toString())}\n`) : utf8
-  if (alternatives.length > 0 && !isBlankText(plain)) for (const one of alternatives) one.chosen = one.parts
+  if (alternatives.length > 0 && !isBlankText(plain))
+    for (const one of alternatives) one.chosen = one.parts
   return [PLAIN, head, Buffer.from(`${plain.toString('base64')}\n`)]
 }
 
@@ -184,7 +217,9 @@ const FOOTER = 'texts in base64 with a plain footer, which is left out'
 const UNKNOWN_CHARSET = 'texts in charsets that are not known, read as windows-1252'
 
 /** Of two headers with one name, the first counts. */
-const PLAIN = Buffer.from(`Content-Type: ${TEXT}; charset=utf-8\nContent-Transfer-Encoding: base64\n`)
+const PLAIN = Buffer.from(
+  `Content-Type: ${TEXT}; charset=utf-8\nContent-Transfer-Encoding: base64\n`,
+)
 /** The text is taken from the plain parts only. */
 const UNUSED = Buffer.from('Content-Type: text/html\n')
 const BLANK_LINE = Buffer.from('\n')
@@ -223,7 +258,11 @@ function skipDelimiters(decoding: Decoding, first: Delimiter | undefined): numbe
 const BOUNDARY_BYTES = 1000
 const DELIMITER = '\n--'
 
-function nextDelimiter(mail: Buffer, from: number, open: readonly Boundary[]): Delimiter | undefined {
+function nextDelimiter(
+  mail: Buffer,
+  from: number,
+  open: readonly Boundary[],
+): Delimiter | undefined {
   if (open.length === 0) return undefined
   for (let start = mail[from] === 0x2d ? from : mail.indexOf(DELIMITER, from) + 1; start > 0; ) {
     const newline = mail.indexOf('\n', start)

@@ -1,4 +1,5 @@
-// Decodes the text of a part of a mail: its transfer encoding, its soft line breaks, and its charset.
+// Decodes the text of a part of a mail: its transfer encoding, its soft line breaks, and its
+// charset.
 import { isUtf8 } from 'node:buffer'
 import { toUtf8 } from './charsets.ts'
 import { decodeQuoted } from './decode-header.ts'
@@ -8,7 +9,10 @@ export interface TextEncoding {
   transfer: string | undefined
   charset: string | undefined
   isHtml: boolean
-  /** Whether a space at the end of a line stands for a soft line break (`format=flowed`), and is no text itself. */
+  /**
+   * Whether a space at the end of a line stands for a soft line break (`format=flowed`), and is no
+   * text itself.
+   */
   isFlowed: boolean
   deletesSpaces: boolean
 }
@@ -20,7 +24,10 @@ export interface DecodedText {
   isCharsetKnown: boolean
 }
 
-/** Decodes a text. HTML that names UTF-8 and is UTF-8, or that has no charset, has the charset that it names itself. */
+/**
+ * Decodes a text. HTML that names UTF-8 and is UTF-8, or that has no charset, has the charset that
+ * it names itself.
+ */
 export function decodeText(
   body: Buffer,
   { transfer, charset, isHtml, isFlowed, deletesSpaces }: TextEncoding,
@@ -28,7 +35,9 @@ export function decodeText(
   const { bytes, isCut } = decodeTransfer(body, transfer)
   const ofHtml = isHtml ? META.exec(bytes.toString('latin1', 0, META_BYTES))?.[1] : undefined
   const named = /^utf-?8$/i.test(ofHtml ?? '') && isUtf8(bytes) ? ofHtml : (charset ?? ofHtml)
-  const whole = isFlowed ? Buffer.from(unfold(bytes.toString('latin1'), deletesSpaces), 'latin1') : bytes
+  const whole = isFlowed
+    ? Buffer.from(unfold(bytes.toString('latin1'), deletesSpaces), 'latin1')
+    : bytes
   const { bytes: utf8, isKnown } = toUtf8(whole, named)
   return { utf8, isCut, isCharsetKnown: isKnown }
 }
@@ -37,15 +46,24 @@ const META = /<meta[^<>]+charset\s*=\s*["']?([\w-]+)/i
 const META_BYTES = 4096
 
 /** Decodes base64 or quoted-printable. */
-export function decodeTransfer(body: Buffer, transfer: string | undefined): { bytes: Buffer; isCut: boolean } {
+export function decodeTransfer(
+  body: Buffer,
+  transfer: string | undefined,
+): { bytes: Buffer; isCut: boolean } {
   if (transfer === 'base64') return decodeBase64(body)
   if (transfer !== 'quoted-printable') return { bytes: body, isCut: false }
-  return { bytes: decodeQuoted(body.toString('latin1').replace(/=[ \t]*(?:\r*\n|$)/g, '')), isCut: false }
+  return {
+    bytes: decodeQuoted(body.toString('latin1').replace(/=[ \t]*(?:\r*\n|$)/g, '')),
+    isCut: false,
+  }
 }
 
 const BASE64_LINE = /^[A-Za-z\d+/=]+$/
 
-/** Mailing lists append a footer to a text in base64: in base64 of its own, or plainly. A plain footer is left out. */
+/**
+ * Mailing lists append a footer to a text in base64: in base64 of its own, or plainly. A plain
+ * footer is left out.
+ */
 function decodeBase64(body: Buffer): { bytes: Buffer; isCut: boolean } {
   const lines = body
     .toString('latin1')
@@ -61,10 +79,16 @@ function decodeBase64(body: Buffer): { bytes: Buffer; isCut: boolean } {
   // A text that is not encoded at all is read as it stands.
   if (encoded === '') return { bytes: body, isCut: false }
   // Each padding ends a text of its own.
-  return { bytes: Buffer.concat(encoded.split(/=+/).map((text) => Buffer.from(text, 'base64'))), isCut: end !== -1 }
+  return {
+    bytes: Buffer.concat(encoded.split(/=+/).map((text) => Buffer.from(text, 'base64'))),
+    isCut: end !== -1,
+  }
 }
 
-/** Joins the lines of paragraphs, also of quoted ones, by RFC 3676. The signature's `-- ` is a line of its own. */
+/**
+ * Joins the lines of paragraphs, also of quoted ones, by RFC 3676. The signature's `-- ` is a line
+ * of its own.
+ */
 function unfold(text: string, deletesSpaces: boolean): string {
   const paragraphs: string[] = []
   let openQuotes: string | undefined

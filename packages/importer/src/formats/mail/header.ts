@@ -16,7 +16,10 @@ export function isHeaderLine(text: string): boolean {
   return HEADER_LINE.test(text)
 }
 
-/** Whether the text begins with a header that has at least this number of lines which are known from mails. */
+/**
+ * Whether the text begins with a header that has at least this number of lines which are known from
+ * mails.
+ */
 export function hasHeader(text: string, atLeast = 1): boolean {
   if (!HEADER_LINE.test(text)) return false
   const end = text.search(/\n\r*\n/)
@@ -24,8 +27,12 @@ export function hasHeader(text: string, atLeast = 1): boolean {
   return known.length >= atLeast
 }
 
-/** Matches another separator, also a quoted one, blank lines, and the byte order mark of a joined file. */
-const BETWEEN = /^(?:From (?![ \t]*:)[^\n]*\n)?(?:[ \t\r]*\n|>+From [^\n]*\n|\u00EF\u00BB\u00BF|\uFEFF)*/
+/**
+ * Matches another separator, also a quoted one, blank lines, and the byte order mark of a joined
+ * file.
+ */
+const BETWEEN =
+  /^(?:From (?![ \t]*:)[^\n]*\n)?(?:[ \t\r]*\n|>+From [^\n]*\n|\u00EF\u00BB\u00BF|\uFEFF)*/
 
 /** Returns what stands between the beginning of a mail, or its separator, and its header. */
 export function beforeHeader(text: string): string {
@@ -35,8 +42,8 @@ export function beforeHeader(text: string): string {
 const [NEWLINE, CARRIAGE_RETURN, HYPHEN] = [0x0a, 0x0d, 0x2d]
 
 /**
- * Returns where the body behind a header begins: behind the first blank line, or at a line that begins with `--`, as
- * boundaries do, else at the end of the mail.
+ * Returns where the body behind a header begins: behind the first blank line, or at a line that
+ * begins with `--`, as boundaries do, else at the end of the mail.
  */
 export function bodyStart(mail: Buffer, headerStart: number): number {
   let start = headerStart
@@ -48,7 +55,10 @@ export function bodyStart(mail: Buffer, headerStart: number): number {
   return mail.length
 }
 
-/** Whether a line has nothing but carriage returns: a file that was converted twice has several at each line end. */
+/**
+ * Whether a line has nothing but carriage returns: a file that was converted twice has several at
+ * each line end.
+ */
 export function isBlank(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at++) if (bytes[at] !== CARRIAGE_RETURN) return false
   return true

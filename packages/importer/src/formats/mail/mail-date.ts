@@ -2,11 +2,15 @@
 import { createZonedClock, isNoDate } from '../values/iso-date.ts'
 
 /** Matches `2024`, `1 May 24`, `1 May 124` and `5/1/24`, and not the zone `+0000`. */
-const YEAR = /(?<![\s\d][+-])\b\d{4}\b|[a-z][ -]1\d\d |\b\d{1,2}[ -][a-z]{3,}[ -]\d{2}\b(?!:)|\d\/\d{1,2}\/\d/i
+const YEAR =
+  /(?<![\s\d][+-])\b\d{4}\b|[a-z][ -]1\d\d |\b\d{1,2}[ -][a-z]{3,}[ -]\d{2}\b(?!:)|\d\/\d{1,2}\/\d/i
 /** Matches what ends with the time of the day, and what follows it. */
 const TIME = /^(.*?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s*[AP]M\b)?)(.*)/is
 const OFFSET = /([+-])(\d{1,2}):?(\d\d)?(?!\d)/
-/** Programs that counted years from 1900 wrote 100 for 2000. Days come first in dates with full stops. */
+/**
+ * Programs that counted years from 1900 wrote 100 for 2000. Days come first in dates with full
+ * stops.
+ */
 const REPAIRS: readonly [RegExp, string][] = [
   [/(\d)T(\d)/, '$1 $2'],
   [/(?<=[a-z][ -])1(\d\d) /i, '20$1 '],
@@ -20,7 +24,10 @@ const COMMENT = /\([^()]*\)/g
 /** A longer header is no date. The time of the searches grows with the square of its length. */
 const DATE_CHARACTERS = 200
 
-/** Names of zones by the hours that they are ahead of UTC. `IST` is read as India's, `CST` as America's (RFC 822). */
+/**
+ * Names of zones by the hours that they are ahead of UTC. `IST` is read as India's, `CST` as
+ * America's (RFC 822).
+ */
 const ZONES: readonly [hours: number, names: string][] = [
   [-10, 'HST'],
   [-9, 'AKST'],
@@ -51,13 +58,15 @@ const ZONES: readonly [hours: number, names: string][] = [
   [13, 'NZDT'],
 ]
 const HOURS = new Map(
-  ZONES.flatMap(([hours, names]) => names.split(' ').map((name): [string, number] => [name, hours])),
+  ZONES.flatMap(([hours, names]) =>
+    names.split(' ').map((name): [string, number] => [name, hours]),
+  ),
 )
 const HOUR_MS = 3_600_000
 
 /**
- * Reads a Date header. A date without a year is none, although JavaScript would add one. A date without a zone, or with
- * a zone that is not known, is in UTC.
+ * Reads a Date header. A date without a year is none, although JavaScript would add one. A date
+ * without a zone, or with a zone that is not known, is in UTC.
  */
 export function mailDate(header = ''): string | undefined {
   if (header.length > DATE_CHARACTERS || !YEAR.test(header)) return undefined
@@ -72,7 +81,8 @@ export function mailDate(header = ''): string | undefined {
   const asUtc = Date.parse(`${untilTime} ${year} UTC`)
   if (Number.isNaN(asUtc)) return undefined
   const ahead = Number(`${sign}1`) * (Number(hours) + Number(minutes) / 60)
-  const iso = offset === '' ? inZone(asUtc, zoneIn(behind) ?? zoneIn(comment)) : isoDateBehind(asUtc, ahead)
+  const iso =
+    offset === '' ? inZone(asUtc, zoneIn(behind) ?? zoneIn(comment)) : isoDateBehind(asUtc, ahead)
   return iso === undefined || isNoDate(iso) ? undefined : iso
 }
 
@@ -97,7 +107,8 @@ function isoDateBehind(asUtc: number, hours: number): string {
 }
 
 /** Matches a date with the names of weekday and month, or an ISO date. */
-const IN_SEPARATOR = /\b(?:[A-Z][a-z]{2},? +(?:[A-Z][a-z]{2} +\d{1,2}|\d{1,2} +[A-Z][a-z]{2})\b|\d{4}-\d\d-\d\d).*/
+const IN_SEPARATOR =
+  /\b(?:[A-Z][a-z]{2},? +(?:[A-Z][a-z]{2} +\d{1,2}|\d{1,2} +[A-Z][a-z]{2})\b|\d{4}-\d\d-\d\d).*/
 
 /** Returns the date in a separator of an mbox. Without a zone, it is in UTC (RFC 4155). */
 export function separatorDate(separator = ''): string | undefined {

@@ -44,14 +44,19 @@ test('the mails before the damage of a mailbox are read', async () => {
   }
   const found = await readAll(mailFormat, [{ path: 'inbox', open, beginning: async () => content }])
   expect(found.pieces.map(({ externalId }) => externalId)).toEqual(['1@a'])
-  expect(found.rejected.map(({ reason }) => reason)).toEqual(["The file can't be read: it is damaged."])
+  expect(found.rejected.map(({ reason }) => reason)).toEqual([
+    "The file can't be read: it is damaged.",
+  ])
 })
 
 test('few large mails are in memory at once', async () => {
   const large = mail({ 'Message-ID': '<1@a>', From: 'ada@a.example' }, 'Cold. '.repeat(100_000))
   const options = { map: new Map(), set: new Map() }
   const lengths: number[] = []
-  for await (const list of mailFormat.read([inputFile('inbox', mbox(Array(8).fill(large)))], options))
+  for await (const list of mailFormat.read(
+    [inputFile('inbox', mbox(Array(8).fill(large)))],
+    options,
+  ))
     lengths.push(list.length)
   expect(lengths).toEqual([2, 2, 2, 2, 0])
 })
@@ -59,7 +64,12 @@ test('few large mails are in memory at once', async () => {
 describe('threads', () => {
   test('a mail is a quote, with the ids of the mails before it', async () => {
     const later = mail(
-      { 'Message-ID': '<3@a>', 'In-Reply-To': '<2@a>', References: '<1@a>\r\n <2@a>', From: '"Cy" <cy@a>' },
+      {
+        'Message-ID': '<3@a>',
+        'In-Reply-To': '<2@a>',
+        References: '<1@a>\r\n <2@a>',
+        From: '"Cy" <cy@a>',
+      },
       'Thanks!',
     )
     const createdAt = '2024-05-01T10:00:00.000Z'
@@ -70,7 +80,12 @@ describe('threads', () => {
       ['3@a', ['1@a', '2@a']],
     ])
     expect(pieces.map((piece) => piece.quotes[0])).toEqual([
-      { externalId: '1@a', text: 'Since six.', speaker: 'Ada Baker', createdAt: '2024-05-01T08:00:00.000Z' },
+      {
+        externalId: '1@a',
+        text: 'Since six.',
+        speaker: 'Ada Baker',
+        createdAt: '2024-05-01T08:00:00.000Z',
+      },
       { externalId: '2@a', text: 'Fixed.', speaker: 'bo@a.example', replyingTo: '1@a', createdAt },
       { externalId: '3@a', text: 'Thanks!', speaker: 'Cy', replyingTo: '2@a', createdAt },
     ])
@@ -79,7 +94,10 @@ describe('threads', () => {
   test('without References, the first id of In-Reply-To counts, also within a sentence', async () => {
     const inReplyTo = 'Your message of today <1@a> <2@a>'
     const { pieces } = await find(mail({ 'Message-ID': '<9@a>', 'In-Reply-To': inReplyTo }, 'x'))
-    expect(pieces[0]).toMatchObject({ references: ['1@a'], quotes: [{ externalId: '9@a', replyingTo: '1@a' }] })
+    expect(pieces[0]).toMatchObject({
+      references: ['1@a'],
+      quotes: [{ externalId: '9@a', replyingTo: '1@a' }],
+    })
     const both = { 'Message-ID': '<9@a>', 'In-Reply-To': inReplyTo, References: '<0@a> <9@a>' }
     expect((await find(mail(both, 'x'))).pieces[0]?.references).toEqual(['0@a'])
   })
@@ -140,7 +158,9 @@ describe('ids', () => {
   })
 
   test.each(['<>', '', '< >'])('the Message-ID %j is none', async (id) => {
-    const { pieces } = await find(mbox(['a', 'b'].map((text) => mail({ 'Message-ID': id, From: 'ada@a' }, text))))
+    const { pieces } = await find(
+      mbox(['a', 'b'].map((text) => mail({ 'Message-ID': id, From: 'ada@a' }, text))),
+    )
     expect(new Set(pieces.map(({ externalId }) => externalId)).size).toBe(2)
     expect(pieces[0]?.externalId).toMatch(/^sha256-/)
   })
@@ -153,7 +173,9 @@ describe('ids', () => {
     ['Message of ada@a from Monday', []],
     ['"Message of Monday" <1@a>', ['1@a']],
   ])('the References %s are %j', async (References, ids) => {
-    expect((await find(mail({ 'Message-ID': '<9@a>', References }, 'x'))).pieces[0]?.references).toEqual(ids)
+    expect(
+      (await find(mail({ 'Message-ID': '<9@a>', References }, 'x'))).pieces[0]?.references,
+    ).toEqual(ids)
   })
 })
 
@@ -169,7 +191,9 @@ describe('folders', () => {
       inputFile('Sub.sbd/Inbox', mbox([root])),
     ]
     const { read, unread, notes } = await detectFormats([{ name: 'x', files }], formats)
-    expect(read.map(({ format, files: mails }) => [format.name, mails])).toEqual([['mail', files.slice(-1)]])
+    expect(read.map(({ format, files: mails }) => [format.name, mails])).toEqual([
+      ['mail', files.slice(-1)],
+    ])
     expect([unread, notes.length]).toEqual([[], files.length - 1])
     const { pieces, noted } = await readAll(mailFormat, files)
     expect(pieces).toHaveLength(1)
@@ -190,7 +214,9 @@ describe('folders', () => {
   })
 
   test('have mails that a server compressed, which are counted', async () => {
-    const { noted } = await readAll(mailFormat, [inputFile('cur/1:2,S', Buffer.from([0x1f, 0x8b, 8, 0]))])
+    const { noted } = await readAll(mailFormat, [
+      inputFile('cur/1:2,S', Buffer.from([0x1f, 0x8b, 8, 0])),
+    ])
     expect(noted).toEqual({
       'skipped: files that are compressed without a name that says so (gunzip or unzstd them first)': 1,
     })
@@ -216,7 +242,9 @@ describe('mbox', () => {
   })
 
   test('>From is unquoted by one', async () => {
-    const { pieces } = await find(mbox([mail({ 'Message-ID': '<1@a>' }, '>From a\n>>From b\n> From c')]))
+    const { pieces } = await find(
+      mbox([mail({ 'Message-ID': '<1@a>' }, '>From a\n>>From b\n> From c')]),
+    )
     expect(pieces[0]?.quotes[0]?.text).toBe('From a\n>From b\n> From c')
   })
 
@@ -268,13 +296,17 @@ describe('mbox', () => {
 
   test('a Date header of a megabyte is no date, and costs no time', async () => {
     const began = performance.now()
-    const { pieces } = await find(mail({ 'Message-ID': '<1@a>', Date: `2024 ${':00'.repeat(350_000)}` }, 'x'))
+    const { pieces } = await find(
+      mail({ 'Message-ID': '<1@a>', Date: `2024 ${':00'.repeat(350_000)}` }, 'x'),
+    )
     expect(pieces[0]?.quotes[0]?.createdAt).toBe(undefined)
     expect(performance.now() - began).toBeLessThan(5_000)
   })
 
   test('a mail of several parts without their boundary has its text', async () => {
-    const { pieces } = await find(mail({ 'Message-ID': '<1@a>', 'Content-Type': 'multipart/mixed;\n bo' }, '--a\n\nx'))
+    const { pieces } = await find(
+      mail({ 'Message-ID': '<1@a>', 'Content-Type': 'multipart/mixed;\n bo' }, '--a\n\nx'),
+    )
     expect(pieces[0]?.quotes[0]?.text).toBe('--a\n\nx')
   })
 
@@ -284,22 +316,28 @@ describe('mbox', () => {
     ['From ada at a.example  Wed May  1 10:00:00 2024', '10:00'],
     ['From ada Wed May  1 10:00 MET 2024', '09:00'],
     ['From ada Wed May  1 10:00:00 2024 -0100', '11:00'],
-  ])('a Date header that names no date is counted, and %j stands for it', async (separator, time) => {
-    const file = `${separator}\n${mail({ 'Message-ID': '<1@a>', Date: 'yesterday' }, 'x')}\n`
-    const found = await find(file)
-    expect(found.pieces[0]?.quotes[0]?.createdAt).toBe(`2024-05-01T${time}:00.000Z`)
-    expect(found.noted).toEqual({ 'replaced: Date headers without a date, by the date of the mbox': 1 })
-    const alone = await find(mail({ 'Message-ID': '<1@a>', Date: 'yesterday' }, 'x'))
-    expect(alone.pieces[0]?.quotes[0]?.createdAt).toBe(undefined)
-    expect(alone.noted).toEqual({ 'skipped: Date headers without a date': 1 })
-  })
+  ])(
+    'a Date header that names no date is counted, and %j stands for it',
+    async (separator, time) => {
+      const file = `${separator}\n${mail({ 'Message-ID': '<1@a>', Date: 'yesterday' }, 'x')}\n`
+      const found = await find(file)
+      expect(found.pieces[0]?.quotes[0]?.createdAt).toBe(`2024-05-01T${time}:00.000Z`)
+      expect(found.noted).toEqual({
+        'replaced: Date headers without a date, by the date of the mbox': 1,
+      })
+      const alone = await find(mail({ 'Message-ID': '<1@a>', Date: 'yesterday' }, 'x'))
+      expect(alone.pieces[0]?.quotes[0]?.createdAt).toBe(undefined)
+      expect(alone.noted).toEqual({ 'skipped: Date headers without a date': 1 })
+    },
+  )
 
   test('a separator is found wherever the chunks of the file end', async () => {
     const text = `${root}\n${'o'.repeat(1_200)}\nFrom bo Wed May  1 10:00:00 2024\nFrom`
     const file = Buffer.from(mbox([text, reply]).replaceAll('\n', '\r\n'))
     for (let end = 0; end <= file.length; end++) {
       const mails: RawMail[] = []
-      for await (const one of splitMbox(Readable.from([file.subarray(0, end), file.subarray(end)]))) mails.push(one)
+      for await (const one of splitMbox(Readable.from([file.subarray(0, end), file.subarray(end)])))
+        mails.push(one)
       expect(mails.map(({ line, bytes }) => [line, bytes.toString().trimEnd()])).toEqual([
         [2, text.replaceAll('\n', '\r\n')],
         [13, reply.replaceAll('\n', '\r\n')],
@@ -325,7 +363,9 @@ describe('mbox', () => {
     const marked = ['X-Mozilla-Status: 0009', 'X-Status: AD'].map((mark) => `${mark}\n${root}`)
     const found = await readAll(mailFormat, [
       inputFile('inbox', mbox([...marked, reply])),
-      ...['cur/1:2,ST', 'cur/2:2,STab', 'cur/3;2,ST', 'cur/4!2,T', 'mh/,5'].map((path) => inputFile(path, root)),
+      ...['cur/1:2,ST', 'cur/2:2,STab', 'cur/3;2,ST', 'cur/4!2,T', 'mh/,5'].map((path) =>
+        inputFile(path, root),
+      ),
     ])
     expect(found.pieces).toHaveLength(1)
     expect(found.noted).toEqual({ 'skipped: mails that were deleted': 7 })
@@ -336,7 +376,9 @@ describe('texts', () => {
   test('HTML becomes text where a mail has no plain one', async () => {
     const html =
       '<h1>Oven</h1><p>Cold &amp; <a href="https://a.example">dark</a><img src="x.png"></p><blockquote>Hot?</blockquote>'
-    const { pieces } = await find(mail({ 'Message-ID': '<1@a>', 'Content-Type': 'text/html' }, html))
+    const { pieces } = await find(
+      mail({ 'Message-ID': '<1@a>', 'Content-Type': 'text/html' }, html),
+    )
     expect(pieces[0]?.quotes[0]?.text).toBe('Oven\n\nCold & dark (https://a.example)\n\n> Hot?')
   })
 
@@ -347,7 +389,10 @@ describe('texts', () => {
       '--b--',
     ]
     const { pieces } = await find(
-      mail({ 'Message-ID': '<1@a>', 'Content-Type': 'multipart/mixed; boundary=b' }, parts.join('\n')),
+      mail(
+        { 'Message-ID': '<1@a>', 'Content-Type': 'multipart/mixed; boundary=b' },
+        parts.join('\n'),
+      ),
     )
     expect(pieces[0]?.quotes[0]).toMatchObject({ text: 'Café', attachments: ['loaf.png'] })
   })
@@ -411,7 +456,9 @@ test('rejects what has the form of a mail only, and notes files without mails', 
     inputFile('a.eml', 'Note: bake bread\n\nx'),
     inputFile('logo.png', '\x89PNG'),
   ])
-  expect(found.rejected).toMatchObject([{ place: { path: 'a.eml', line: 1 }, record: 'Note: bake bread\n\nx' }])
+  expect(found.rejected).toMatchObject([
+    { place: { path: 'a.eml', line: 1 }, record: 'Note: bake bread\n\nx' },
+  ])
   expect(found.noted).toEqual({ 'skipped: files without mails': 1 })
 })
 

@@ -7,23 +7,35 @@ import { hasHeader, isHeaderLine } from './header.ts'
 import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
 
-/** A list has this many mails at most, and fewer if they are large: all of a list are in memory at once. */
+/**
+ * A list has this many mails at most, and fewer if they are large: all of a list are in memory at
+ * once.
+ */
 const MAILS_PER_LIST = 100
 const BYTES_PER_LIST = 1024 * 1024
-/** Maildir marks a mail that is to be deleted by the flag T, MH by a comma or `#`. Some systems have no `:` in names. */
+/**
+ * Maildir marks a mail that is to be deleted by the flag T, MH by a comma or `#`. Some systems have
+ * no `:` in names.
+ */
 const TRASHED = /[:;!]2,[A-SU-Za-z]*T[A-Za-z]*$|(^|\/)[,#]\d+$/
 
-/** Reads mails, whose conversations become sources. Memory: the largest mail, several times while it is parsed. */
+/**
+ * Reads mails, whose conversations become sources. Memory: the largest mail, several times while it
+ * is parsed.
+ */
 export const mailFormat: Format = {
   name: 'mail',
   title: 'mail',
   description: 'Mails (mbox files, folders of .eml or .emlx files, Maildir)',
   sourceIs: 'a conversation',
-  howTo: "a folder of Thunderbird's profile, Apple Mail: Mailbox, Export Mailbox, Gmail: takeout.google.com",
+  howTo:
+    "a folder of Thunderbird's profile, Apple Mail: Mailbox, Export Mailbox, Gmail: takeout.google.com",
   options: ['stripQuotes'],
   // What a server is still writing lies in `tmp`.
   owns: (files) => {
-    const maildirs = new Set(files.filter(({ path }) => IN_MAILDIR.test(path)).map(({ path }) => folderAbove(path)))
+    const maildirs = new Set(
+      files.filter(({ path }) => IN_MAILDIR.test(path)).map(({ path }) => folderAbove(path)),
+    )
     return (path) => IN_TMP.test(path) && maildirs.has(folderAbove(path))
   },
   recognises: (file, beginning) => {
@@ -31,10 +43,13 @@ export const mailFormat: Format = {
     return isMbox(text) || hasHeader(text, isSingle(file) ? 1 : 2)
   },
   async *read(files, options) {
-    const maildirs = new Set(files.filter(({ path }) => IN_MAILDIR.test(path)).map(({ path }) => folderAbove(path)))
+    const maildirs = new Set(
+      files.filter(({ path }) => IN_MAILDIR.test(path)).map(({ path }) => folderAbove(path)),
+    )
     for (const file of files) {
       const isDelivery = IN_TMP.test(file.path) && maildirs.has(folderAbove(file.path))
-      if (isDelivery) yield [skipped('files in tmp of a Maildir, which are no mails yet', { path: file.path })]
+      if (isDelivery)
+        yield [skipped('files in tmp of a Maildir, which are no mails yet', { path: file.path })]
       else yield* orRejected(file, readFile(file, options))
     }
   },
@@ -46,7 +61,11 @@ const IN_TMP = /(^|\/)tmp\/[^/]+$/
 /** A file that the user names is meant to have mails. */
 function withoutMails({ path, isNamed }: InputFile, isPacked: boolean): Found {
   if (isNamed && !isPacked)
-    return rejected('The file has no mail: it begins with neither a header nor `From `.', { path }, undefined)
+    return rejected(
+      'The file has no mail: it begins with neither a header nor `From `.',
+      { path },
+      undefined,
+    )
   return skipped(isPacked ? COMPRESSED : OTHERS, { path })
 }
 
@@ -55,13 +74,17 @@ function folderAbove(path: string): string {
   return path.split('/').slice(0, -2).join('/')
 }
 
-/** Returns whether a file is a single mail by its name. The header of such a file need not look like a mail's. */
+/**
+ * Returns whether a file is a single mail by its name. The header of such a file need not look like
+ * a mail's.
+ */
 function isSingle({ path }: InputFile): boolean {
   return /\.emlx?$/i.test(path) || IN_MAILDIR.test(path)
 }
 
 async function* readFile(file: InputFile, options: FormatOptions): FoundLists {
-  if (TRASHED.test(file.path)) return yield [skipped('mails that were deleted', { path: file.path })]
+  if (TRASHED.test(file.path))
+    return yield [skipped('mails that were deleted', { path: file.path })]
   const beginning = await readBeginning(file)
   const text = beginningOf(beginning)
   const isMail = isSingle(file) ? isHeaderLine(text) : hasHeader(text)
@@ -88,7 +111,8 @@ async function* readFile(file: InputFile, options: FormatOptions): FoundLists {
 }
 
 const OTHERS = 'files without mails'
-const COMPRESSED = 'files that are compressed without a name that says so (gunzip or unzstd them first)'
+const COMPRESSED =
+  'files that are compressed without a name that says so (gunzip or unzstd them first)'
 const GZIP = Buffer.from([0x1f, 0x8b])
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
@@ -111,7 +135,8 @@ function hasOldLineEnds(beginning: Buffer): boolean {
 }
 
 async function* withNewlines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  for await (const chunk of chunks) yield Buffer.from(chunk.toString('latin1').replaceAll('\r', '\n'), 'latin1')
+  for await (const chunk of chunks)
+    yield Buffer.from(chunk.toString('latin1').replaceAll('\r', '\n'), 'latin1')
 }
 
 /** Apple Mail writes the length of a mail before it, and its own properties behind it (`.emlx`). */
@@ -123,6 +148,7 @@ async function readWhole(stream: AsyncIterable<Buffer>): Promise<RawMail> {
   for await (const chunk of stream) content.add(chunk)
   const { bytes, isTooLong } = content.take()
   const [count = '', length] = COUNT.exec(bytes.toString('latin1', 0, COUNT_BYTES)) ?? []
-  const mail = length === undefined ? bytes : bytes.subarray(count.length, count.length + Number(length))
+  const mail =
+    length === undefined ? bytes : bytes.subarray(count.length, count.length + Number(length))
   return { bytes: mail, isTooLong, line: 1 }
 }

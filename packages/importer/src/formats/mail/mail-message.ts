@@ -9,11 +9,19 @@ import { DEEPEST_MAIL, type DecodedMail, decodeParts } from './decode-parts.ts'
 import { mailDate, separatorDate } from './mail-date.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
 
-/** Matches the prefixes of common programs, with counts such as `Re[2]:`, also behind the tag of a mailing list. */
-const PREFIXES = /^(\s*\[[^\]]*\])?\s*((re|fwd?|aw|wg|antw|sv|回复|答复|转发)(\[\d+\]|\(\d+\))?\s*[:：]\s*)+/i
+/**
+ * Matches the prefixes of common programs, with counts such as `Re[2]:`, also behind the tag of a
+ * mailing list.
+ */
+const PREFIXES =
+  /^(\s*\[[^\]]*\])?\s*((re|fwd?|aw|wg|antw|sv|回复|答复|转发)(\[\d+\]|\(\d+\))?\s*[:：]\s*)+/i
 
 /** Reads one mail, identified by its Message-ID. */
-export async function readMail(raw: RawMail, place: Place, options: FormatOptions): Promise<Found[]> {
+export async function readMail(
+  raw: RawMail,
+  place: Place,
+  options: FormatOptions,
+): Promise<Found[]> {
   if (raw.isTooLong) return [reject(`a mail of more than ${MAX_MAIL_BYTES} bytes`, raw, place)]
   try {
     const { bytes, text, notes } = decodeParts(raw.bytes)
@@ -80,10 +88,16 @@ function referencesOf(mail: Email): string[] {
   return parent === undefined ? [] : [parent]
 }
 
-/** Matches the beginning of a sentence such as `Message from Bo <bo@a.example> of Monday <id@a.example>`. */
+/**
+ * Matches the beginning of a sentence such as `Message from Bo <bo@a.example> of Monday
+ * <id@a.example>`.
+ */
 const PERSON = /^\s*[^\s<][^<]*<[^<>]+>(?=[\s,]*[^\s<,][^<]*<)/
 
-/** Returns the first id in In-Reply-To. An address is none: it would join all mails that answer one person. */
+/**
+ * Returns the first id in In-Reply-To. An address is none: it would join all mails that answer one
+ * person.
+ */
 function parentOf({ inReplyTo, from, to = [], cc = [] }: Email): string | undefined {
   if (!inReplyTo) return undefined
   const addresses = new Set([from, ...to, ...cc].map((one) => one?.address))
@@ -92,18 +106,49 @@ function parentOf({ inReplyTo, from, to = [], cc = [] }: Email): string | undefi
 
 /** The names of Gmail's labels for deleted mails and for spam, in the languages of its exports. */
 const TRASH = new Set([
-  ...['trash', 'bin', 'papierkorb', 'corbeille', 'papelera', 'paperera', 'lixeira', 'lixo', 'cestino', 'prullenbak'],
-  ...['papirkurv', 'papperskorgen', 'roskakori', 'kosz', 'koš', 'kôš', 'kuka', 'корзина', 'кошик', 'çöp kutusu'],
+  ...[
+    'trash',
+    'bin',
+    'papierkorb',
+    'corbeille',
+    'papelera',
+    'paperera',
+    'lixeira',
+    'lixo',
+    'cestino',
+    'prullenbak',
+  ],
+  ...[
+    'papirkurv',
+    'papperskorgen',
+    'roskakori',
+    'kosz',
+    'koš',
+    'kôš',
+    'kuka',
+    'корзина',
+    'кошик',
+    'çöp kutusu',
+  ],
   ...['coș de gunoi', 'ゴミ箱', '휴지통', '已删除邮件', '垃圾桶'],
 ])
 const SPAM = new Set([
-  ...['spam', 'correo no deseado', 'correu brossa', 'posta indesiderata', 'спам', '迷惑メール', '스팸함'],
+  ...[
+    'spam',
+    'correo no deseado',
+    'correu brossa',
+    'posta indesiderata',
+    'спам',
+    '迷惑メール',
+    '스팸함',
+  ],
   ...['垃圾邮件', '垃圾郵件'],
 ])
 
 /**
- * Returns why a mail is left out, if it is. Until a mailbox is compacted, Mozilla marks a deleted mail by a flag, mutt
- * and pine by a letter. The export of a whole account of Gmail has what its user deleted, and spam.
+ * Returns why a mail is left out, if it is. Until a mailbox is compacted, Mozilla marks a deleted
+ * mail by a flag, mutt and pine by a letter. The export of a whole account of Gmail has what its
+ * user deleted, and spam.
  */
 function leftOutAs(mail: Email): string | undefined {
   const mozilla = Number.parseInt(headerOf(mail, 'x-mozilla-status') ?? '0', 16)
@@ -114,7 +159,9 @@ function leftOutAs(mail: Email): string | undefined {
     .map((label) => label.trim())
   const isMarked = (mozilla & 0x0008) !== 0 || (headerOf(mail, 'x-status') ?? '').includes('D')
   if (isMarked || labels.some((label) => TRASH.has(label))) return 'mails that were deleted'
-  return labels.some((label) => SPAM.has(label)) ? 'mails with the label of Gmail for spam' : undefined
+  return labels.some((label) => SPAM.has(label))
+    ? 'mails with the label of Gmail for spam'
+    : undefined
 }
 
 function headerOf(mail: Email, key: string): string | undefined {
@@ -126,13 +173,21 @@ function textOf(mail: Email): string {
   return text.replaceAll('\r\n', '\n').trim()
 }
 
-function toQuote(mail: Email, text: string, full: string, separator?: string): QuoteInput & { externalId: string } {
+function toQuote(
+  mail: Email,
+  text: string,
+  full: string,
+  separator?: string,
+): QuoteInput & { externalId: string } {
   const speaker = speakerOf(mail)
-  const createdAt = mailDate(headerOf(mail, 'date')) ?? deliveryDate(mail) ?? separatorDate(separator)
+  const createdAt =
+    mailDate(headerOf(mail, 'date')) ?? deliveryDate(mail) ?? separatorDate(separator)
   const externalId = idsIn(mail.messageId)[0] ?? idOfContent(mail, full)
   const parent = parentOf(mail) ?? idsIn(mail.references).at(-1)
   const replyingTo = parent === externalId ? undefined : parent
-  const attachments = mail.attachments.filter(({ related }) => !related).map((one) => one.filename ?? one.mimeType)
+  const attachments = mail.attachments
+    .filter(({ related }) => !related)
+    .map((one) => one.filename ?? one.mimeType)
   return { externalId, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
 }
 
@@ -150,13 +205,17 @@ function idOfContent(mail: Email, text: string): string {
 /** Matches an id, also of programs that leave out a bracket or both. */
 const ID = /^<?[^<>@]+@[^<>]+>?$/
 
-/** Returns the ids in a header, without brackets. Old programs wrote a sentence with an id into In-Reply-To. */
+/**
+ * Returns the ids in a header, without brackets. Old programs wrote a sentence with an id into
+ * In-Reply-To.
+ */
 function idsIn(header = ''): string[] {
   const words = header
     .replaceAll('><', '> <')
     .split(/[\s,]+/)
     .filter(Boolean)
-  const isList = words.every((word) => ID.test(word)) || (words.length === 1 && !header.includes('<'))
+  const isList =
+    words.every((word) => ID.test(word)) || (words.length === 1 && !header.includes('<'))
   const ids = isList ? words : Array.from(header.matchAll(/<[^<>]+>/g), ([id]) => id)
   return ids.map((id) => id.replace(/[<>\s]/g, '')).filter(Boolean)
 }
@@ -166,10 +225,15 @@ const ARCHIVED = /^\S+ at \S+\s+\((.+)\)\s*$/
 
 function speakerOf(mail: Email): string | undefined {
   const [, archived = ''] = ARCHIVED.exec(headerOf(mail, 'from') ?? '') ?? []
-  return decodeWords(archived).trim() || unquotedName(mail) || nameOf(mail.from) || nameOf(mail.sender)
+  return (
+    decodeWords(archived).trim() || unquotedName(mail) || nameOf(mail.from) || nameOf(mail.sender)
+  )
 }
 
-/** Matches `Baker, Ada <ada@a.example>`, whose name should be quoted: the part before the comma is no address. */
+/**
+ * Matches `Baker, Ada <ada@a.example>`, whose name should be quoted: the part before the comma is
+ * no address.
+ */
 const UNQUOTED = /^\s*([^\s"<>@:,][^"<>@:,]*,[^"<>@:,]+)<[^<>]+>\s*$/
 
 function unquotedName(mail: Email): string | undefined {
@@ -184,7 +248,10 @@ function nameOf(address: Address | undefined): string | undefined {
 
 function toFields(mail: Email, { createdAt }: QuoteInput): SourceInput {
   const title = mail.subject?.replaceAll('\t', ' ').replace(PREFIXES, '$1 ').trim()
-  return { placeholderTitle: title || 'Mail without a subject', ...present({ title: title || undefined, createdAt }) }
+  return {
+    placeholderTitle: title || 'Mail without a subject',
+    ...present({ title: title || undefined, createdAt }),
+  }
 }
 
 /** The file of rejected records has at most this much of a mail. */
@@ -192,7 +259,11 @@ const KEPT_BYTES = 1024 * 1024
 
 function reject(reason: string, raw: RawMail, place: Place): Found {
   const isCut = raw.isTooLong || raw.bytes.length > KEPT_BYTES
-  return rejected(isCut ? `${reason} (its record is cut)` : reason, place, raw.bytes.toString('utf8', 0, KEPT_BYTES))
+  return rejected(
+    isCut ? `${reason} (its record is cut)` : reason,
+    place,
+    raw.bytes.toString('utf8', 0, KEPT_BYTES),
+  )
 }
 
 /** Matches "On Monday, Ada wrote:" in the languages of common programs. */
@@ -204,7 +275,10 @@ const BEGINNING = /^\s*(on|am|le|el|em|il|op|den|dne)\b/i
 const ORIGINAL =
   /^\s*-{2,} ?(original message|ursprüngliche nachricht|message d'origine|mensaje original|messaggio originale) ?-{2,}\s*$/i
 
-/** Removes lines that begin with `>`, their attribution, and an original at the end, unless nothing else remains. */
+/**
+ * Removes lines that begin with `>`, their attribution, and an original at the end, unless nothing
+ * else remains.
+ */
 function withoutQuotes(text: string): string {
   const kept: string[] = []
   // Searched once for each quote. Once for each of its lines would take the square of their number.

@@ -20,10 +20,14 @@ const TRANSFER = /^content-transfer-encoding[ \t]*:[ \t"]*(base64|quoted-printab
 const ATTACHED = /^content-disposition[ \t]*:[ \t"]*attachment/im
 
 const [CHARSET, BOUNDARY, FORMAT, DELSP] = ['charset', 'boundary', 'format', 'delsp'].map(
-  (name) => new RegExp(`[;\\s]${name}(?:\\*0)?\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"?|([^\\s;]+))`, 'i'),
+  (name) =>
+    new RegExp(`[;\\s]${name}(?:\\*0)?\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"?|([^\\s;]+))`, 'i'),
 )
 
-/** Stands between the pieces of a long parameter, such as `boundary*0="a"; boundary*1="b"` (RFC 2231). */
+/**
+ * Stands between the pieces of a long parameter, such as `boundary*0="a"; boundary*1="b"` (RFC
+ * 2231).
+ */
 const CONTINUED = /(?:"|(?<!["\s]))\s*;\s*[\w-]+\*[1-9]\d?\s*=\s*"?/g
 
 /** Reads the header of a part. Of two headers with one name, the first counts. */

@@ -6,7 +6,8 @@ import { mailFormat } from './mail-format.ts'
 import { type RawMail, splitMbox } from './split-mbox.ts'
 
 const DATED = 'From ada@a.example Wed May  1 10:00:00 2024'
-const mail = (id: number, text = `text ${id}`) => `From: Ada <ada@a.example>\nMessage-ID: <${id}@a>\n\n${text}\n`
+const mail = (id: number, text = `text ${id}`) =>
+  `From: Ada <ada@a.example>\nMessage-ID: <${id}@a>\n\n${text}\n`
 
 async function textsIn(file: string | Buffer): Promise<(string | undefined)[]> {
   const { pieces, rejected } = await readAll(mailFormat, [inputFile('inbox', file)])
@@ -42,8 +43,14 @@ describe('separates mails:', () => {
     ['another form behind it', `${DATED}\n${mail(1)}\nFrom - Wed May 01 10:00:00 2024\n${mail(2)}`],
     ['a bare form behind it', `${DATED}\n${mail(1)}\nFrom \n${mail(2)}`],
     ['a blank line behind it', `${DATED}\n\n${mail(1)}\n${DATED}\n\n${mail(2)}`],
-    ['a quoted separator behind it', `${DATED}\n>From - Wed\n${mail(1)}\n${DATED}\n>From ada Wed\n${mail(2)}`],
-    ['a second separator behind it', `${DATED}\nFrom bo\n${mail(1)}\n${DATED}\nFrom bo\n${mail(2)}`],
+    [
+      'a quoted separator behind it',
+      `${DATED}\n>From - Wed\n${mail(1)}\n${DATED}\n>From ada Wed\n${mail(2)}`,
+    ],
+    [
+      'a second separator behind it',
+      `${DATED}\nFrom bo\n${mail(1)}\n${DATED}\nFrom bo\n${mail(2)}`,
+    ],
     ['a blank line before the first', `\n\n${DATED}\n${mail(1)}\n${DATED}\n${mail(2)}`],
     ['a byte order mark before each', `\uFEFF${DATED}\n${mail(1)}\n\uFEFF${DATED}\n${mail(2)}`],
     [
@@ -63,28 +70,44 @@ describe('separates mails:', () => {
 
 describe('is text:', () => {
   test.each([
-    ['a sentence with a time and a year', 'Plan:\n\nFrom 10:30 on Monday, 6 May 2024, it is off.\nPlease bake before.'],
-    ['a sentence before a header', 'From 10:30 on Monday, 6 May 2024, it is off:\nSubject: the oven'],
+    [
+      'a sentence with a time and a year',
+      'Plan:\n\nFrom 10:30 on Monday, 6 May 2024, it is off.\nPlease bake before.',
+    ],
+    [
+      'a sentence before a header',
+      'From 10:30 on Monday, 6 May 2024, it is off:\nSubject: the oven',
+    ],
     ['a name before a header', 'Look:\n\nFrom Ada:\nTo: bo@a.example\nSubject: Oven'],
     ['an address before a header', 'Look:\n\nFrom ada@a.example\nTo: bo@a.example'],
     ['a date before a sentence', 'Look:\n\nFrom bo Wed May  1 10:00:00 2024\nIt is off.'],
     ['a date before a list', 'Look:\nFrom bo Wed May  1 10:00:00 2024\nOven: off'],
     ['a bare line before a list', 'Look:\n\nFrom \nOven: off'],
-    ['a patch', `My patch:\n\nFrom ${'1f0c2c1e'.repeat(5)} Mon Sep 17 00:00:00 2001\nFrom: Cy\nSubject: [PATCH] x`],
+    [
+      'a patch',
+      `My patch:\n\nFrom ${'1f0c2c1e'.repeat(5)} Mon Sep 17 00:00:00 2001\nFrom: Cy\nSubject: [PATCH] x`,
+    ],
     ['the end of a long line', `${'o'.repeat(5_000)}${DATED}\nFrom: Bo\nSubject: x`],
   ])('%s', async (_, text) => {
-    expect(await textsIn(`${DATED}\n${mail(1, text)}\n${DATED}\n${mail(2)}`)).toEqual([text, 'text 2'])
+    expect(await textsIn(`${DATED}\n${mail(1, text)}\n${DATED}\n${mail(2)}`)).toEqual([
+      text,
+      'text 2',
+    ])
   })
 
   test('an address without a blank line before it, in a file whose separators have no date', async () => {
     const text = 'See\nFrom bo@a.example\nTo: ada@a.example\nSubject: x'
-    expect(await textsIn(`From ada@a.example\n${mail(1, text)}\nFrom bo\n${mail(2)}`)).toEqual([text, 'text 2'])
+    expect(await textsIn(`From ada@a.example\n${mail(1, text)}\nFrom bo\n${mail(2)}`)).toEqual([
+      text,
+      'text 2',
+    ])
   })
 
   test('the end of a long line where a chunk begins', async () => {
     const chunks = [`${DATED}\n${mail(1, 'o'.repeat(5_000)).trimEnd()}`, `${DATED}\n${mail(2)}`]
     const mails: RawMail[] = []
-    for await (const one of splitMbox(Readable.from(chunks.map((chunk) => Buffer.from(chunk))))) mails.push(one)
+    for await (const one of splitMbox(Readable.from(chunks.map((chunk) => Buffer.from(chunk)))))
+      mails.push(one)
     expect(mails.map(({ line }) => line)).toEqual([2])
   })
 

@@ -3,15 +3,18 @@ import { type Bounded, createBoundedBytes } from '../read/bounded-bytes.ts'
 import { beforeHeader, hasHeader, isBlank, isHeaderLine } from './header.ts'
 
 /**
- * A mail of a file: its bytes without the separator, and without the quoting of an mbox. `line`: its first line in the
- * file, from 1.
+ * A mail of a file: its bytes without the separator, and without the quoting of an mbox. `line`:
+ * its first line in the file, from 1.
  */
 export interface RawMail extends Bounded {
   separator?: string
   line: number
 }
 
-/** A longer mail is rejected, because each is read into memory. Providers accept mails of 25 to 50 MiB. */
+/**
+ * A longer mail is rejected, because each is read into memory. Providers accept mails of 25 to 50
+ * MiB.
+ */
 export const MAX_MAIL_BYTES = 64 * 1024 * 1024
 
 /** A longer line is no separator. */
@@ -19,12 +22,16 @@ const MAX_SEPARATOR_BYTES = 1000
 /** This much behind a line shows whether a header follows. */
 const HEADER_BYTES = 4096
 
-/** The forms of separators, in the order in which they are asked. Git writes one date into all patches. */
+/**
+ * The forms of separators, in the order in which they are asked. Git writes one date into all
+ * patches.
+ */
 const FORMS = [
   { form: 'patch', pattern: /^From [\da-f]{40,64} Mon Sep 17 00:00:00 2001/ },
   {
     form: 'dated',
-    pattern: /^From (?=.*\d:\d\d)(?=.*\b\d{4}\b).*\b[A-Z][a-z]{2},? +([A-Z][a-z]{2} +\d{1,2}|\d{1,2} +[A-Z][a-z]{2})\b/,
+    pattern:
+      /^From (?=.*\d:\d\d)(?=.*\b\d{4}\b).*\b[A-Z][a-z]{2},? +([A-Z][a-z]{2} +\d{1,2}|\d{1,2} +[A-Z][a-z]{2})\b/,
   },
   { form: 'bare', pattern: /^From \s*(?:-\s*|-?\d+\s*)?$/ },
   { form: 'timed', pattern: /^From (?=.*\d:\d\d)(?=.*\b\d{4}\b)/ },
@@ -36,7 +43,9 @@ type Form = (typeof FORMS)[number]['form']
 
 /** Returns undefined for the header `From :` and for other lines. */
 function formOf(line: string): Form | undefined {
-  return /^From [ \t]*:/.test(line) ? undefined : FORMS.find(({ pattern }) => pattern.test(line))?.form
+  return /^From [ \t]*:/.test(line)
+    ? undefined
+    : FORMS.find(({ pattern }) => pattern.test(line))?.form
 }
 
 /** What is known of a line that may be a separator. */
@@ -54,18 +63,26 @@ interface Separator {
 }
 
 /**
- * Returns the separator, or undefined if the line separates no mails. A line that is dated or bare separates mails
- * wherever a header follows it. A line of another form may be a sentence, or a patch in a mail: it counts only behind a
- * blank line, and only if the first separator of the file has the same form.
+ * Returns the separator, or undefined if the line separates no mails. A line that is dated or bare
+ * separates mails wherever a header follows it. A line of another form may be a sentence, or a
+ * patch in a mail: it counts only behind a blank line, and only if the first separator of the file
+ * has the same form.
  */
-function asSeparator(text: string, following: string, { isBehindBlank, first }: Around): Separator | undefined {
+function asSeparator(
+  text: string,
+  following: string,
+  { isBehindBlank, first }: Around,
+): Separator | undefined {
   const form = formOf(text)
   const isUsual = form === 'dated' || form === 'bare'
-  if (form === undefined || !(isUsual || first === undefined || (form === first && isBehindBlank))) return undefined
+  if (form === undefined || !(isUsual || first === undefined || (form === first && isBehindBlank)))
+    return undefined
   const between = beforeHeader(following)
   const header = following.slice(between.length)
   const isPlain = form === 'dated' && isBehindBlank && between === ''
-  return hasHeader(header) || (isPlain && isHeaderLine(header)) ? { text, form, between } : undefined
+  return hasHeader(header) || (isPlain && isHeaderLine(header))
+    ? { text, form, between }
+    : undefined
 }
 
 /** Whether a file with this beginning is an mbox. Its first line is a separator of any form. */
@@ -95,7 +112,10 @@ function createSplitter() {
   const content = createBoundedBytes(MAX_MAIL_BYTES)
   let mail: Omit<RawMail, keyof Bounded> | undefined
   const around: Around = { isBehindBlank: true, first: undefined }
-  /** What could not be judged yet: a line whose end has not come, or a separator whose header has not come. */
+  /**
+   * What could not be judged yet: a line whose end has not come, or a separator whose header has
+   * not come.
+   */
   let rest: Buffer = Buffer.alloc(0)
   let isMidLine = false
   let line = 1
@@ -107,7 +127,11 @@ function createSplitter() {
 
   function separatorAt(data: Buffer, start: number, end: number): Separator | undefined {
     const text = data.toString('latin1', data.indexOf(FROM, start), end)
-    const separator = asSeparator(text, data.toString('latin1', end + 1, end + 1 + HEADER_BYTES), around)
+    const separator = asSeparator(
+      text,
+      data.toString('latin1', end + 1, end + 1 + HEADER_BYTES),
+      around,
+    )
     around.first ??= separator?.form
     return separator
   }

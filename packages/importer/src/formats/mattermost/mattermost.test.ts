@@ -8,7 +8,10 @@ const lines = (...records: object[]) =>
   inputFile('import.jsonl', records.map((each) => JSON.stringify(each)).join('\n'))
 const find = (...records: object[]) => readAll(mattermostFormat, [lines(...records)])
 const version = { type: 'version', version: 1 }
-const channel = { type: 'channel', channel: { team: 'bakery', name: 'ovens', display_name: 'Ovens', type: 'O' } }
+const channel = {
+  type: 'channel',
+  channel: { team: 'bakery', name: 'ovens', display_name: 'Ovens', type: 'O' },
+}
 const post = {
   team: 'bakery',
   channel: 'ovens',
@@ -27,8 +30,12 @@ test('recognises an export by its lines', async () => {
     mattermost: ['data/a.jpg', 'data/rows.csv', 'import.jsonl'],
   })
   expect(await recognises(mattermostFormat, inputFile('a.jsonl', '{"type":"x"}'))).toBe(false)
-  expect(await recognises(mattermostFormat, inputFile('data.json', '{"type":"version","version":1}\n'))).toBe(true)
-  expect(await recognises(mattermostFormat, inputFile('data.json', '{"type":"x","version":1}\n'))).toBe(false)
+  expect(
+    await recognises(mattermostFormat, inputFile('data.json', '{"type":"version","version":1}\n')),
+  ).toBe(true)
+  expect(
+    await recognises(mattermostFormat, inputFile('data.json', '{"type":"x","version":1}\n')),
+  ).toBe(false)
 })
 
 test('a post with its replies is a source', async () => {
@@ -99,10 +106,17 @@ test('what an integration attaches stands beside the text, notices are skipped, 
   }
   const edited = { ...post, message: 'Warm', edit_at: 1714556000000, replies: [] }
   const notice = { ...post, type: 'system_join_channel', replies: [] }
-  const found = await find(...[edited, attached, notice].map((one) => ({ type: 'post', post: one })))
-  expect(found.pieces.map(({ quotes }) => quotes[0]?.text)).toEqual(['Warm', 'Cold oven\nsince six\nOven 3\nis\nhot'])
+  const found = await find(
+    ...[edited, attached, notice].map((one) => ({ type: 'post', post: one })),
+  )
+  expect(found.pieces.map(({ quotes }) => quotes[0]?.text)).toEqual([
+    'Warm',
+    'Cold oven\nsince six\nOven 3\nis\nhot',
+  ])
   expect(new Set(found.pieces.map(({ externalId }) => externalId)).size).toBe(2)
-  expect(found.noted).toEqual({ 'skipped: notices by Mattermost, such as of who joined a channel': 1 })
+  expect(found.noted).toEqual({
+    'skipped: notices by Mattermost, such as of who joined a channel': 1,
+  })
 })
 
 test('a webhook chooses the name of a speaker, which identifies no post', async () => {

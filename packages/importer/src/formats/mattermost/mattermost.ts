@@ -9,15 +9,29 @@ import { decodeBeginning } from '../read/utf8-chunks.ts'
 import { madeId } from '../values/digest.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
-import { asArray, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
+import {
+  asArray,
+  asNumber,
+  asObject,
+  asObjects,
+  asText,
+  firstLine,
+  present,
+} from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 
-/** At most this number of names of channels is kept, some 20 MB. Channels beyond it have their short names. */
+/**
+ * At most this number of names of channels is kept, some 20 MB. Channels beyond it have their short
+ * names.
+ */
 const MOST_CHANNELS = 100_000
 
 type Names = Map<string, string>
 
-/** Reads each post with its replies as a source. A post has no id: channel, moment, author and text identify it. */
+/**
+ * Reads each post with its replies as a source. A post has no id: channel, moment, author and text
+ * identify it.
+ */
 export const mattermostFormat: Format = {
   name: 'mattermost',
   title: 'Mattermost',
@@ -28,28 +42,38 @@ export const mattermostFormat: Format = {
   recognises: isExport,
   read(files, options) {
     const names: Names = new Map()
-    const read = (file: InputFile) => foundIn(readJsonLines(file), (record) => readLine(record, names))
+    const read = (file: InputFile) =>
+      foundIn(readJsonLines(file), (record) => readLine(record, names))
     return eachRecognised(isExport, read)(files, options)
   },
 }
 
-/** Begins a file that `mattermost export bulk` wrote: its user chooses the name, often `data.json`. */
+/**
+ * Begins a file that `mattermost export bulk` wrote: its user chooses the name, often `data.json`.
+ */
 const VERSION_LINE = /^\s*\{\s*"type"\s*:\s*"version"/
 
 function isExport({ path }: InputFile, beginning: Buffer): boolean {
   if (path.endsWith('.json')) return VERSION_LINE.test(decodeBeginning(beginning))
   const { isOneLine, members } = jsonShape(beginning)
   const kinds = ['version', 'post', 'direct_post', 'team', 'channel', 'emoji', 'role', 'scheme']
-  return path.endsWith('.jsonl') && isOneLine && members.has('type') && kinds.some((kind) => members.has(kind))
+  return (
+    path.endsWith('.jsonl') &&
+    isOneLine &&
+    members.has('type') &&
+    kinds.some((kind) => members.has(kind))
+  )
 }
 
 function readLine({ value, place }: JsonRecord, names: Names): Found | Found[] {
   const { type, channel, post, direct_post } = asObject(value) ?? {}
   const { team, name, display_name } = asObject(channel) ?? {}
-  if (names.size < MOST_CHANNELS && asText(display_name)) names.set(`${team}/${name}`, asText(display_name) ?? '')
+  if (names.size < MOST_CHANNELS && asText(display_name))
+    names.set(`${team}/${name}`, asText(display_name) ?? '')
   const record = asObject(post) ?? asObject(direct_post)
   if (record !== undefined) return readPost(record, names, value, place)
-  if (type === 'post' || type === 'direct_post') return rejected('a line without its post', place, value)
+  if (type === 'post' || type === 'direct_post')
+    return rejected('a line without its post', place, value)
   if (asText(type) !== undefined) return []
   return rejected('a line without a `type`', place, value)
 }
@@ -61,7 +85,8 @@ function readPost(post: JsonObject, names: Names, value: unknown, place: Place):
     .join(', ')
   const channel = asText(post.channel)
   // Some exports name no members of a direct message.
-  const channelId = members || (channel === undefined ? 'direct messages' : `${post.team}/${channel}`)
+  const channelId =
+    members || (channel === undefined ? 'direct messages' : `${post.team}/${channel}`)
   const root = toQuote(post)
   if (root === undefined || (channel === undefined && !('channel_members' in post)))
     return rejected('a post without `create_at`, `user` or `channel`', place, value)
@@ -70,8 +95,18 @@ function readPost(post: JsonObject, names: Names, value: unknown, place: Place):
   const channelName = names.get(channelId) ?? channelId
   const { externalId, text, createdAt } = root
   const placeholderTitle = `Thread in ${channelName}`
-  const fields = { placeholderTitle, channelName, channelId, createdAt, ...present({ title: firstLine(text) }) }
-  const source = { kind: 'piece', service: 'custom', externalId: `mattermost/${channelId}/${externalId}` } as const
+  const fields = {
+    placeholderTitle,
+    channelName,
+    channelId,
+    createdAt,
+    ...present({ title: firstLine(text) }),
+  }
+  const source = {
+    kind: 'piece',
+    service: 'custom',
+    externalId: `mattermost/${channelId}/${externalId}`,
+  } as const
   const toPiece = (quote: Quote): Piece => {
     const order = `${quote.createdAt}/${quote.externalId}`
     return { ...source, order, fields, quotes: [quote], place }
@@ -104,8 +139,18 @@ function toQuote(post: JsonObject): Quote | undefined {
 }
 
 /** What an integration attaches to its message. `fallback` repeats the rest. */
-function linesOf({ pretext, author_name, title, text, fields, footer, fallback }: JsonObject): unknown[] {
+function linesOf({
+  pretext,
+  author_name,
+  title,
+  text,
+  fields,
+  footer,
+  fallback,
+}: JsonObject): unknown[] {
   const ofFields = asObjects(fields).flatMap((field) => [field.title, field.value])
-  const own = [pretext, author_name, title, text, ...ofFields, footer].filter((line) => asText(line) !== undefined)
+  const own = [pretext, author_name, title, text, ...ofFields, footer].filter(
+    (line) => asText(line) !== undefined,
+  )
   return own.length > 0 ? own : [fallback]
 }

@@ -1,7 +1,8 @@
 // Collects the bytes of values that span chunks. Each value is kept up to a bound.
 
 /**
- * A longer record is rejected. It may be longer than a request (10 MiB by default), because a thread is sent in parts.
+ * A longer record is rejected. It may be longer than a request (10 MiB by default), because a
+ * thread is sent in parts.
  */
 export const LONGEST_RECORD_BYTES = 32 * 1024 * 1024
 

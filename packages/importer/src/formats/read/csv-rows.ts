@@ -22,15 +22,23 @@ type ParsedRow = { record: string[]; raw: string; info: Info; crlf: number }
 
 const DELIMITERS = [',', ';', '\t']
 const ROWS_TOGETHER = 500
-/** The byte order mark of a file that was joined to another one. The parser leaves the quotes behind it in place. */
+/**
+ * The byte order mark of a file that was joined to another one. The parser leaves the quotes behind
+ * it in place.
+ */
 const MARK = /^\uFEFF(?:"(.*)"$)?/
-/** A field whose text begins with a quotation mark. The parser keeps the quotes of a field that is quoted wrongly, too. */
+/**
+ * A field whose text begins with a quotation mark. The parser keeps the quotes of a field that is
+ * quoted wrongly, too.
+ */
 const QUOTE_AS_TEXT = /"""|"\\"/
 
 /**
- * Yields lists of rows with the names of all columns. Rejects a row that has another number of fields than the header,
- * or a quotation mark that is not doubled. Skips a row that repeats the header, because people join files. Throws FormatError if the file is neither UTF-8 nor UTF-16, or if a row or the header is too long. Memory: at most
- * 500 rows, which together exceed `LONGEST_RECORD_BYTES` by one row at most.
+ * Yields lists of rows with the names of all columns. Rejects a row that has another number of
+ * fields than the header, or a quotation mark that is not doubled. Skips a row that repeats the
+ * header, because people join files. Throws FormatError if the file is neither UTF-8 nor UTF-16, or
+ * if a row or the header is too long. Memory: at most 500 rows, which together exceed
+ * `LONGEST_RECORD_BYTES` by one row at most.
  */
 export async function* readCsvRows(file: InputFile) {
   let header: string[] | undefined
@@ -80,14 +88,19 @@ async function* parseRows(file: InputFile): AsyncGenerator<ParsedRow> {
   }
 }
 
-/** Yields the bytes once they are known to be UTF-8: the parser would replace others, and so change the text. */
+/**
+ * Yields the bytes once they are known to be UTF-8: the parser would replace others, and so change
+ * the text.
+ */
 async function* checkedChunks(file: InputFile): AsyncGenerator<Buffer> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   for await (const chunk of utf8Chunks(file)) {
     try {
       decoder.decode(chunk, { stream: true })
     } catch {
-      throw new FormatError(`${file.path} is not UTF-8. Name its encoding, such as --encoding windows-1252.`)
+      throw new FormatError(
+        `${file.path} is not UTF-8. Name its encoding, such as --encoding windows-1252.`,
+      )
     }
     yield chunk
   }
@@ -97,12 +110,17 @@ async function* checkedChunks(file: InputFile): AsyncGenerator<Buffer> {
 function headOf({ raw }: ParsedRow, path: string): string {
   const bytes = Buffer.byteLength(raw)
   if (bytes <= BEGINNING_BYTES) return `${raw.trim()}\n`
-  throw new FormatError(`The header of ${path} has ${bytes} bytes. At most ${BEGINNING_BYTES} are read.`)
+  throw new FormatError(
+    `The header of ${path} has ${bytes} bytes. At most ${BEGINNING_BYTES} are read.`,
+  )
 }
 
 /** Excel writes and reads a first line such as `sep=;`, which names the delimiter. */
 const SEPARATOR_LINE = /^"?sep=(.)(?:(?!\s)\1)*"?\s*$/i
-/** A quotation mark that is escaped by a backslash, as MySQL does. If quotes are doubled, no text can follow here. */
+/**
+ * A quotation mark that is escaped by a backslash, as MySQL does. If quotes are doubled, no text
+ * can follow here.
+ */
 const ESCAPED_QUOTE = /\\"[^",;\t\r\n]/
 
 /** A line, whose quoted fields may have line ends. */
@@ -128,12 +146,20 @@ function delimiterOf(header: string): string {
   return DELIMITERS.reduce((best, each) => (count(each) > count(best) ? each : best))
 }
 
-/** Returns the fields up to the last one that is not blank: some programs end each line, or some, with a separator. */
+/**
+ * Returns the fields up to the last one that is not blank: some programs end each line, or some,
+ * with a separator.
+ */
 function withoutBlankEnd(fields: readonly string[]): string[] {
   return fields.slice(0, fields.findLastIndex((field) => field.trim() !== '') + 1)
 }
 
-function toRow(header: readonly string[], head: string, row: ParsedRow, path: string): CsvRow | Rejected | Noted {
+function toRow(
+  header: readonly string[],
+  head: string,
+  row: ParsedRow,
+  path: string,
+): CsvRow | Rejected | Noted {
   const { record, raw, info, crlf } = row
   const text = raw.trim()
   const place = { path, line: info.lines - crlf - (text.match(/\r\n?|\n/g)?.length ?? 0) }
@@ -150,10 +176,15 @@ function toRow(header: readonly string[], head: string, row: ParsedRow, path: st
 
 function repeats(record: readonly string[], header: readonly string[]): boolean {
   const mayRepeat = record[0]?.includes(header[0] ?? '') === true
-  return mayRepeat && header.every((name, index) => record[index]?.replace(MARK, '$1').trim() === name)
+  return (
+    mayRepeat && header.every((name, index) => record[index]?.replace(MARK, '$1').trim() === name)
+  )
 }
 
-/** Databases write `\N` for a value that is missing, and programs write `="007"` to keep Excel from reading a number. */
+/**
+ * Databases write `\N` for a value that is missing, and programs write `="007"` to keep Excel from
+ * reading a number.
+ */
 function textIn(field: string): string {
   const first = field[0]
   if (first !== '=' && first !== '\\') return field
@@ -162,7 +193,12 @@ function textIn(field: string): string {
 }
 
 /** Makes a row of its fields. `raw` is what a rejected row shows. */
-export function rowOf(header: readonly string[], record: readonly string[], place: Place, raw: string): CsvRow {
+export function rowOf(
+  header: readonly string[],
+  record: readonly string[],
+  place: Place,
+  raw: string,
+): CsvRow {
   const fields = header.flatMap((name, index) => {
     const value = textIn(record[index] ?? '')
     return value.trim() === '' ? [] : [[name, value] as const]
@@ -170,7 +206,10 @@ export function rowOf(header: readonly string[], record: readonly string[], plac
   return { kind: 'row', values: new Map(fields), fields, place, raw }
 }
 
-/** Rejects the row at which the parser gave up. After an open quote, the rest of the file belongs to the row. */
+/**
+ * Rejects the row at which the parser gave up. After an open quote, the rest of the file belongs to
+ * the row.
+ */
 function lastRow(error: unknown, head: string, path: string): Rejected {
   if (!(error instanceof CsvError)) throw error
   const line = typeof error.lines === 'number' ? error.lines : undefined
@@ -179,15 +218,23 @@ function lastRow(error: unknown, head: string, path: string): Rejected {
   return rejected(reason, { path, ...(line && { line }) }, head + String(error.raw ?? ''))
 }
 
-/** Yields the rows of a beginning of `BEGINNING_BYTES` at most. If it is cut, its last row is no row. */
-export async function* rowsOfBeginning(path: string, beginning: Buffer): ReturnType<typeof readCsvRows> {
+/**
+ * Yields the rows of a beginning of `BEGINNING_BYTES` at most. If it is cut, its last row is no
+ * row.
+ */
+export async function* rowsOfBeginning(
+  path: string,
+  beginning: Buffer,
+): ReturnType<typeof readCsvRows> {
   const open = () => Readable.from([beginning])
   for await (const { header, rows } of readCsvRows({ path, open }))
     yield { header, rows: beginning.length < BEGINNING_BYTES ? rows : rows.slice(0, -1) }
 }
 
 /** Returns the error of a table before its first record. */
-export async function faultOfRows(lists: AsyncIterable<readonly Found[]>): Promise<string | undefined> {
+export async function faultOfRows(
+  lists: AsyncIterable<readonly Found[]>,
+): Promise<string | undefined> {
   try {
     for await (const found of lists)
       if (found.some(({ kind }) => kind === 'piece' || kind === 'rejected')) return undefined
@@ -201,12 +248,19 @@ export async function faultOfRows(lists: AsyncIterable<readonly Found[]>): Promi
 /** A date whose option is missing may be read in these orders. */
 const ORDERS = ['D/M/Y', 'M/D/Y']
 
-/** Throws FormatError if all rows have one fault, and an option mends it: nobody needs a list of the same error. */
+/**
+ * Throws FormatError if all rows have one fault, and an option mends it: nobody needs a list of the
+ * same error.
+ */
 export function refuseIfAlike(found: readonly Found[], path: string): void {
   const reasons = found.map((one) => (one.kind === 'rejected' ? one.reason : ''))
   const [first = ''] = reasons
   const [fault = ''] = first.split(': ')
   if (!fault.includes('--') || !reasons.every((reason) => reason.startsWith(fault))) return
-  const [order = 'ORDER', other] = ORDERS.filter((each) => reasons.every((reason) => reason.includes(each)))
-  throw new FormatError(`${path}: ${first}`, [`--date-format ${other === undefined ? order : 'ORDER'}`])
+  const [order = 'ORDER', other] = ORDERS.filter((each) =>
+    reasons.every((reason) => reason.includes(each)),
+  )
+  throw new FormatError(`${path}: ${first}`, [
+    `--date-format ${other === undefined ? order : 'ORDER'}`,
+  ])
 }

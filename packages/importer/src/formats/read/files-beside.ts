@@ -20,7 +20,13 @@ export function kindWithoutMessages({ path, isEmpty }: InputFile): string | unde
   return isEmpty ? 'empty files' : KINDS.find(([names]) => names.test(path))?.[1]
 }
 
-/** Counts a file of an export that is no file of messages. `kind` names what its program writes, but for media. */
-export function fileBeside(file: InputFile, kind = kindWithoutMessages(file) ?? 'file attachments'): Noted {
+/**
+ * Counts a file of an export that is no file of messages. `kind` names what its program writes, but
+ * for media.
+ */
+export function fileBeside(
+  file: InputFile,
+  kind = kindWithoutMessages(file) ?? 'file attachments',
+): Noted {
   return skipped(`files without messages: ${isMedia(file) ? 'media' : kind}`, { path: file.path })
 }

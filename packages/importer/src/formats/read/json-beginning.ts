@@ -6,13 +6,21 @@ import { decodeBeginning } from './utf8-chunks.ts'
 export interface JsonShape {
   /** The file's first character that is not white space. */
   root: string
-  /** Whether the root ends on the first line, as in NDJSON, or no line ends within the beginning. */
+  /**
+   * Whether the root ends on the first line, as in NDJSON, or no line ends within the beginning.
+   */
   isOneLine: boolean
-  /** The paths of the members, such as `title` and `quotes[].text`. In a root array they start with `[].`. */
+  /**
+   * The paths of the members, such as `title` and `quotes[].text`. In a root array they start with
+   * `[].`.
+   */
   members: ReadonlySet<string>
 }
 
-/** A string, with the colon behind it if it is a name; or a bracket; or the end of a line. The last string may be cut. */
+/**
+ * A string, with the colon behind it if it is a name; or a bracket; or the end of a line. The last
+ * string may be cut.
+ */
 const TOKEN = /"((?:[^"\\]|\\(?:.|$))*)(?:"(\s*:)?|$)|[{}[\]\n]/gs
 
 /** Describes a file by its beginning, which may end anywhere. It never throws. */

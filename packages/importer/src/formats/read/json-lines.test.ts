@@ -32,7 +32,11 @@ describe('reading lines gives', () => {
     const [b, d] = ['b', 'd'].map((letter) => letter.repeat(LONGEST_RECORD_BYTES + 1))
     const lines = await linesOf(`a\n${b}\nc\n${d}`)
     assert.deepEqual(
-      lines.map(({ line, text, reason }) => [line, text.length, reason.includes('longer than 33554432 bytes')]),
+      lines.map(({ line, text, reason }) => [
+        line,
+        text.length,
+        reason.includes('longer than 33554432 bytes'),
+      ]),
       [
         [1, 1, false],
         [2, 1_000, true],
@@ -47,7 +51,11 @@ describe('reading lines gives', () => {
     const content = '{"a":1}{"b":"}{"}\n[1] [2], "c"\n{"d":1}{"e":}\n{"f":1'
     for await (const records of readJsonLines(inputFile('a', content))) found.push(...records)
     assert.deepEqual(
-      found.map((one) => [one.kind, one.place.line, one.kind === 'record' ? one.value : one.record]),
+      found.map((one) => [
+        one.kind,
+        one.place.line,
+        one.kind === 'record' ? one.value : one.record,
+      ]),
       [
         ['record', 1, { a: 1 }],
         ['record', 1, { b: '}{' }],
@@ -63,7 +71,11 @@ describe('reading lines gives', () => {
 
   it('lines of a file in UTF-16 with a byte order mark, and of one in UTF-8', async () => {
     const text = '\ufeffGröße\n😀'
-    for (const bytes of [Buffer.from(text), Buffer.from(text, 'utf16le'), Buffer.from(text, 'utf16le').swap16()])
+    for (const bytes of [
+      Buffer.from(text),
+      Buffer.from(text, 'utf16le'),
+      Buffer.from(text, 'utf16le').swap16(),
+    ])
       assert.deepEqual(
         (await linesOf(bytes)).map(({ text }) => text),
         ['Größe', '😀'],

@@ -8,7 +8,8 @@ const lists = recordsAndLists('tickets', 'users')
 
 async function recordsOf(content: string | Buffer, paths = lists) {
   const found = []
-  for await (const records of readJsonFile(inputFile('a.json', content), paths)) found.push(...records)
+  for await (const records of readJsonFile(inputFile('a.json', content), paths))
+    found.push(...records)
   return found.map((each) =>
     each.kind === 'record'
       ? [each.path, each.place.pointer ?? '', each.value]
@@ -73,7 +74,8 @@ const cases: [rule: string, text: string, records: unknown[][]][] = [
 ]
 
 describe('reading JSON records gives', () => {
-  for (const [rule, text, records] of cases) it(rule, async () => assert.deepEqual(await recordsOf(text), records))
+  for (const [rule, text, records] of cases)
+    it(rule, async () => assert.deepEqual(await recordsOf(text), records))
 
   it('a record that is too long as rejected, and the others', async () => {
     const text = JSON.stringify([1, 'x'.repeat(LONGEST_RECORD_BYTES), 2])
@@ -97,7 +99,10 @@ describe('reading JSON records gives', () => {
     [' ', []],
   ] as const)
     it(`what stands before the end of ${JSON.stringify(text)}, which comes too soon`, async () => {
-      assert.deepEqual(await recordsOf(text), [...records, ['The file ends before its JSON does.', '']])
+      assert.deepEqual(await recordsOf(text), [
+        ...records,
+        ['The file ends before its JSON does.', ''],
+      ])
     })
 
   it('what can be read of a text whose commas and brackets are wrong', async () => {
@@ -147,7 +152,9 @@ describe('chosen values', () => {
 
   it('have the line on which they begin', async () => {
     const lines = []
-    for await (const records of readJsonFile(inputFile('a.json', '[\n{"a":\n1},\n"b\\n", 2\n]'), ['/*']))
+    for await (const records of readJsonFile(inputFile('a.json', '[\n{"a":\n1},\n"b\\n", 2\n]'), [
+      '/*',
+    ]))
       lines.push(...records.map(({ place }) => place.line))
     assert.deepEqual(lines, [2, 4, 4])
   })

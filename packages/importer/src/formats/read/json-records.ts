@@ -19,28 +19,42 @@ export interface JsonRecord {
 type Records = AsyncGenerator<readonly (JsonRecord | Rejected)[]>
 type ToFound = (record: JsonRecord) => Found | readonly Found[]
 
-/** Paths for the elements of a root list, and of these lists in a root object, and for any other root itself. */
+/**
+ * Paths for the elements of a root list, and of these lists in a root object, and for any other
+ * root itself.
+ */
 export function recordsAndLists(...lists: readonly string[]): readonly string[] {
   return ['', '/*', ...lists.map((list) => `/${list}/*`)]
 }
 
-/** Turns records into findings. `contextOf` returns what a rejected record needs from the rest of its file. */
+/**
+ * Turns records into findings. `contextOf` returns what a rejected record needs from the rest of
+ * its file.
+ */
 export async function* foundIn(
   lists: AsyncGenerator<readonly (JsonRecord | Rejected | Noted)[]>,
   toFound: ToFound,
   contextOf?: (record: unknown) => object,
 ): FoundLists {
   const addContext = (one: Found) =>
-    contextOf !== undefined && one.kind === 'rejected' ? { ...one, context: contextOf(one.record) } : one
+    contextOf !== undefined && one.kind === 'rejected'
+      ? { ...one, context: contextOf(one.record) }
+      : one
   for await (const list of lists)
-    yield list.flatMap((record) => (record.kind === 'record' ? toFound(record) : record)).map(addContext)
+    yield list
+      .flatMap((record) => (record.kind === 'record' ? toFound(record) : record))
+      .map(addContext)
 }
 
 /**
- * Reads the values that the paths choose (see `JsonScanner`), and goes on behind a value that it rejects. `prepare`
- * changes the JSON of a value before it is parsed.
+ * Reads the values that the paths choose (see `JsonScanner`), and goes on behind a value that it
+ * rejects. `prepare` changes the JSON of a value before it is parsed.
  */
-export function readJsonFile(file: InputFile, paths: readonly string[], prepare?: Prepare): Records {
+export function readJsonFile(
+  file: InputFile,
+  paths: readonly string[],
+  prepare?: Prepare,
+): Records {
   return orRejected(file, scanJson(file, paths, prepare))
 }
 
@@ -56,10 +70,15 @@ async function* scanJson(file: InputFile, paths: readonly string[], prepare?: Pr
 }
 
 /**
- * Returns fields of the root object that stand behind its list, because Facebook, or a program that sorts names, wrote
- * them there. A file whose beginning has all of them before the list is not read twice.
+ * Returns fields of the root object that stand behind its list, because Facebook, or a program that
+ * sorts names, wrote them there. A file whose beginning has all of them before the list is not read
+ * twice.
  */
-export async function fieldsBehind(file: InputFile, list: string, names: readonly string[]): Promise<JsonObject> {
+export async function fieldsBehind(
+  file: InputFile,
+  list: string,
+  names: readonly string[],
+): Promise<JsonObject> {
   const members = [...jsonShape(await readBeginning(file)).members]
   const before = members.slice(0, members.indexOf(list))
   if (!members.includes(list) || names.every((name) => before.includes(name))) return {}
@@ -68,19 +87,24 @@ export async function fieldsBehind(file: InputFile, list: string, names: readonl
     file,
     names.map((name) => `/${name}`),
   ))
-    for (const record of records) if (record.kind === 'record') fields[record.path.slice(1)] = record.value
+    for (const record of records)
+      if (record.kind === 'record') fields[record.path.slice(1)] = record.value
   return fields
 }
 
 const SPACE = 0x20
 
-/** Reads lines that are not blank, twice as fast as `readJsonFile`. A line that is no JSON harms no other. */
+/**
+ * Reads lines that are not blank, twice as fast as `readJsonFile`. A line that is no JSON harms no
+ * other.
+ */
 export function readJsonLines(file: InputFile): Records {
   return orRejected(file, parseLines(file))
 }
 
 async function* parseLines(file: InputFile): Records {
-  for await (const lines of readLines(file)) yield lines.flatMap((line) => parseLine(line, file.path))
+  for await (const lines of readLines(file))
+    yield lines.flatMap((line) => parseLine(line, file.path))
 }
 
 function parseLine(line: FileLine, path: string): (JsonRecord | Rejected)[] {
@@ -90,7 +114,10 @@ function parseLine(line: FileLine, path: string): (JsonRecord | Rejected)[] {
   return record.kind === 'rejected' ? parseRoots(line, path, record) : [record]
 }
 
-/** Reads a line that has several roots, because a program wrote no line ends. Else the line is rejected as a whole. */
+/**
+ * Reads a line that has several roots, because a program wrote no line ends. Else the line is
+ * rejected as a whole.
+ */
 function parseRoots({ bytes, isTooLong, line }: FileLine, path: string, whole: Rejected) {
   const scanner = new JsonScanner([''])
   const roots = isTooLong ? [] : [...scanner.push(bytes), ...scanner.end()]
@@ -107,11 +134,16 @@ function parseValue(
 ): JsonRecord | Rejected {
   const place: Place = { path: file, line, ...(pointer && { pointer }) }
   const text = bytes.toString('utf8', 0, isTooLong ? SHOWN_BYTES : bytes.length)
-  if (isTooLong) return rejected(`The record is longer than ${LONGEST_RECORD_BYTES} bytes.`, place, text)
+  if (isTooLong)
+    return rejected(`The record is longer than ${LONGEST_RECORD_BYTES} bytes.`, place, text)
   if (!isUtf8(bytes)) return rejected('The record is not UTF-8 (see --encoding).', place, text)
   try {
     return { kind: 'record', path, value: JSON.parse(prepare(text)), place }
   } catch (error) {
-    return rejected(`The record is not JSON: ${error instanceof Error ? error.message : error}.`, place, text)
+    return rejected(
+      `The record is not JSON: ${error instanceof Error ? error.message : error}.`,
+      place,
+      text,
+    )
   }
 }

@@ -13,7 +13,9 @@ export interface ScannedValue extends Bounded {
 interface Choice {
   path: string
   isChosen: boolean
-  /** The choices within this value: by the name of a member, or by `*` for all elements of a list. */
+  /**
+   * The choices within this value: by the name of a member, or by `*` for all elements of a list.
+   */
   inside: Map<string, Choice>
 }
 
@@ -33,10 +35,10 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x
 const LONGEST_NAME = 100
 
 /**
- * Scans a text of one or more roots for the values that paths choose. A path is a JSON Pointer with `*` for all
- * elements of a list, such as `/messages/*`. The path `''` chooses a root, unless another path finds a list in it. The
- * parser of each value checks its JSON. Libraries that parse JSON as a stream cost ten times as much, and know no
- * lines.
+ * Scans a text of one or more roots for the values that paths choose. A path is a JSON Pointer with
+ * `*` for all elements of a list, such as `/messages/*`. The path `''` chooses a root, unless
+ * another path finds a list in it. The parser of each value checks its JSON. Libraries that parse
+ * JSON as a stream cost ten times as much, and know no lines.
  */
 export class JsonScanner {
   readonly #root: Choice
@@ -47,7 +49,10 @@ export class JsonScanner {
   /** Whether the next string is the name of a member. */
   #isBeforeName = false
   #name = ''
-  /** Whether the next byte is in a string, a list or an object (`nested`), in a number or word, or between values. */
+  /**
+   * Whether the next byte is in a string, a list or an object (`nested`), in a number or word, or
+   * between values.
+   */
   #inside: 'nested' | 'scalar' | undefined
   /** How many brackets are open within the nested value. */
   #depth = 0
@@ -76,7 +81,10 @@ export class JsonScanner {
     return this.#found
   }
 
-  /** Ends the text. Returns its last value if that is cut, or a number: only the end of the text ends a number. */
+  /**
+   * Ends the text. Returns its last value if that is cut, or a number: only the end of the text
+   * ends a number.
+   */
   end(): ScannedValue[] {
     this.#found = []
     this.#emit()
@@ -88,7 +96,10 @@ export class JsonScanner {
     return this.#hasBegun && this.#containers.length === 0
   }
 
-  /** Reads a string, a list or an object. Nearly all bytes pass this loop, so it works on local variables. */
+  /**
+   * Reads a string, a list or an object. Nearly all bytes pass this loop, so it works on local
+   * variables.
+   */
   #readNested(chunk: Buffer, from: number): number {
     const end = chunk.length
     let at = this.#isEscaped ? from + 1 : from
@@ -126,7 +137,13 @@ export class JsonScanner {
   /** Reads one byte that is between values, or in a number or word. */
   #readByte(chunk: Buffer, at: number): number {
     const byte = chunk[at] ?? 0
-    if (byte > SPACE && byte !== COMMA && byte !== COLON && byte !== CLOSE_LIST && byte !== CLOSE_OBJECT)
+    if (
+      byte > SPACE &&
+      byte !== COMMA &&
+      byte !== COLON &&
+      byte !== CLOSE_LIST &&
+      byte !== CLOSE_OBJECT
+    )
       return this.#inside === 'scalar' ? at + 1 : this.#beginValue(byte, at)
     if (this.#inside === 'scalar') {
       this.#inside = undefined
@@ -154,13 +171,16 @@ export class JsonScanner {
       if (choice?.isChosen) this.#beginKept(choice.path, pointer, at)
       if (choice && this.#enter(byte, choice, pointer)) return at + 1
     }
-    this.#inside = byte === QUOTE || byte === OPEN_LIST || byte === OPEN_OBJECT ? 'nested' : 'scalar'
+    this.#inside =
+      byte === QUOTE || byte === OPEN_LIST || byte === OPEN_OBJECT ? 'nested' : 'scalar'
     return at
   }
 
   #enter(byte: number, choice: Choice, pointer: string): boolean {
     const isList = byte === OPEN_LIST
-    const isEntered = isList ? choice.inside.has('*') : byte === OPEN_OBJECT && choice.inside.size > 0
+    const isEntered = isList
+      ? choice.inside.has('*')
+      : byte === OPEN_OBJECT && choice.inside.size > 0
     if (!isEntered) return false
     // The elements of the list are chosen, so the root itself is not.
     if (isList) this.#drop()
@@ -187,7 +207,8 @@ export class JsonScanner {
   }
 
   #keepName(chunk: Buffer, end: number): void {
-    if (this.#name.length <= LONGEST_NAME) this.#name += chunk.toString('latin1', this.#nameStart, end)
+    if (this.#name.length <= LONGEST_NAME)
+      this.#name += chunk.toString('latin1', this.#nameStart, end)
   }
 
   #emit(): void {
@@ -207,7 +228,11 @@ function choiceOf(paths: readonly string[]): Choice {
   for (const path of paths) {
     let choice = root
     for (const name of path.split('/').slice(1)) {
-      const next = choice.inside.get(name) ?? { path: `${choice.path}/${name}`, isChosen: false, inside: new Map() }
+      const next = choice.inside.get(name) ?? {
+        path: `${choice.path}/${name}`,
+        isChosen: false,
+        inside: new Map(),
+      }
       choice.inside.set(name, next)
       choice = next
     }

@@ -10,7 +10,10 @@ const LONGEST_MARK = 3
 
 type Convert = (chunk: Buffer) => Buffer
 
-/** Reads a file without its byte order mark. UTF-16 needs one. All other bytes count as UTF-8 and are not checked. */
+/**
+ * Reads a file without its byte order mark. UTF-16 needs one. All other bytes count as UTF-8 and
+ * are not checked.
+ */
 export async function* utf8Chunks(file: InputFile): AsyncGenerator<Buffer> {
   let convert: Convert | undefined
   let beginning = Buffer.alloc(0)
@@ -51,8 +54,10 @@ export function decodeBeginning(bytes: Buffer): string {
 
 /** Converts a file's beginning without its mark. Returns how to convert what follows. */
 function convertBeginning(beginning: Buffer): { converted: Buffer; convert: Convert } {
-  const { mark, encoding } = MARKS.find(({ mark }) => beginning.subarray(0, mark.length).equals(mark)) ?? {}
+  const { mark, encoding } =
+    MARKS.find(({ mark }) => beginning.subarray(0, mark.length).equals(mark)) ?? {}
   const decoder = encoding === undefined ? undefined : new TextDecoder(encoding)
-  const convert: Convert = (chunk) => (decoder ? Buffer.from(decoder.decode(chunk, { stream: true })) : chunk)
+  const convert: Convert = (chunk) =>
+    decoder ? Buffer.from(decoder.decode(chunk, { stream: true })) : chunk
   return { converted: convert(beginning.subarray(mark?.length ?? 0)), convert }
 }

@@ -19,10 +19,20 @@ const review = {
 const reply = {
   type: 'customerReviewResponses',
   id: 'r1',
-  attributes: { responseBody: 'We are on it.', lastModifiedDate: '2024-05-02T00:00:00Z', state: 'PUBLISHED' },
+  attributes: {
+    responseBody: 'We are on it.',
+    lastModifiedDate: '2024-05-02T00:00:00Z',
+    state: 'PUBLISHED',
+  },
 }
-const file = (...pages: unknown[]) => inputFile('reviews.json', pages.map((page) => JSON.stringify(page)).join('\n'))
-const page = { data: [review], included: [reply], links: { next: 'n' }, meta: { paging: { total: 1 } } }
+const file = (...pages: unknown[]) =>
+  inputFile('reviews.json', pages.map((page) => JSON.stringify(page)).join('\n'))
+const page = {
+  data: [review],
+  included: [reply],
+  links: { next: 'n' },
+  meta: { paging: { total: 1 } },
+}
 
 describe('an App Store review', () => {
   it('is a source with its text as a quote', async () => {
@@ -35,7 +45,9 @@ describe('an App Store review', () => {
         externalId: '00000012-a',
         order: createdAt,
         fields: { title: 'Slow', description: '★★☆☆☆', createdAt },
-        quotes: [{ text: 'It takes its time.', externalId: '00000012-a', speaker: 'ada', createdAt }],
+        quotes: [
+          { text: 'It takes its time.', externalId: '00000012-a', speaker: 'ada', createdAt },
+        ],
         place: { path: 'reviews.json', line: 1, pointer: '/data/0' },
       },
     ])
@@ -43,7 +55,10 @@ describe('an App Store review', () => {
 
   it("has the developer's reply as a quote, whichever of the two names the other", async () => {
     const { relationships: _, ...alone } = review
-    const named = { ...reply, relationships: { review: { data: { type: 'customerReviews', id: review.id } } } }
+    const named = {
+      ...reply,
+      relationships: { review: { data: { type: 'customerReviews', id: review.id } } },
+    }
     for (const content of [page, { data: [alone], included: [named] }]) {
       const { pieces } = await readAll(appStoreFormat, [file(content)])
       assert.equal(pieces[1]?.externalId, review.id)
@@ -60,7 +75,12 @@ describe('an App Store review', () => {
   })
 
   it('is read from pages that follow each other, are listed, or hold only one', async () => {
-    const contents = [file(page, page), file([page, page]), file([review, reply]), file({ data: review }, page)]
+    const contents = [
+      file(page, page),
+      file([page, page]),
+      file([review, reply]),
+      file({ data: review }, page),
+    ]
     const found = await Promise.all(contents.map((content) => readAll(appStoreFormat, [content])))
     assert.deepEqual(
       found.map(({ pieces, rejected }) => [pieces.length, rejected.length]),

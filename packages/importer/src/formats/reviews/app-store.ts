@@ -1,9 +1,17 @@
-// Reviews of the App Store, as the API of App Store Connect lists them: `customerReviews`, with `include=response`.
+// Reviews of the App Store, as the API of App Store Connect lists them: `customerReviews`, with
+// `include=response`.
 import { parseIsoDate } from '@sluice/contract'
 import { eachFile, type Format, type Found, type Place, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
-import { asId, asNumber, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
+import {
+  asId,
+  asNumber,
+  asObject,
+  asObjects,
+  asText,
+  type JsonObject,
+} from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
 
 const RECORDS = recordsAndLists('data', 'included')
@@ -13,10 +21,14 @@ const RESPONSE = 'customerReviewResponses'
 /** At most this number of reviews wait for their replies while a file is read: some 30 MB. */
 const AWAITED_REPLIES = 200_000
 
-/** The ids of reviews by the ids of their replies, because a reply does not always name its review. */
+/**
+ * The ids of reviews by the ids of their replies, because a reply does not always name its review.
+ */
 type AwaitedReplies = Map<string, string>
 
-/** Reads each review as a source. Several pages may follow each other in a file, or be in one list. */
+/**
+ * Reads each review as a source. Several pages may follow each other in a file, or be in one list.
+ */
 export const appStoreFormat: Format = {
   name: 'app-store',
   title: 'App Store reviews',
@@ -49,7 +61,12 @@ function readResource(resource: JsonObject, place: Place, awaited: AwaitedReplie
   return rejected('The record is neither a review nor a reply.', place, resource)
 }
 
-function readReview(resource: JsonObject, externalId: string, place: Place, awaited: AwaitedReplies): Found {
+function readReview(
+  resource: JsonObject,
+  externalId: string,
+  place: Place,
+  awaited: AwaitedReplies,
+): Found {
   const attributes = asObject(resource.attributes) ?? {}
   const reply = relatedId(resource, 'response')
   if (reply !== undefined && awaited.size < AWAITED_REPLIES) awaited.set(reply, externalId)
@@ -61,9 +78,18 @@ function readReview(resource: JsonObject, externalId: string, place: Place, awai
     createdAt: parseIsoDate(asText(attributes.createdDate) ?? ''),
   }
   const fields = reviewFields(review)
-  if (fields.title === undefined) return rejected('The review has neither a text nor a rating.', place, resource)
+  if (fields.title === undefined)
+    return rejected('The review has neither a text nor a rating.', place, resource)
   const quotes = reviewQuotes(review, asText(attributes.reviewerNickname))
-  return { kind: 'piece', service: 'app_store', externalId, order: review.createdAt ?? '', fields, quotes, place }
+  return {
+    kind: 'piece',
+    service: 'app_store',
+    externalId,
+    order: review.createdAt ?? '',
+    fields,
+    quotes,
+    place,
+  }
 }
 
 function readReply(resource: JsonObject, id: string, place: Place, awaited: AwaitedReplies): Found {
@@ -72,12 +98,24 @@ function readReply(resource: JsonObject, id: string, place: Place, awaited: Awai
   awaited.delete(id)
   const text = asText(attributes.responseBody)
   if (review === undefined)
-    return rejected('The reply names no review, and no review before it names the reply.', place, resource)
+    return rejected(
+      'The reply names no review, and no review before it names the reply.',
+      place,
+      resource,
+    )
   if (text === undefined) return skipped('replies without text', place)
   const createdAt = parseIsoDate(asText(attributes.lastModifiedDate) ?? '')
   const fields = { placeholderTitle: `Review ${review}` }
   const quotes = [replyQuote(review, id, text, createdAt)]
-  return { kind: 'piece', service: 'app_store', externalId: review, order: createdAt ?? '~', fields, quotes, place }
+  return {
+    kind: 'piece',
+    service: 'app_store',
+    externalId: review,
+    order: createdAt ?? '~',
+    fields,
+    quotes,
+    place,
+  }
 }
 
 function relatedId(resource: JsonObject, name: string): string | undefined {

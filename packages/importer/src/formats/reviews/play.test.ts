@@ -32,8 +32,13 @@ const rating = {
 
 function csv(...rows: Record<string, string>[]) {
   const lines = [Object.keys(review), ...rows.map((row) => Object.values(row))]
-  const text = lines.map((fields) => fields.map((field) => `"${field.replaceAll('"', '""')}"`).join(',')).join('\r\n')
-  return inputFile('reviews_com.example.sluice_202405.csv', Buffer.from(`\ufeff${text}\r\n`, 'utf16le'))
+  const text = lines
+    .map((fields) => fields.map((field) => `"${field.replaceAll('"', '""')}"`).join(','))
+    .join('\r\n')
+  return inputFile(
+    'reviews_com.example.sluice_202405.csv',
+    Buffer.from(`\ufeff${text}\r\n`, 'utf16le'),
+  )
 }
 
 describe('a Google Play review', () => {
@@ -74,7 +79,8 @@ describe('a Google Play review', () => {
   })
 
   it('is found in links of the older console too', async () => {
-    const old = 'https://play.google.com/apps/publish?account=1#ReviewDetailsPlace:p=com.example&reviewid=gp:AOq2'
+    const old =
+      'https://play.google.com/apps/publish?account=1#ReviewDetailsPlace:p=com.example&reviewid=gp:AOq2'
     const { pieces } = await readAll(playFormat, [csv({ ...review, 'Review Link': old })])
     assert.equal(pieces[0]?.externalId, 'gp:AOq2')
   })
@@ -82,7 +88,12 @@ describe('a Google Play review', () => {
   it('without a text has its stars in the title, no quotes, and package, moment and device as its id', async () => {
     const { pieces } = await readAll(playFormat, [csv(rating, { ...rating, 'Star Rating': '1' })])
     assert.deepEqual(
-      pieces.map(({ externalId, fields, quotes }) => [externalId, fields.title, fields.description, quotes]),
+      pieces.map(({ externalId, fields, quotes }) => [
+        externalId,
+        fields.title,
+        fields.description,
+        quotes,
+      ]),
       [
         ['com.example.sluice:1714555800000:walleye', '★★★★☆', undefined, []],
         ['com.example.sluice:1714555800000:walleye', '★☆☆☆☆', undefined, []],

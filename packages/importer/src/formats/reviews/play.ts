@@ -7,7 +7,10 @@ import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, present } from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
 
-/** Reads each review as a source. A changed review is exported again: the date of its last update orders its rows. */
+/**
+ * Reads each review as a source. A changed review is exported again: the date of its last update
+ * orders its rows.
+ */
 export const playFormat: Format = {
   name: 'play',
   title: 'Google Play reviews',
@@ -18,14 +21,19 @@ export const playFormat: Format = {
     return columns.includes('Package Name') && columns.includes('Star Rating')
   },
   read: eachFile(async function* (file) {
-    for await (const { rows } of readCsvRows(file)) yield rows.map((row) => (row.kind === 'row' ? readRow(row) : row))
+    for await (const { rows } of readCsvRows(file))
+      yield rows.map((row) => (row.kind === 'row' ? readRow(row) : row))
   }),
 }
 
 function readRow({ values, place, raw }: CsvRow): Found {
   const externalId = reviewId(values)
   if (externalId === undefined)
-    return rejected('The review has neither a link nor a package and a moment of submission.', place, raw)
+    return rejected(
+      'The review has neither a link nor a package and a moment of submission.',
+      place,
+      raw,
+    )
   const review: Review = {
     externalId,
     rating: asNumber(values.get('Star Rating')),
@@ -34,20 +42,27 @@ function readRow({ values, place, raw }: CsvRow): Found {
     createdAt: momentIn(values, 'Review Submit'),
   }
   const fields = { ...reviewFields(review), ...present({ channelId: values.get('Package Name') }) }
-  if (fields.title === undefined) return rejected('The review has neither a text nor a rating.', place, raw)
+  if (fields.title === undefined)
+    return rejected('The review has neither a text nor a rating.', place, raw)
   const reply = values.get('Developer Reply Text')
   const repliedAt = momentIn(values, 'Developer Reply')
-  const replies = reply === undefined ? [] : [replyQuote(externalId, `${externalId}/reply`, reply, repliedAt)]
+  const replies =
+    reply === undefined ? [] : [replyQuote(externalId, `${externalId}/reply`, reply, repliedAt)]
   const order = momentIn(values, 'Review Last Update') ?? review.createdAt ?? ''
   const quotes = [...reviewQuotes(review), ...replies]
   return { kind: 'piece', service: 'play_store', externalId, order, fields, quotes, place }
 }
 
-/** A rating without text has no link. Package, moment and device identify it, and a text that a program wrote beside. */
+/**
+ * A rating without text has no link. Package, moment and device identify it, and a text that a
+ * program wrote beside.
+ */
 function reviewId(values: CsvRow['values']): string | undefined {
   const id = /[?&#:]reviewid=([^&#]+)/i.exec(values.get('Review Link') ?? '')?.[1]
   if (id !== undefined) return decode(id)
-  const submitted = values.has('Review Submit Millis Since Epoch') ? momentIn(values, 'Review Submit') : undefined
+  const submitted = values.has('Review Submit Millis Since Epoch')
+    ? momentIn(values, 'Review Submit')
+    : undefined
   const name = values.get('Package Name')
   if (name === undefined || submitted === undefined) return undefined
   const moment = `${name}:${Date.parse(submitted)}:${values.get('Device') ?? ''}`

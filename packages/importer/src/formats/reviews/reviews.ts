@@ -13,21 +13,35 @@ export interface Review {
 }
 
 /**
- * Returns the fields of a review's source. The stars become its description, or its title if the review has no words.
+ * Returns the fields of a review's source. The stars become its description, or its title if the
+ * review has no words.
  */
 export function reviewFields({ rating, title, text, createdAt }: Review): SourceInput {
-  const full = rating === undefined ? undefined : Math.min(Math.max(Math.round(rating), 0), MOST_STARS)
+  const full =
+    rating === undefined ? undefined : Math.min(Math.max(Math.round(rating), 0), MOST_STARS)
   const stars = full === undefined ? undefined : '★'.repeat(full).padEnd(MOST_STARS, '☆')
   const words = title ?? (text === undefined ? undefined : firstLine(text))
-  return present({ title: words ?? stars, description: words === undefined ? undefined : stars, createdAt })
+  return present({
+    title: words ?? stars,
+    description: words === undefined ? undefined : stars,
+    createdAt,
+  })
 }
 
 /** Returns the text of a review, if it has one, as a quote with the id of the source. */
-export function reviewQuotes({ externalId, text, createdAt }: Review, speaker?: string): QuoteInput[] {
+export function reviewQuotes(
+  { externalId, text, createdAt }: Review,
+  speaker?: string,
+): QuoteInput[] {
   return text === undefined ? [] : [{ text, externalId, ...present({ speaker, createdAt }) }]
 }
 
 /** Returns the developer's reply to a review. */
-export function replyQuote(replyingTo: string, externalId: string, text: string, createdAt?: string): QuoteInput {
+export function replyQuote(
+  replyingTo: string,
+  externalId: string,
+  text: string,
+  createdAt?: string,
+): QuoteInput {
   return { text, externalId, speaker: 'Developer', replyingTo, ...present({ createdAt }) }
 }

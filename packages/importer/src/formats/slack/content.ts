@@ -4,16 +4,23 @@ import { asObject, asObjects, asText, type JsonObject } from '../values/record-f
 import type { Directory } from './directory.ts'
 import { decodeSlackText, flatBlocks, lines, textOfAttachment, textOfBlock } from './text.ts'
 
-/** What Slack writes as the text of a message, or as the fallback of an attachment, whose content stands elsewhere. */
+/**
+ * What Slack writes as the text of a message, or as the fallback of an attachment, whose content
+ * stands elsewhere.
+ */
 const PLACEHOLDER =
   /^(This content can['’]t be displayed\.|This message contains interactive elements\.|\[no preview available\])$/
 
-/** Returns the words of a message, its files, and the reasons by which content without words is counted. */
+/**
+ * Returns the words of a message, its files, and the reasons by which content without words is
+ * counted.
+ */
 export function slackContent(message: JsonObject, directory: Directory) {
   const decode = (part: string) => (PLACEHOLDER.test(part) ? '' : decodeSlackText(part, directory))
   const text = decode(asText(message.text) ?? '')
   const blocks = blocksOf(message, text)
-  const isPlain = blocks.length === 0 && [message.attachments, message.files, message.file].every((more) => !more)
+  const isPlain =
+    blocks.length === 0 && [message.attachments, message.files, message.file].every((more) => !more)
   if (isPlain) return { text, files: [], leftOut: [] }
   const { attachments, previews } = attachmentsOf(message, text)
   const files = [message, ...attachments].flatMap((each) => asObjects(each.files ?? [each.file]))
@@ -21,21 +28,25 @@ export function slackContent(message: JsonObject, directory: Directory) {
   const more = [...decoded, ...files.map(wordsOfFile)]
   const leftOut = [
     ...previews.map(() => 'previews of links'),
-    ...attachments.filter(({ image_url, thumb_url }) => image_url ?? thumb_url).map(() => 'images of attachments'),
+    ...attachments
+      .filter(({ image_url, thumb_url }) => image_url ?? thumb_url)
+      .map(() => 'images of attachments'),
     ...blocks
       .filter((block) => block.type !== 'divider' && textOfBlock(block) === '')
       .map(() => 'blocks without words'),
     ...files
       .filter(({ name, title }) => !asText(name) && !asText(title))
       .map(() => 'files that were deleted or hidden'),
-    ...files.filter(isCut).map(() => 'ends of snippets and other files whose words the export cuts'),
+    ...files
+      .filter(isCut)
+      .map(() => 'ends of snippets and other files whose words the export cuts'),
   ]
   return { text: withoutRepeats(text, more), files, leftOut }
 }
 
 /**
- * Returns what a person wrote as a file: a mail to the channel, a snippet, a post, what was said in a clip, or the
- * description of an image. It is no markup of Slack.
+ * Returns what a person wrote as a file: a mail to the channel, a snippet, a post, what was said in
+ * a clip, or the description of an image. It is no markup of Slack.
  */
 function wordsOfFile(file: JsonObject): string {
   const { mode, subject, plain_text, preview_plain_text, preview, alt_txt } = file
@@ -60,21 +71,34 @@ function isCut(file: JsonObject): boolean {
   return (isPreview && file.preview_is_truncated === true) || clipOf(file)?.has_more === true
 }
 
-/** Slack writes the text of a member once more, as rich text. Apps choose text and blocks freely. */
+/**
+ * Slack writes the text of a member once more, as rich text. Apps choose text and blocks freely.
+ */
 function blocksOf(message: JsonObject, text: string): readonly JsonObject[] {
   const isByApp = message.subtype === 'bot_message' || message.bot_id !== undefined
-  return flatBlocks(message.blocks).filter(({ type }) => text === '' || isByApp || type !== 'rich_text')
+  return flatBlocks(message.blocks).filter(
+    ({ type }) => text === '' || isByApp || type !== 'rich_text',
+  )
 }
 
-/** Slack adds a preview for each link of a text. A message that is shared has an address, too, and is none. */
+/**
+ * Slack adds a preview for each link of a text. A message that is shared has an address, too, and
+ * is none.
+ */
 function attachmentsOf(message: JsonObject, text: string) {
   const all = asObjects(message.attachments)
   const isPreview = ({ is_share, is_msg_unfurl, from_url, original_url }: JsonObject) =>
-    text !== '' && is_share !== true && is_msg_unfurl !== true && (from_url ?? original_url) !== undefined
+    text !== '' &&
+    is_share !== true &&
+    is_msg_unfurl !== true &&
+    (from_url ?? original_url) !== undefined
   return { attachments: all.filter((one) => !isPreview(one)), previews: all.filter(isPreview) }
 }
 
-/** Joins a text with the parts that say more. Apps repeat the words of their blocks as the text, or part of them. */
+/**
+ * Joins a text with the parts that say more. Apps repeat the words of their blocks as the text, or
+ * part of them.
+ */
 function withoutRepeats(text: string, more: readonly string[]): string {
   const known = words(text)
   const parts = more.filter((part) => !known.includes(words(part)))
@@ -82,7 +106,10 @@ function withoutRepeats(text: string, more: readonly string[]): string {
   return lines([isRepeated ? '' : text, ...parts])
 }
 
-/** The words between spaces, without marks of bold and the like, so that `includes` finds whole words. */
+/**
+ * The words between spaces, without marks of bold and the like, so that `includes` finds whole
+ * words.
+ */
 function words(text: string): string {
   return ` ${text
     .replace(/[*_~`•]/g, '')

@@ -1,4 +1,5 @@
-// The names in an export: of members by their ids, and of conversations by the folders of their messages.
+// The names in an export: of members by their ids, and of conversations by the folders of their
+// messages.
 import { basename } from 'node:path/posix'
 import { type Found, type InputFile, skipped } from '../format.ts'
 import { foundIn, readJsonFile } from '../read/json-records.ts'
@@ -21,7 +22,10 @@ export interface Directory {
   unnamed: number
 }
 
-/** At most this number of names is kept in memory, some 150 bytes each. Members beyond it are named by their ids. */
+/**
+ * At most this number of names is kept in memory, some 150 bytes each. Members beyond it are named
+ * by their ids.
+ */
 const MAX_NAMES = 1_000_000
 
 /** The lists are read in this order, because direct messages are named after their members. */
@@ -47,8 +51,15 @@ export function isList(path: string): boolean {
 }
 
 /** Reads the lists of an export. An organisation's export has some lists for each workspace. */
-export async function readDirectory(files: readonly InputFile[]): Promise<{ directory: Directory; found: Found[] }> {
-  const directory: Directory = { users: new Map(), conversations: new Map(), added: new Map(), unnamed: 0 }
+export async function readDirectory(
+  files: readonly InputFile[],
+): Promise<{ directory: Directory; found: Found[] }> {
+  const directory: Directory = {
+    users: new Map(),
+    conversations: new Map(),
+    added: new Map(),
+    unnamed: 0,
+  }
   const found: Found[] = []
   const reason = 'members and channels without an id or beyond the bound'
   for (const { names, add } of LISTS)
@@ -79,8 +90,14 @@ function addApp({ users, added }: Directory, entry: JsonObject): boolean {
   return true
 }
 
-/** Only messages have the names of guests from other workspaces, and of bots: no list of the export has them. */
-export function addProfile({ users }: Directory, { user, user_profile, bot_profile }: JsonObject): void {
+/**
+ * Only messages have the names of guests from other workspaces, and of bots: no list of the export
+ * has them.
+ */
+export function addProfile(
+  { users }: Directory,
+  { user, user_profile, bot_profile }: JsonObject,
+): void {
   const id = asId(user)
   if (id === undefined || users.has(id) || users.size >= MAX_NAMES) return
   const profile = asObject(user_profile)
@@ -91,16 +108,26 @@ export function addProfile({ users }: Directory, { user, user_profile, bot_profi
 /** Returns the name that Slack shows: the display name if the member chose one. */
 export function userNameOf(user: JsonObject): string | undefined {
   const profile = asObject(user.profile) ?? user
-  return asName(profile.display_name) ?? asName(profile.real_name) ?? asName(user.real_name) ?? asName(user.name)
+  return (
+    asName(profile.display_name) ??
+    asName(profile.real_name) ??
+    asName(user.real_name) ??
+    asName(user.name)
+  )
 }
 
-function addConversation({ users, conversations }: Directory, entry: JsonObject, folder: string): boolean {
+function addConversation(
+  { users, conversations }: Directory,
+  entry: JsonObject,
+  folder: string,
+): boolean {
   const id = asId(entry.id)
   if (!id || conversations.size >= MAX_NAMES) return false
   const conversation = { id, name: asText(entry.name) ?? namesOfMembers(users, entry) ?? id }
   conversations.set(id, conversation)
   // Paths of files are in this normal form.
-  for (const name of [asText(entry.name), id]) if (name) conversations.set(folder + name.normalize(), conversation)
+  for (const name of [asText(entry.name), id])
+    if (name) conversations.set(folder + name.normalize(), conversation)
   return true
 }
 
@@ -113,10 +140,15 @@ function namesOfMembers(users: Directory['users'], entry: JsonObject): string | 
 /** Returns the members and bots that a record names by their ids. */
 export function usersIn(record: unknown, { users }: Directory) {
   const ids = new Set(jsonOf(record).match(/\b[A-Z0-9]{2,}\b/g))
-  return [...ids].flatMap((id) => ({ id, name: users.get(id) ?? '' })).filter(({ name }) => name !== '')
+  return [...ids]
+    .flatMap((id) => ({ id, name: users.get(id) ?? '' }))
+    .filter(({ name }) => name !== '')
 }
 
-/** A record that nests too deep exceeds the stack. It can't be written to the file of rejected records either. */
+/**
+ * A record that nests too deep exceeds the stack. It can't be written to the file of rejected
+ * records either.
+ */
 function jsonOf(record: unknown): string {
   try {
     return JSON.stringify(record) ?? ''
@@ -125,7 +157,10 @@ function jsonOf(record: unknown): string {
   }
 }
 
-/** Names a bot by the notice that it was added: the log of apps has another id for it, but the same second. */
+/**
+ * Names a bot by the notice that it was added: the log of apps has another id for it, but the same
+ * second.
+ */
 export function addBot({ users, added }: Directory, id: string, ts: string): void {
   const [second = ''] = ts.split('.')
   const name = added.get(second)

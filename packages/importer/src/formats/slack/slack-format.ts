@@ -36,8 +36,14 @@ export const slackFormat: Format = {
   },
 }
 
-/** Files belong to an export if they are its lists, or lie in a folder of messages or of uploads beside them. */
-function owns(files: readonly InputFile[], own: ReadonlySet<string>): (path: string, isRecognised: boolean) => boolean {
+/**
+ * Files belong to an export if they are its lists, or lie in a folder of messages or of uploads
+ * beside them.
+ */
+function owns(
+  files: readonly InputFile[],
+  own: ReadonlySet<string>,
+): (path: string, isRecognised: boolean) => boolean {
   const below = (root: string) => files.filter(({ path }) => path.startsWith(root))
   const roots = new Set(files.flatMap(({ path }) => (isList(path) ? folderOf(path) : [])))
   const exports = [...roots].filter((root) => isExport(below(root)) || hasMessages(below(root)))
@@ -48,7 +54,9 @@ function owns(files: readonly InputFile[], own: ReadonlySet<string>): (path: str
     const root = exports.find((each) => path.startsWith(each))
     if (root === undefined) return false
     const folder = path.slice(root.length).split('/').slice(0, -1)
-    const isInChannel = folder.some((_, at) => channels.has(root + folder.slice(0, at + 1).join('/')))
+    const isInChannel = folder.some((_, at) =>
+      channels.has(root + folder.slice(0, at + 1).join('/')),
+    )
     if (isList(path) || isInChannel || folder[0]?.startsWith('__')) return true
     return own.size > 0 && !isRecognised && isPart(path)
   }
@@ -58,7 +66,9 @@ function hasMessages(files: readonly InputFile[]): boolean {
   return files.some(({ path }) => DAY_FILE.test(path))
 }
 
-/** Whether the lists show an export, even without messages. Other programs write `users.json`, too. */
+/**
+ * Whether the lists show an export, even without messages. Other programs write `users.json`, too.
+ */
 function isExport(files: readonly InputFile[]): boolean {
   const names = new Set(files.map(({ path }) => basename(path)))
   return names.has('users.json') && names.has('channels.json')
@@ -79,18 +89,33 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Found
   while (later.length > 0) yield later.splice(0, READ_TOGETHER).flatMap((again) => again())
 }
 
-/** At most this number of messages is kept until all names are known, some 20 MB. Others name members by their ids. */
+/**
+ * At most this number of messages is kept until all names are known, some 20 MB. Others name
+ * members by their ids.
+ */
 const MOST_LATER = 10_000
 const READ_TOGETHER = 500
 const BEYOND_LATER = `messages that name members by their ids, because more than ${MOST_LATER} messages wait for names`
-/** Reads a message once more, because it names a member whose name may stand in a later message only. */
+/**
+ * Reads a message once more, because it names a member whose name may stand in a later message
+ * only.
+ */
 type ReadAgain = () => Found | Found[]
 
-async function* readDay(file: InputFile, directory: Directory, options: FormatOptions, later: ReadAgain[]): FoundLists {
+async function* readDay(
+  file: InputFile,
+  directory: Directory,
+  options: FormatOptions,
+  later: ReadAgain[],
+): FoundLists {
   const folder = file.path.slice(0, Math.max(0, file.path.lastIndexOf('/')))
   if (!folder)
     return yield [
-      rejected('The file lies in no folder of a channel: pass the whole export.', { path: file.path }, undefined),
+      rejected(
+        'The file lies in no folder of a channel: pass the whole export.',
+        { path: file.path },
+        undefined,
+      ),
     ]
   const listed = directory.conversations.get(folder)
   const reason = 'files of channels that no list names: the folder is their id'

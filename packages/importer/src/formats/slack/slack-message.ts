@@ -3,16 +3,35 @@ import type { FormatOptions, Found, Piece, Place, QuoteInput, SourceInput } from
 import { rejected, skipped } from '../format.ts'
 import type { JsonRecord } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
-import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+import {
+  asId,
+  asObject,
+  asObjects,
+  asText,
+  type JsonObject,
+  present,
+} from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 import { slackContent } from './content.ts'
-import { addBot, addProfile, type Directory, type SlackConversation, userNameOf } from './directory.ts'
+import {
+  addBot,
+  addProfile,
+  type Directory,
+  type SlackConversation,
+  userNameOf,
+} from './directory.ts'
 
-/** Kinds of notices that Slack writes into a channel. A notice is read as a message only if someone replied to it. */
+/**
+ * Kinds of notices that Slack writes into a channel. A notice is read as a message only if someone
+ * replied to it.
+ */
 const NOTICES =
   /^((channel|group)_(join|leave|topic|purpose|name|archive|unarchive|convert_to_private|convert_to_public|posting_permissions)|(pinned|unpinned)_item|bot_(add|remove|enable|disable)|reminder_add|huddle_thread|sh_room_created|sh_room_shared|app_conversation_join|joiner_notification|joiner_notification_for_inviter|assistant_app_thread)$/
 
-/** Kinds of messages whose text says that the message is gone, or that an administrator has hidden it. */
+/**
+ * Kinds of messages whose text says that the message is gone, or that an administrator has hidden
+ * it.
+ */
 const REMOVED = new Set(['tombstone', 'message_deleted', 'ekm_access_denied'])
 
 export interface MessageContext {
@@ -24,9 +43,13 @@ export interface MessageContext {
 }
 
 /**
- * Reads one record. Slack identifies a message by its channel and its timestamp, which is unique within the channel.
+ * Reads one record. Slack identifies a message by its channel and its timestamp, which is unique
+ * within the channel.
  */
-export function readMessage({ value, place }: JsonRecord, context: MessageContext): Found | Found[] {
+export function readMessage(
+  { value, place }: JsonRecord,
+  context: MessageContext,
+): Found | Found[] {
   const outer = asObject(value)
   const message = outer?.subtype === 'message_changed' ? asObject(outer.message) : outer
   const ts = timestampOf(message?.ts)
@@ -36,19 +59,29 @@ export function readMessage({ value, place }: JsonRecord, context: MessageContex
   if (bot) addBot(context.directory, bot, ts)
   addProfile(context.directory, message)
   const reason = reasonToSkip(message, ts, context)
-  return reason ? skipped(reason, place) : toFound(message, ts, timestampOf(outer?.ts) ?? ts, place, context)
+  return reason
+    ? skipped(reason, place)
+    : toFound(message, ts, timestampOf(outer?.ts) ?? ts, place, context)
 }
 
-/** Some programs write a timestamp as a number, without the zeros at its end. Slack writes six decimals. */
+/**
+ * Some programs write a timestamp as a number, without the zeros at its end. Slack writes six
+ * decimals.
+ */
 function timestampOf(value: unknown): string | undefined {
   return typeof value === 'number' ? value.toFixed(6) : asText(value)
 }
 
-function reasonToSkip(message: JsonObject, ts: string, context: MessageContext): string | undefined {
+function reasonToSkip(
+  message: JsonObject,
+  ts: string,
+  context: MessageContext,
+): string | undefined {
   const subtype = asText(message.subtype) ?? ''
   const isAnswered = Number(message.reply_count ?? 0) > 0 || asObjects(message.replies).length > 0
   if (REMOVED.has(subtype)) return 'messages that were deleted or hidden'
-  if (NOTICES.test(subtype) && !isAnswered) return 'notices by Slack, such as of who joined a channel'
+  if (NOTICES.test(subtype) && !isAnswered)
+    return 'notices by Slack, such as of who joined a channel'
   if (subtype === 'reply_broadcast') return 'copies of replies that were also sent to the channel'
   if (subtype === 'thread_broadcast') {
     if (context.broadcasts.has(ts)) return 'copies of replies that were also sent to the channel'
@@ -72,21 +105,38 @@ function toFound(
   const speaker = speakerOf(message, context.directory)
   const replyingTo = root === ts ? undefined : root
   const createdAt = isoDateOf(Number(ts))
-  const quote = { externalId: ts, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
+  const quote = {
+    externalId: ts,
+    text,
+    ...present({ createdAt, speaker, replyingTo, attachments }),
+  }
   const externalId = `${conversation.id}/${root}`
   const fields = toFields(quote, ts === root, root, context)
-  // Ten digits of seconds until the year 2286, `.`, and a fixed number of decimals: the texts sort by time.
-  // Of two copies, the edited one, or the one that was edited later, comes last and so replaces the other.
+  // Ten digits of seconds until the year 2286, `.`, and a fixed number of decimals: the texts sort
+  // by time. Of two copies, the edited one, or the one that was edited later, comes last and so
+  // replaces the other.
   const order = moment.padStart(17, '0') + (asText(asObject(message.edited)?.ts) ?? '')
-  const piece: Piece = { kind: 'piece', service: 'slack', externalId, order, fields, quotes: [quote], place }
+  const piece: Piece = {
+    kind: 'piece',
+    service: 'slack',
+    externalId,
+    order,
+    fields,
+    quotes: [quote],
+    place,
+  }
   return leftOut.length === 0 ? piece : [piece, ...leftOut.map((reason) => skipped(reason, place))]
 }
 
-/** A bot may choose a name for each message. Only the message has the profile of a member of another workspace. */
+/**
+ * A bot may choose a name for each message. Only the message has the profile of a member of another
+ * workspace.
+ */
 function speakerOf(message: JsonObject, directory: Directory): string | undefined {
   const user = asId(message.user) ?? asId(asObject(message.comment)?.user)
   const profile = asObject(message.user_profile)
-  const chosen = message.subtype === 'bot_message' || message.bot_id ? asName(message.username) : undefined
+  const chosen =
+    message.subtype === 'bot_message' || message.bot_id ? asName(message.username) : undefined
   const known = chosen ?? (user && directory.users.get(user)) ?? (profile && userNameOf(profile))
   const bot = asObject(message.bot_profile) ?? {}
   // Slackbot writes a mail into the channel to which its sender sent it.
@@ -100,11 +150,18 @@ function speakerOf(message: JsonObject, directory: Directory): string | undefine
 }
 
 function senderOf({ files }: JsonObject): string | undefined {
-  const [from] = asObjects(files).flatMap((file) => (file.mode === 'email' ? asObjects(file.from) : []))
+  const [from] = asObjects(files).flatMap((file) =>
+    file.mode === 'email' ? asObjects(file.from) : [],
+  )
   return asName(from?.name) ?? asText(from?.address)
 }
 
-function toFields(quote: QuoteInput, isRoot: boolean, root: string, context: MessageContext): SourceInput {
+function toFields(
+  quote: QuoteInput,
+  isRoot: boolean,
+  root: string,
+  context: MessageContext,
+): SourceInput {
   const { conversation, options } = context
   const title = isRoot ? titleOf(quote) : undefined
   const archive = options.workspace && `https://${options.workspace}.slack.com/archives`

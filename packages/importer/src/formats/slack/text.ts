@@ -1,10 +1,15 @@
-// Texts as Slack shows them: of its markup (mentions, links, dates, emoji), of blocks, and of attachments of apps.
+// Texts as Slack shows them: of its markup (mentions, links, dates, emoji), of blocks, and of
+// attachments of apps.
 import emojiNames from 'emoji-name-map/lib/datasource.json' with { type: 'json' }
 import { asArray, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import type { Directory } from './directory.ts'
 
-/** In texts, Slack writes `<`, `>` and `&` as entities, so brackets always enclose markup. Code has no emoji. */
-const MARKUP = /(```[\s\S]+?```|`[^`\n]+`)|<([^<>]*)>|&(amp|lt|gt|colon);|:([a-z0-9_+'-]+):(?::skin-tone-([2-6]):)?/g
+/**
+ * In texts, Slack writes `<`, `>` and `&` as entities, so brackets always enclose markup. Code has
+ * no emoji.
+ */
+const MARKUP =
+  /(```[\s\S]+?```|`[^`\n]+`)|<([^<>]*)>|&(amp|lt|gt|colon);|:([a-z0-9_+'-]+):(?::skin-tone-([2-6]):)?/g
 const MARKUP_IN_CODE = /<([^<>]*)>|&(amp|lt|gt|colon);/g
 /** Digits, and letters of scripts that put spaces between words. */
 const LETTER = /[\p{Nd}\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}]/u
@@ -40,7 +45,9 @@ function decodeCode(code: string, directory: Directory): string {
   )
 }
 
-/** Whether letters or digits stand on both sides, as in `urn:book:12`: Slack shows no emoji there. */
+/**
+ * Whether letters or digits stand on both sides, as in `urn:book:12`: Slack shows no emoji there.
+ */
 function isWithinWord(text: string, at: number, length: number): boolean {
   return LETTER.test(text.charAt(at - 1)) && LETTER.test(text.charAt(at + length))
 }
@@ -73,7 +80,10 @@ function decodeCommand(command: string, label: string): string {
   return name === 'subteam' && argument ? `@${argument}` : `@${name}`
 }
 
-/** If the user typed no `https://` or `mailto:`, Slack adds it, and what the user typed becomes the label. */
+/**
+ * If the user typed no `https://` or `mailto:`, Slack adds it, and what the user typed becomes the
+ * label.
+ */
 function decodeLink(address: string, label: string): string {
   const plain = address.replace(/^(mailto|tel):/, '')
   if (label === '' || label === plain) return plain
@@ -81,10 +91,15 @@ function decodeLink(address: string, label: string): string {
 }
 
 function decodeEntities(text: string): string {
-  return text.includes('&') ? text.replace(/&(amp|lt|gt|colon);/g, (_, name: string) => ENTITIES[name] ?? '') : text
+  return text.includes('&')
+    ? text.replace(/&(amp|lt|gt|colon);/g, (_, name: string) => ENTITIES[name] ?? '')
+    : text
 }
 
-/** Returns blocks, and behind each the blocks in it: those of a container, the cards of a carousel, the tasks of a plan. */
+/**
+ * Returns blocks, and behind each the blocks in it: those of a container, the cards of a carousel,
+ * the tasks of a plan.
+ */
 export function flatBlocks(blocks: unknown): readonly JsonObject[] {
   return asObjects(blocks).flatMap((block) =>
     block.type === 'carousel'
@@ -93,13 +108,21 @@ export function flatBlocks(blocks: unknown): readonly JsonObject[] {
   )
 }
 
-/** Returns the text of a Block Kit block, in Slack's markup. @see https://docs.slack.dev/reference/block-kit/blocks */
+/**
+ * Returns the text of a Block Kit block, in Slack's markup. @see
+ * https://docs.slack.dev/reference/block-kit/blocks
+ */
 export function textOfBlock(block: JsonObject): string {
   if (block.type === 'rich_text') return lines(asObjects(block.elements).map(textOfRichText))
   const { text, subtitle, label, description, body, details, output, alt_text, accessory } = block
   const title = block.rich_text_title ?? block.title
   const own = [text, title, subtitle, label, description, body, details, output, alt_text]
-  const parts = [...own, ...asObjects(block.fields), ...asObjects(block.elements), ...asObjects(block.actions)]
+  const parts = [
+    ...own,
+    ...asObjects(block.fields),
+    ...asObjects(block.elements),
+    ...asObjects(block.actions),
+  ]
   const rows = asArray(block.rows).map((row) => asArray(row).map(textOfObject).join(' | '))
   return lines([...[...parts, accessory].map(textOfObject), ...rows])
 }
@@ -111,7 +134,10 @@ function textOfObject(part: unknown): string {
   return asText(object.text) ?? asText(asObject(object.text)?.text) ?? asText(object.alt_text) ?? ''
 }
 
-/** A section, a quote, preformatted text, or a list of sections. Slack indents lists instead of nesting them. */
+/**
+ * A section, a quote, preformatted text, or a list of sections. Slack indents lists instead of
+ * nesting them.
+ */
 function textOfRichText(element: JsonObject): string {
   if (element.type !== 'rich_text_list') return textOfSection(element)
   return lines(asObjects(element.elements).map((item) => `• ${textOfSection(item)}`))
@@ -128,18 +154,25 @@ const INLINE: Readonly<Record<string, (element: JsonObject) => string>> = {
   usergroup: ({ usergroup_id }) => `<!subteam^${usergroup_id}>`,
   broadcast: ({ range }) => `<!${range}>`,
   emoji: ({ name, skin_tone }) => decodeEmoji(String(name), skin_tone, `:${name}:`),
-  link: ({ url, text }) => `<${escapeText(String(url))}${asText(text) ? `|${escapeText(String(text))}` : ''}>`,
+  link: ({ url, text }) =>
+    `<${escapeText(String(url))}${asText(text) ? `|${escapeText(String(text))}` : ''}>`,
 }
 
 function textOfInline(element: JsonObject): string {
-  const inline = typeof element.type === 'string' && Object.hasOwn(INLINE, element.type) && INLINE[element.type]
+  const inline =
+    typeof element.type === 'string' && Object.hasOwn(INLINE, element.type) && INLINE[element.type]
   if (inline) return inline(element)
   return escapeText(
-    typeof element.text === 'string' ? element.text : (asText(element.fallback) ?? asText(element.value) ?? ''),
+    typeof element.text === 'string'
+      ? element.text
+      : (asText(element.fallback) ?? asText(element.value) ?? ''),
   )
 }
 
-/** Returns the text of an attachment, the predecessor of blocks. A shared message is such an attachment, too. */
+/**
+ * Returns the text of an attachment, the predecessor of blocks. A shared message is such an
+ * attachment, too.
+ */
 export function textOfAttachment(attachment: JsonObject): string {
   const fields = asObjects(attachment.fields).map((field) =>
     lines([textOfObject(field.title), textOfObject(field.value)]),
@@ -149,7 +182,11 @@ export function textOfAttachment(attachment: JsonObject): string {
   const own = [pretext, isShared ? '' : author_name, title, text].map((part) => asText(part) ?? '')
   const blocks = flatBlocks(attachment.blocks).map(textOfBlock)
   const last = isShared ? '' : (asText(footer) ?? '')
-  return lines([...own, ...fields, ...blocks, last]) || lines(textsOfShared(attachment)) || (asText(fallback) ?? '')
+  return (
+    lines([...own, ...fields, ...blocks, last]) ||
+    lines(textsOfShared(attachment)) ||
+    (asText(fallback) ?? '')
+  )
 }
 
 /** The blocks of a shared message that has no text. */
@@ -159,9 +196,15 @@ function textsOfShared({ message_blocks }: JsonObject): string[] {
     .map(textOfBlock)
 }
 
-/** Rich text has its characters as they are. It is escaped, so that all texts are in Slack's markup. */
+/**
+ * Rich text has its characters as they are. It is escaped, so that all texts are in Slack's markup.
+ */
 function escapeText(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll(':', '&colon;')
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll(':', '&colon;')
 }
 
 /** Joins the parts that are not blank, each on a line of its own. */

@@ -3,14 +3,24 @@ import { describe, it } from 'vitest'
 import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { jsonFormat } from './sluice-formats.ts'
 
-const thread = { service: 'slack', externalId: 'C1', title: 'A "thread" [', quotes: [{ externalId: '1', text: '{\\' }] }
+const thread = {
+  service: 'slack',
+  externalId: 'C1',
+  title: 'A "thread" [',
+  quotes: [{ externalId: '1', text: '{\\' }],
+}
 const file = (content: unknown) => inputFile('threads.json', JSON.stringify(content, null, 2))
 
 describe('a JSON array of threads', () => {
   it('gives its threads in their order, with line and pointer', async () => {
     const { pieces } = await readAll(jsonFormat, [file([thread, { ...thread, externalId: 'C2' }])])
     assert.deepEqual(
-      pieces.map(({ externalId, fields, quotes, place }) => ({ externalId, fields, quotes, place })),
+      pieces.map(({ externalId, fields, quotes, place }) => ({
+        externalId,
+        fields,
+        quotes,
+        place,
+      })),
       ['C1', 'C2'].map((externalId, index) => ({
         externalId,
         fields: { title: thread.title },
@@ -27,7 +37,9 @@ describe('a JSON array of threads', () => {
 
   it('has elements that are rejected, and others that are not', async () => {
     const broken = `[${JSON.stringify(thread)}, {"service": slack}, 7, ${JSON.stringify({ ...thread, quotes: [{ text: 7 }] })},`
-    const { pieces, rejected } = await readAll(jsonFormat, [inputFile('a.json', `${broken}${JSON.stringify(thread)}]`)])
+    const { pieces, rejected } = await readAll(jsonFormat, [
+      inputFile('a.json', `${broken}${JSON.stringify(thread)}]`),
+    ])
     assert.equal(pieces.length, 2)
     assert.deepEqual(
       rejected.map(({ place, record }) => [place.pointer, record]),

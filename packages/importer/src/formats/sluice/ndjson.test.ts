@@ -3,7 +3,12 @@ import { describe, it } from 'vitest'
 import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { ndjsonFormat } from './sluice-formats.ts'
 
-const thread = { service: 'slack', externalId: 'C1', title: 'A thread', quotes: [{ externalId: '1', text: 'a' }] }
+const thread = {
+  service: 'slack',
+  externalId: 'C1',
+  title: 'A thread',
+  quotes: [{ externalId: '1', text: 'a' }],
+}
 const lines = (...records: unknown[]) =>
   inputFile(
     'threads.ndjson',
@@ -12,17 +17,26 @@ const lines = (...records: unknown[]) =>
 
 describe('NDJSON', () => {
   it('gives a whole thread for each line, in their order, with its line', async () => {
-    const { pieces } = await readAll(ndjsonFormat, [lines(thread, '', { ...thread, externalId: 'C2', url: 'u' })])
+    const { pieces } = await readAll(ndjsonFormat, [
+      lines(thread, '', { ...thread, externalId: 'C2', url: 'u' }),
+    ])
     const fields = { title: 'A thread' }
     const piece = { kind: 'piece', service: 'slack', order: '', quotes: thread.quotes }
     assert.deepEqual(pieces, [
       { ...piece, externalId: 'C1', fields, place: { path: 'threads.ndjson', line: 1 } },
-      { ...piece, externalId: 'C2', fields: { ...fields, url: 'u' }, place: { path: 'threads.ndjson', line: 3 } },
+      {
+        ...piece,
+        externalId: 'C2',
+        fields: { ...fields, url: 'u' },
+        place: { path: 'threads.ndjson', line: 3 },
+      },
     ])
   })
 
   it('reads a thread that is longer than a request', async () => {
-    const quotes = Array.from({ length: 20_000 }, (_, index) => ({ text: `${index} ${'x'.repeat(600)}` }))
+    const quotes = Array.from({ length: 20_000 }, (_, index) => ({
+      text: `${index} ${'x'.repeat(600)}`,
+    }))
     const { pieces } = await readAll(ndjsonFormat, [lines({ ...thread, quotes }, thread)])
     assert.deepEqual(
       pieces.map((piece) => piece.quotes.length),
@@ -32,7 +46,13 @@ describe('NDJSON', () => {
 
   it('rejects a line that is no JSON, no object or no thread, and reads on', async () => {
     const { pieces, rejected } = await readAll(ndjsonFormat, [
-      lines('{"service":', '[]', { ...thread, service: 'myspace' }, { ...thread, title: ' ' }, thread),
+      lines(
+        '{"service":',
+        '[]',
+        { ...thread, service: 'myspace' },
+        { ...thread, title: ' ' },
+        thread,
+      ),
     ])
     assert.equal(pieces.length, 1)
     assert.deepEqual(
@@ -44,7 +64,10 @@ describe('NDJSON', () => {
           place: { path: 'threads.ndjson', line: 3, pointer: '/service' },
           record: { ...thread, service: 'myspace' },
         },
-        { place: { path: 'threads.ndjson', line: 4, pointer: '/title' }, record: { ...thread, title: ' ' } },
+        {
+          place: { path: 'threads.ndjson', line: 4, pointer: '/title' },
+          record: { ...thread, title: ' ' },
+        },
       ],
     )
     assert.match(rejected[0]?.reason ?? '', /^The record is not JSON: /)
@@ -71,7 +94,11 @@ describe('NDJSON', () => {
   })
 
   it('rejects a line that is not UTF-8, and reads its neighbours', async () => {
-    const bytes = [JSON.stringify(thread), JSON.stringify({ ...thread, title: 'caf\xe9' }), JSON.stringify(thread)]
+    const bytes = [
+      JSON.stringify(thread),
+      JSON.stringify({ ...thread, title: 'caf\xe9' }),
+      JSON.stringify(thread),
+    ]
     const file = inputFile('threads.ndjson', Buffer.from(bytes.join('\n'), 'latin1'))
     const { pieces, rejected } = await readAll(ndjsonFormat, [file])
     assert.equal(pieces.length, 2)
@@ -82,19 +109,33 @@ describe('NDJSON', () => {
   })
 
   it('replaces lone surrogates and skips quotes without text', async () => {
-    const quotes = [{ text: 'a \ud83d' }, { text: ' ', externalId: '2' }, { text: null }, { text: '😀' }]
+    const quotes = [
+      { text: 'a \ud83d' },
+      { text: ' ', externalId: '2' },
+      { text: null },
+      { text: '😀' },
+    ]
     const { pieces, notes } = await readAll(ndjsonFormat, [lines({ ...thread, quotes })])
     assert.deepEqual(pieces[0]?.quotes, [{ text: 'a \ufffd' }, { text: '😀' }])
     assert.deepEqual(
       notes.map(({ kind, reason }) => `${kind}: ${reason}`),
-      ['skipped: quotes without text', 'skipped: quotes without text', 'replaced: threads with lone surrogates'],
+      [
+        'skipped: quotes without text',
+        'skipped: quotes without text',
+        'replaced: threads with lone surrogates',
+      ],
     )
   })
 
   it('reads a thread however deep its unknown fields nest', async () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
-    const record = JSON.stringify({ ...thread, quotes: [{ text: '' }, { text: 'a' }] }).replace('{', `{"x":${deep},`)
-    const { pieces, rejected } = await readAll(ndjsonFormat, [lines(record, record.replace('"text":"a"', '"text":7'))])
+    const record = JSON.stringify({ ...thread, quotes: [{ text: '' }, { text: 'a' }] }).replace(
+      '{',
+      `{"x":${deep},`,
+    )
+    const { pieces, rejected } = await readAll(ndjsonFormat, [
+      lines(record, record.replace('"text":"a"', '"text":7')),
+    ])
     assert.deepEqual([pieces.length, rejected.length], [1, 1])
   })
 
@@ -118,24 +159,42 @@ describe('NDJSON', () => {
     const set = new Map(Object.entries({ service: 'custom', upVotes: '3' }))
     const { pieces, notes } = await readAll(ndjsonFormat, [lines(record)], { map, set })
     assert.deepEqual(
-      pieces.map(({ service, externalId, fields, quotes }) => ({ service, externalId, fields, quotes })),
-      [{ service: 'custom', externalId: 'C1', fields: { title: 'S', upVotes: 3 }, quotes: [{ text: 'a' }] }],
+      pieces.map(({ service, externalId, fields, quotes }) => ({
+        service,
+        externalId,
+        fields,
+        quotes,
+      })),
+      [
+        {
+          service: 'custom',
+          externalId: 'C1',
+          fields: { title: 'S', upVotes: 3 },
+          quotes: [{ text: 'a' }],
+        },
+      ],
     )
     assert.deepEqual(notes, [])
   })
 
   it('refuses --map and --set of fields that a thread does not have', async () => {
     for (const option of ['map', 'set']) {
-      const reading = readAll(ndjsonFormat, [lines(thread)], { [option]: new Map([['subject', 'title']]) })
+      const reading = readAll(ndjsonFormat, [lines(thread)], {
+        [option]: new Map([['subject', 'title']]),
+      })
       await assert.rejects(reading, new RegExp(`--${option} names the unknown field subject`))
     }
   })
 
   it('is recognised by the first line', async () => {
     assert.ok(await recognises(ndjsonFormat, lines(thread, thread)))
-    assert.ok(await recognises(ndjsonFormat, lines({ ...thread, quotes: [{ text: 'x'.repeat(100_000) }] })))
+    assert.ok(
+      await recognises(ndjsonFormat, lines({ ...thread, quotes: [{ text: 'x'.repeat(100_000) }] })),
+    )
     assert.ok(!(await recognises(ndjsonFormat, inputFile('a.json', JSON.stringify([thread])))))
-    assert.ok(!(await recognises(ndjsonFormat, inputFile('a.json', JSON.stringify(thread, null, 2)))))
+    assert.ok(
+      !(await recognises(ndjsonFormat, inputFile('a.json', JSON.stringify(thread, null, 2)))),
+    )
     assert.ok(!(await recognises(ndjsonFormat, lines({ id: 1 }))))
   })
 })

@@ -8,7 +8,8 @@ import { createRejectedFormat } from './rejected-format.ts'
 
 const rejectedFormat = createRejectedFormat(formats)
 const thread = { service: 'slack', externalId: 'C1', title: 'A thread', quotes: [{ text: 'a' }] }
-const line = (record: unknown) => JSON.stringify({ reason: 'It was wrong.', path: 'export.zip', line: 7, record })
+const line = (record: unknown) =>
+  JSON.stringify({ reason: 'It was wrong.', path: 'export.zip', line: 7, record })
 
 const slackFiles = (message: object) => [
   inputFile('x/channels.json', [{ id: 'C1', name: 'general' }]),
@@ -16,7 +17,11 @@ const slackFiles = (message: object) => [
   inputFile('x/general/2024-05-01.json', [message]),
 ]
 const discordFile = (message: object) =>
-  inputFile('c.json', { guild: { id: '7' }, channel: { id: '8', name: 'general' }, messages: [message] })
+  inputFile('c.json', {
+    guild: { id: '7' },
+    channel: { id: '8', name: 'general' },
+    messages: [message],
+  })
 const telegramFile = (message: object) =>
   inputFile('result.json', { name: 'Ada', type: 'personal_chat', id: 9, messages: [message] })
 const textFile = (text: string) => [inputFile('a.csv', text)]
@@ -24,7 +29,8 @@ const textFile = (text: string) => [inputFile('a.csv', text)]
 const sqlite = await import('node:sqlite').catch(() => undefined)
 /** A message of iMessage as its database is read. */
 const row = (guid: string | null) => {
-  const [handle, subject, item_type, associated_message_type, thread_originator_guid] = Array(5).fill(null)
+  const [handle, subject, item_type, associated_message_type, thread_originator_guid] =
+    Array(5).fill(null)
   const later = { subject, item_type, associated_message_type, thread_originator_guid }
   const edits = { date_edited: null, date_retracted: null }
   const chat = { seconds: 1_714_556_000, chat: 'chat7', chat_name: 'Ada', files: [] }
@@ -38,15 +44,23 @@ const workbookOf = (csv: string) => {
     .split('\n')
     .map((line) => `<table-row>${line.split(',').map(cell).join('')}</table-row>`)
   const content = `<spreadsheet><table>${rows.join('')}</table></spreadsheet>`
-  return makeZip({ mimetype: 'application/vnd.oasis.opendocument.spreadsheet', 'content.xml': content })
+  return makeZip({
+    mimetype: 'application/vnd.oasis.opendocument.spreadsheet',
+    'content.xml': content,
+  })
 }
 const play = 'Package Name,Star Rating,Review Text,Review Submit Millis Since Epoch'
 const mail = 'From: ada@example.org\nSubject: Hi\nMessage-ID: <1@example.org>\n\nHello\n'
 
-/** A record that is rejected, the same record after it was corrected, and the files that contain one of them. */
+/**
+ * A record that is rejected, the same record after it was corrected, and the files that contain one
+ * of them.
+ */
 type Correction = [wrong: unknown, right: unknown, files: (record: never) => object[]]
 /** For each format at least one: a format that skips a corrected record in silence loses it. */
-const CORRECTIONS: Readonly<Record<FormatName, readonly Correction[] | `not applicable: ${string}`>> = {
+const CORRECTIONS: Readonly<
+  Record<FormatName, readonly Correction[] | `not applicable: ${string}`>
+> = {
   slack: [
     [
       { user: 'U1', text: 'Hi <@U1>' },
@@ -110,7 +124,10 @@ const CORRECTIONS: Readonly<Record<FormatName, readonly Correction[] | `not appl
       { id_str: '7', full_text: 'Hi' },
       { id_str: '7', full_text: 'Hi', created_at: 'Wed May 01 09:30:00 +0000 2024' },
       (tweet) => [
-        inputFile('data/account.js', 'window.YTD.account.part0 = [{"account": {"username": "ada"}}]'),
+        inputFile(
+          'data/account.js',
+          'window.YTD.account.part0 = [{"account": {"username": "ada"}}]',
+        ),
         inputFile('data/tweets.js', `window.YTD.tweets.part0 = [${JSON.stringify(tweet)}]`),
       ],
     ],
@@ -153,7 +170,10 @@ const CORRECTIONS: Readonly<Record<FormatName, readonly Correction[] | `not appl
   mattermost: [
     [
       { type: 'post', post: { channel: 'c', team: 't', user: 'ada', message: 'Hi' } },
-      { type: 'post', post: { channel: 'c', team: 't', user: 'ada', message: 'Hi', create_at: 1714556000000 } },
+      {
+        type: 'post',
+        post: { channel: 'c', team: 't', user: 'ada', message: 'Hi', create_at: 1714556000000 },
+      },
       (post) => [inputFile('a.jsonl', JSON.stringify(post))],
     ],
   ],
@@ -169,15 +189,23 @@ const CORRECTIONS: Readonly<Record<FormatName, readonly Correction[] | `not appl
         [
           row(null),
           row('G1'),
-          ({ guid }: ReturnType<typeof row>) => [inputFile('chat.db', chatDatabase(sqlite, [{ guid, text: 'Hi' }]))],
+          ({ guid }: ReturnType<typeof row>) => [
+            inputFile('chat.db', chatDatabase(sqlite, [{ guid, text: 'Hi' }])),
+          ],
         ],
       ]
     : 'not applicable: this Node has no SQLite',
-  googledoc: [[{ content: 'Hi' }, { id: 'c', content: 'Hi' }, (comment) => [inputFile('a.json', [comment])]]],
+  googledoc: [
+    [{ content: 'Hi' }, { id: 'c', content: 'Hi' }, (comment) => [inputFile('a.json', [comment])]],
+  ],
   play: [[`${play}\norg.example,5,Good,`, `${play}\norg.example,5,Good,1714556000000`, textFile]],
   csv: [
     ['externalId,service,text\n1,custom,Hi,more', 'externalId,service,text\n1,custom,Hi', textFile],
-    ['externalId,service,text,score\n1,custom,Hi,x', 'externalId,service,text,score\n1,custom,Hi,2', textFile],
+    [
+      'externalId,service,text,score\n1,custom,Hi,x',
+      'externalId,service,text,score\n1,custom,Hi,2',
+      textFile,
+    ],
   ],
   spreadsheet: [
     [
@@ -200,7 +228,11 @@ function formatNamed(name: string): Format {
   return formats.find((format) => format.name === name) ?? assert.fail(name)
 }
 
-async function piecesIn(format: Format, files: object[], options: Partial<FormatOptions> = { timezone: 'UTC' }) {
+async function piecesIn(
+  format: Format,
+  files: object[],
+  options: Partial<FormatOptions> = { timezone: 'UTC' },
+) {
   const { pieces, rejected } = await readAll(format, files as never, options)
   return { rejected, pieces: pieces.map(({ place: _, ...piece }) => piece) }
 }
@@ -209,11 +241,14 @@ describe('a file of rejected records', () => {
   for (const { name, at, correction } of corrections) {
     const [wrong, right, filesWith] = correction
     it(`reads a corrected record of ${name} (${at}) as if it had stood corrected in its export`, async () => {
-      const { rejected } = await readAll(formatNamed(name), filesWith(wrong as never) as never, { timezone: 'UTC' })
+      const { rejected } = await readAll(formatNamed(name), filesWith(wrong as never) as never, {
+        timezone: 'UTC',
+      })
       const [first = assert.fail('nothing was rejected')] = rejected
       const { reason, place, context, record, format = name } = first
       assert.deepEqual(record, wrong)
-      const lineOf = (one: unknown) => JSON.stringify({ reason, format, ...place, context, record: one })
+      const lineOf = (one: unknown) =>
+        JSON.stringify({ reason, format, ...place, context, record: one })
       const again = await piecesIn(rejectedFormat, [inputFile('a.rejected.ndjson', lineOf(wrong))])
       assert.deepEqual(again.rejected, [
         {
@@ -225,9 +260,14 @@ describe('a file of rejected records', () => {
           ...(context && { context }),
         },
       ])
-      const corrected = await piecesIn(rejectedFormat, [inputFile('a.rejected.ndjson', lineOf(right))])
+      const corrected = await piecesIn(rejectedFormat, [
+        inputFile('a.rejected.ndjson', lineOf(right)),
+      ])
       assert.deepEqual(corrected.rejected, [])
-      assert.deepEqual(corrected.pieces, (await piecesIn(formatNamed(name), filesWith(right as never))).pieces)
+      assert.deepEqual(
+        corrected.pieces,
+        (await piecesIn(formatNamed(name), filesWith(right as never))).pieces,
+      )
       assert.equal(corrected.pieces.length, 1)
     })
   }
@@ -239,7 +279,9 @@ describe('a file of rejected records', () => {
       { record: thread },
       { format: 'mail', idPrefix: 'x/', record: answer },
     ].map((more) => JSON.stringify({ reason: 'r', path: 'a', ...more }))
-    const { pieces } = await readAll(rejectedFormat, [inputFile('a.rejected.ndjson', lines.join('\n'))])
+    const { pieces } = await readAll(rejectedFormat, [
+      inputFile('a.rejected.ndjson', lines.join('\n')),
+    ])
     assert.deepEqual(
       pieces.map(({ externalId, references }) => [externalId, references]),
       [
@@ -252,7 +294,9 @@ describe('a file of rejected records', () => {
 
   it('gives records that are threads, or the text of one', async () => {
     const records = [thread, JSON.stringify({ ...thread, externalId: 'C2' })]
-    const { pieces } = await readAll(rejectedFormat, [inputFile('a.rejected.ndjson', records.map(line).join('\n'))])
+    const { pieces } = await readAll(rejectedFormat, [
+      inputFile('a.rejected.ndjson', records.map(line).join('\n')),
+    ])
     assert.deepEqual(
       pieces.map(({ externalId, place }) => [externalId, place]),
       [
@@ -265,7 +309,9 @@ describe('a file of rejected records', () => {
   it('rejects again what is still wrong, as the record that it was', async () => {
     const records = [{ ...thread, service: 7 }, '{"service":', 'null']
     const lines = [...records.map(line), '{"reason":"none"}', 'nothing']
-    const { rejected } = await readAll(rejectedFormat, [inputFile('a.rejected.ndjson', lines.join('\n'))])
+    const { rejected } = await readAll(rejectedFormat, [
+      inputFile('a.rejected.ndjson', lines.join('\n')),
+    ])
     assert.deepEqual(
       rejected.map(({ place, record }) => [place.line, place.pointer, record]),
       [

@@ -7,7 +7,10 @@ import { type JsonRecord, readJsonLines } from '../read/json-records.ts'
 import { asObject, asText } from '../values/record-fields.ts'
 import { jsonFormat } from './sluice-formats.ts'
 
-/** Reads lines of `{ reason, format, path, line, context, record }`. Without a format, a record is a thread as sent. */
+/**
+ * Reads lines of `{ reason, format, path, line, context, record }`. Without a format, a record is a
+ * thread as sent.
+ */
 export function createRejectedFormat(formats: readonly Format[]): Format {
   return {
     name: 'rejected',
@@ -15,20 +18,29 @@ export function createRejectedFormat(formats: readonly Format[]): Format {
     description: 'NAME.rejected.ndjson of an earlier import, corrected',
     sourceIs: 'what it is in the format of the record',
     options: [...new Set(formats.flatMap(({ options = [] }) => options))],
-    recognises: byShape(({ members }) => ['reason', 'path', 'record'].every((name) => members.has(name))),
+    recognises: byShape(({ members }) =>
+      ['reason', 'path', 'record'].every((name) => members.has(name)),
+    ),
     async *read(files, options) {
       // A warning comes once for all records, although each is read as a file of its own.
       const warnings = new Set<string>()
-      const isNew = (one: Found) => one.kind !== 'warning' || warnings.size < warnings.add(one.reason).size
+      const isNew = (one: Found) =>
+        one.kind !== 'warning' || warnings.size < warnings.add(one.reason).size
       for (const file of files)
         for await (const lines of readJsonLines(file))
           for (const line of lines)
-            yield line.kind === 'rejected' ? [line] : (await readLine(line, formats, options)).filter(isNew)
+            yield line.kind === 'rejected'
+              ? [line]
+              : (await readLine(line, formats, options)).filter(isNew)
     },
   }
 }
 
-async function readLine({ value, place }: JsonRecord, formats: readonly Format[], options: FormatOptions) {
+async function readLine(
+  { value, place }: JsonRecord,
+  formats: readonly Format[],
+  options: FormatOptions,
+) {
   const line = asObject(value) ?? {}
   const { record } = line
   const idPrefix = asText(line.idPrefix) ?? ''
@@ -42,8 +54,17 @@ async function readLine({ value, place }: JsonRecord, formats: readonly Format[]
   const again = found.find(({ kind }) => kind === 'rejected') ?? (found.length === 0 && NOTHING)
   const pointer = (within = '') => `/record${format.restore === undefined ? within : ''}`
   if (again && 'reason' in again) {
-    const ofLine = { format: format.name, ...(context && { context }), ...(idPrefix && { idPrefix }) }
-    return [{ ...rejected(again.reason, { ...place, pointer: pointer(again.place.pointer) }, record), ...ofLine }]
+    const ofLine = {
+      format: format.name,
+      ...(context && { context }),
+      ...(idPrefix && { idPrefix }),
+    }
+    return [
+      {
+        ...rejected(again.reason, { ...place, pointer: pointer(again.place.pointer) }, record),
+        ...ofLine,
+      },
+    ]
   }
   return found.map((one) => ({
     ...(one.kind === 'piece' ? withPrefix(idPrefix, one) : one),

@@ -10,11 +10,26 @@ import {
 import type { Format, FormatOptions, Found, Noted, Piece, Place, Rejected } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
-import { foundIn, type JsonRecord, readJsonFile, readJsonLines, recordsAndLists } from '../read/json-records.ts'
+import {
+  foundIn,
+  type JsonRecord,
+  readJsonFile,
+  readJsonLines,
+  recordsAndLists,
+} from '../read/json-records.ts'
 import { asArray, asObjects, type JsonObject } from '../values/record-fields.ts'
-import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
+import {
+  checkFields,
+  fieldValue,
+  mapOption,
+  QUOTE_FIELDS,
+  SOURCE_FIELDS,
+} from '../values/thread-fields.ts'
 
-/** Reads what POST /sources:batch reads. A line can be longer than a request, up to `LONGEST_RECORD_BYTES`. */
+/**
+ * Reads what POST /sources:batch reads. A line can be longer than a request, up to
+ * `LONGEST_RECORD_BYTES`.
+ */
 export const ndjsonFormat: Format = {
   name: 'ndjson',
   title: 'NDJSON',
@@ -22,7 +37,9 @@ export const ndjsonFormat: Format = {
   sourceIs: 'a thread as `POST /sources` accepts it',
   options: ['map', 'set'],
   hasWholeThreads: true,
-  recognises: byShape(({ root, isOneLine, members }) => root === '{' && isOneLine && members.has('quotes')),
+  recognises: byShape(
+    ({ root, isOneLine, members }) => root === '{' && isOneLine && members.has('quotes'),
+  ),
   read: eachFile((file, options) => foundIn(readJsonLines(file), createThreadReader(options))),
 }
 
@@ -35,22 +52,33 @@ export const jsonFormat: Format = {
   options: ['map', 'set'],
   hasWholeThreads: true,
   recognises: byShape(({ members }) => members.has('[].quotes') || members.has('quotes')),
-  read: eachFile((file, options) => foundIn(readJsonFile(file, recordsAndLists()), createThreadReader(options))),
+  read: eachFile((file, options) =>
+    foundIn(readJsonFile(file, recordsAndLists()), createThreadReader(options)),
+  ),
 }
 
 const IDS = new Set(['externalId', 'replyingTo', 'channelId'])
 
 /** No bounds here: threads are later cut and split by those of the service. */
 const most = Number.MAX_SAFE_INTEGER
-const lengths = { externalId: most, title: most, text: most, url: most, description: most, string: most }
+const lengths = {
+  externalId: most,
+  title: most,
+  text: most,
+  url: most,
+  description: most,
+  string: most,
+}
 const parse = createThreadParser({ ...DEFAULT_LIMITS, ...lengths, quotes: most })
 
 /**
- * Creates a reader for one file. Skips quotes without text, replaces lone surrogates, warns of unknown fields. `--map`
- * renames fields of sources and quotes, `--set` sets fields of all sources. Throws FormatError if either names an
- * unknown field.
+ * Creates a reader for one file. Skips quotes without text, replaces lone surrogates, warns of
+ * unknown fields. `--map` renames fields of sources and quotes, `--set` sets fields of all sources.
+ * Throws FormatError if either names an unknown field.
  */
-function createThreadReader(options: Pick<FormatOptions, 'map' | 'set'>): (record: JsonRecord) => Found | Found[] {
+function createThreadReader(
+  options: Pick<FormatOptions, 'map' | 'set'>,
+): (record: JsonRecord) => Found | Found[] {
   const prepare = createPreparation(options)
   const noteUnknown = createUnknownFieldNotes()
   return ({ value, place }) => {
@@ -64,11 +92,16 @@ function createThreadReader(options: Pick<FormatOptions, 'map' | 'set'>): (recor
   }
 }
 
-/** Reads a thread that is invalid as it stands, without its empty quotes and lone surrogates, and with numbers as ids. */
+/**
+ * Reads a thread that is invalid as it stands, without its empty quotes and lone surrogates, and
+ * with numbers as ids.
+ */
 function readRepaired({ quotes, ...source }: JsonObject, place: Place, original: unknown): Found[] {
   const all = asArray(quotes)
   const kept = all.filter((quote) => !isRecord(quote) || !isBlank(quote.text))
-  const notes: Found[] = Array.from({ length: all.length - kept.length }, () => skipped('quotes without text', place))
+  const notes: Found[] = Array.from({ length: all.length - kept.length }, () =>
+    skipped('quotes without text', place),
+  )
   let hasSurrogates = false
   const wellFormed = (record: JsonObject) =>
     Object.fromEntries(
@@ -92,19 +125,37 @@ function toPiece({ source, quotes }: Thread, place: Place): Piece {
   return { kind: 'piece', service, externalId, order: '', fields, quotes, place }
 }
 
-function rejectInvalid([first]: ValidationError[], total: number, place: Place, record: unknown): Rejected {
+function rejectInvalid(
+  [first]: ValidationError[],
+  total: number,
+  place: Place,
+  record: unknown,
+): Rejected {
   const more = total > 1 ? ` (and ${total - 1} more)` : ''
   const pointer = `${place.pointer ?? ''}${first?.pointer ?? ''}`
   const isId = [...IDS].some((name) => first?.message.startsWith(`${name} must be of type`))
-  const advice = isId ? ' Write an id of more than 15 digits as text: JSON rounds such a number.' : ''
-  return rejected(`${first?.message}${more}${advice}`, { ...place, ...(pointer && { pointer }) }, record)
+  const advice = isId
+    ? ' Write an id of more than 15 digits as text: JSON rounds such a number.'
+    : ''
+  return rejected(
+    `${first?.message}${more}${advice}`,
+    { ...place, ...(pointer && { pointer }) },
+    record,
+  )
 }
 
-/** Returns a function that applies `--map` and `--set` to a record. Without both, it returns the record itself. */
-function createPreparation(options: Pick<FormatOptions, 'map' | 'set'>): (record: JsonObject) => JsonObject {
+/**
+ * Returns a function that applies `--map` and `--set` to a record. Without both, it returns the
+ * record itself.
+ */
+function createPreparation(
+  options: Pick<FormatOptions, 'map' | 'set'>,
+): (record: JsonObject) => JsonObject {
   checkFields('--map', options.map, new Set([...SOURCE_FIELDS, ...QUOTE_FIELDS]))
   checkFields('--set', options.set, SOURCE_FIELDS)
-  const set = Object.fromEntries([...options.set].map(([field, text]) => [field, fieldValue(field, text)]))
+  const set = Object.fromEntries(
+    [...options.set].map(([field, text]) => [field, fieldValue(field, text)]),
+  )
   const map = [...options.map]
   if (map.length === 0 && options.set.size === 0) return (record) => record
   const ofSource = map.filter(([field]) => SOURCE_FIELDS.has(field))
@@ -112,11 +163,17 @@ function createPreparation(options: Pick<FormatOptions, 'map' | 'set'>): (record
   return (record) => {
     const thread = { ...rename(record, ofSource), ...set }
     if (!Array.isArray(thread.quotes)) return thread
-    return { ...thread, quotes: thread.quotes.map((quote) => (isRecord(quote) ? rename(quote, ofQuote) : quote)) }
+    return {
+      ...thread,
+      quotes: thread.quotes.map((quote) => (isRecord(quote) ? rename(quote, ofQuote) : quote)),
+    }
   }
 }
 
-function rename(record: JsonObject, names: readonly (readonly [field: string, name: string])[]): JsonObject {
+function rename(
+  record: JsonObject,
+  names: readonly (readonly [field: string, name: string])[],
+): JsonObject {
   const renamed = { ...record }
   for (const [field, name] of names) {
     if (!Object.hasOwn(record, name)) continue

@@ -9,18 +9,26 @@ const SHOWN = [
 
 export type Calendar = (typeof SHOWN)[number][0]
 
-/** Returns the calendar that a date shows beside its year. Latin digits, and those of Arabic, show none. */
+/**
+ * Returns the calendar that a date shows beside its year. Latin digits, and those of Arabic, show
+ * none.
+ */
 export function calendarShownIn(date: string): Calendar | undefined {
   return SHOWN.find(([, words]) => words.test(date))?.[0]
 }
 
-/** Returns the calendars by which a year is one of the last hundred years, in words, if it is none of ours. */
+/**
+ * Returns the calendars by which a year is one of the last hundred years, in words, if it is none
+ * of ours.
+ */
 export function calendarsOf(year: string): string | undefined {
   if (year >= '1300' && year < '1500') return 'Persian or Islamic'
   return year >= '2440' && year < '2700' ? 'Buddhist' : undefined
 }
 
-/** In 2009, when WhatsApp began, the Islamic year 1430 began. The Persian year 1430 begins in 2051. */
+/**
+ * In 2009, when WhatsApp began, the Islamic year 1430 began. The Persian year 1430 begins in 2051.
+ */
 const FIRST_ISLAMIC = 1430
 
 /** Returns the calendar by which such a year is one of the last years. */
@@ -41,8 +49,15 @@ const ERROR_DAYS = 6
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 
-/** Returns a day of another calendar in ours, as `2024-05-25`. Undefined if there is no such day. */
-export function inOurCalendar(calendar: Calendar, year: string, month: string, day: string): string | undefined {
+/**
+ * Returns a day of another calendar in ours, as `2024-05-25`. Undefined if there is no such day.
+ */
+export function inOurCalendar(
+  calendar: Calendar,
+  year: string,
+  month: string,
+  day: string,
+): string | undefined {
   if (calendar === 'buddhist') return `${Number(year) - BUDDHIST_YEARS}-${month}-${day}`
   const means = YEARS[calendar]
   const days = (Number(year) - 1) * means.year + (Number(month) - 1) * means.month + Number(day) - 1
@@ -50,7 +65,8 @@ export function inOurCalendar(calendar: Calendar, year: string, month: string, d
   const wanted = [year, month, day].map(Number).join('/')
   for (let error = -ERROR_DAYS; error <= ERROR_DAYS; error += 1) {
     const moment = about + error * DAY_MS
-    if (dayIn(calendar, moment) === wanted) return new Date(moment).toISOString().slice(0, '2024-05-25'.length)
+    if (dayIn(calendar, moment) === wanted)
+      return new Date(moment).toISOString().slice(0, '2024-05-25'.length)
   }
   return undefined
 }

@@ -10,8 +10,9 @@ export function digestOf(text: string): string {
 const DIGEST_CHARACTERS = 8
 
 /**
- * Makes the id of a record that has none. `start` is what identifies it nearly, such as its moment and author. The
- * digest of its content keeps apart what was written in the same moment, in whatever order files have it.
+ * Makes the id of a record that has none. `start` is what identifies it nearly, such as its moment
+ * and author. The digest of its content keeps apart what was written in the same moment, in
+ * whatever order files have it.
  */
 export function madeId(start: string, content: string): string {
   return `${start}-${digestOf(content).slice(0, DIGEST_CHARACTERS)}`

@@ -5,21 +5,41 @@ import { htmlToText } from './html-text.ts'
 const cases: [rule: string, html: string, text: string][] = [
   ['paragraphs and breaks as lines', '<p>One<br>two</p><p>three</p>', 'One\ntwo\n\nthree'],
   ['entities as characters', 'a &lt; b &amp;&nbsp;c', 'a < b &\u00a0c'],
-  ['links with their addresses', '<a href="https://a.example">here</a>', 'here (https://a.example)'],
-  ['a link that shows its address once', '<a href="https://a.example">https://a.example</a>', 'https://a.example'],
+  [
+    'links with their addresses',
+    '<a href="https://a.example">here</a>',
+    'here (https://a.example)',
+  ],
+  [
+    'a link that shows its address once',
+    '<a href="https://a.example">https://a.example</a>',
+    'https://a.example',
+  ],
   ['headings as they are written', '<h1>Printers</h1>burn', 'Printers\n\nburn'],
   ['neither images nor scripts', '<img src="a" alt="b"><script>c()</script><style>d</style>e', 'e'],
   ['no title', '<html><head><title>a</title></head><body>b</body></html>', 'b'],
   ['what stands behind the end of the body', '<html><body>a</body> b</html><br>c', 'a b\nc'],
-  ['every one of several documents', '<html><body>a</body></html>\n<html><body>b</body></html>', 'a b'],
+  [
+    'every one of several documents',
+    '<html><body>a</body></html>\n<html><body>b</body></html>',
+    'a b',
+  ],
   ['long lines unbroken', `<p>${'word '.repeat(50)}</p>`, 'word '.repeat(50).trim()],
   [
     'cells apart and rows as lines',
     '<table><tr><td>Total<td>42</tr><tr><th>Rye</th>\n<td>7</td></tr></table>',
     'Total 42\nRye 7',
   ],
-  ['tables in cells', '<table><tr><td><table><tr><td>a</td><td>b</td></tr></table></td></tr></table>c', 'a b\n\nc'],
-  ['terms and items as lines', '<dl><dt>Key<dd>Value</dl><li>a<li>b<address>c</address>', 'Key\nValue\na\nb\nc'],
+  [
+    'tables in cells',
+    '<table><tr><td><table><tr><td>a</td><td>b</td></tr></table></td></tr></table>c',
+    'a b\n\nc',
+  ],
+  [
+    'terms and items as lines',
+    '<dl><dt>Key<dd>Value</dl><li>a<li>b<address>c</address>',
+    'Key\nValue\na\nb\nc',
+  ],
   ['words that elements only mark', 'a<wbr>b <span>c</span><span>d</span>', 'ab cd'],
   ['what is not HTML', '1 < 2', '1 < 2'],
 ]
@@ -34,10 +54,15 @@ describe('HTML as text has', () => {
     ['deep with elements that only some others end', '<li><td>'.repeat(100_000)],
     ['480 quotes deep', `${'<blockquote>'.repeat(480)}${'b<br>'.repeat(100_000)}`],
     ['40 quotes deep around a long text', `${'<blockquote>'.repeat(40)}${'b<br>'.repeat(200_000)}`],
-    ['40 lists deep around a long text', `${'<ul>'.repeat(40)}<pre>${'b\n'.repeat(1_000_000)}</pre>`],
+    [
+      '40 lists deep around a long text',
+      `${'<ul>'.repeat(40)}<pre>${'b\n'.repeat(1_000_000)}</pre>`,
+    ],
   ]
   for (const [nesting, html] of dear)
-    it(`no tags, and is there within three seconds, if it nests ${nesting}`, { timeout: 3_000 }, () => {
+    it(`no tags, and is there within three seconds, if it nests ${nesting}`, {
+      timeout: 3_000,
+    }, () => {
       assert.match(htmlToText(`${html}a`), /^[^<>]*a$/)
     })
 

@@ -3,15 +3,19 @@ import { compile } from 'html-to-text'
 import { Parser } from 'htmlparser2'
 
 /** Elements that stand in lines of their own, besides those that the converter knows. */
-const LINES = 'address caption center dd details dl dt fieldset figcaption figure legend li option summary tr'.split(
-  ' ',
-)
+const LINES =
+  'address caption center dd details dl dt fieldset figcaption figure legend li option summary tr'.split(
+    ' ',
+  )
 const ONE_BREAK = { leadingLineBreaks: 1, trailingLineBreaks: 1 }
 
 const convert = compile({
   wordwrap: false,
   formatters: {
-    /** A space separates the cells of a row. Mails are laid out by tables, so columns would tear their texts apart. */
+    /**
+     * A space separates the cells of a row. Mails are laid out by tables, so columns would tear
+     * their texts apart.
+     */
     cell(element, walk, builder) {
       walk(element.children, builder)
       builder.addInline(' ')
@@ -22,8 +26,14 @@ const convert = compile({
   baseElements: { selectors: [] },
   selectors: [
     { selector: 'a', options: { hideLinkHrefIfSameAsText: true, linkBrackets: ['(', ')'] } },
-    ...['head', 'img', 'script', 'style', 'title'].map((selector) => ({ selector, format: 'skip' })),
-    ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map((selector) => ({ selector, options: { uppercase: false } })),
+    ...['head', 'img', 'script', 'style', 'title'].map((selector) => ({
+      selector,
+      format: 'skip',
+    })),
+    ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map((selector) => ({
+      selector,
+      options: { uppercase: false },
+    })),
     ...LINES.map((selector) => ({ selector, format: 'block', options: ONE_BREAK })),
     ...['td', 'th'].map((selector) => ({ selector, format: 'cell' })),
   ],
@@ -33,10 +43,16 @@ const convert = compile({
 const DEEPEST = 50
 /** The converter writes all lines of a text anew for each of these elements around it. */
 const PREFIXING = new Set(['blockquote', 'ol', 'ul'])
-/** Characters and tags, counted once for each PREFIXING element around them. Converting this many takes 1 to 2 s. */
+/**
+ * Characters and tags, counted once for each PREFIXING element around them. Converting this many
+ * takes 1 to 2 s.
+ */
 const MOST_PREFIXED = 4_000_000
 
-/** Returns the text, without images. HTML that nests or quotes too much is not converted and only loses its tags. */
+/**
+ * Returns the text, without images. HTML that nests or quotes too much is not converted and only
+ * loses its tags.
+ */
 export function htmlToText(html: string): string {
   return (isTooDear(html) ? html.replace(/<[^<>]*>/g, ' ') : convert(html)).trim()
 }

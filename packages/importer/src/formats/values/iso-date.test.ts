@@ -4,7 +4,9 @@ import { isoDateIn, isoDateOf } from './iso-date.ts'
 
 test('writes what Date writes, decimals past the third cut off', () => {
   for (let seconds = 0.4; seconds < 8e9; seconds += 76_543_210.098_765) {
-    expect(isoDateOf(seconds)).toBe(new Date(Math.floor(Number((seconds * 1000).toFixed(3)))).toISOString())
+    expect(isoDateOf(seconds)).toBe(
+      new Date(Math.floor(Number((seconds * 1000).toFixed(3)))).toISOString(),
+    )
   }
   expect(isoDateOf(0)).toBe(undefined)
   expect(isoDateOf(1714550400.12)).toBe('2024-05-01T08:00:00.120Z')

@@ -19,22 +19,27 @@ export function isNoDate(iso: string): boolean {
 const MOST_SECONDS = 1e11
 
 /**
- * Writes a time in seconds or milliseconds since 1970 as `2024-05-01T09:30:00.000Z`: versions of one format differ in
- * the unit. Undefined for 0, and beyond the years that a thread can have.
+ * Writes a time in seconds or milliseconds since 1970 as `2024-05-01T09:30:00.000Z`: versions of
+ * one format differ in the unit. Undefined for 0, and beyond the years that a thread can have.
  */
 export function isoDateOf(time = Number.NaN): string | undefined {
   const seconds = Math.abs(time) < MOST_SECONDS ? time : time / 1_000
   // A double is accurate to a quarter of a microsecond for such a time: .12 may come as .1199999.
   const moment = Math.floor(seconds * 1_000 + 3e-4)
-  return moment !== 0 && moment >= FIRST_MOMENT && moment <= LAST_MOMENT ? new Date(moment).toISOString() : undefined
+  return moment !== 0 && moment >= FIRST_MOMENT && moment <= LAST_MOMENT
+    ? new Date(moment).toISOString()
+    : undefined
 }
 
-/** Ends a date that names its zone. The year may follow, as X writes it, or the name of the zone in brackets. */
+/**
+ * Ends a date that names its zone. The year may follow, as X writes it, or the name of the zone in
+ * brackets.
+ */
 const ZONE = /(Z|GMT|UTC|[+-]\d{2}(:?\d{2})?)( \([^()]*(?:\([^()]*\))?\)| \d{4})?$/i
 
 /**
- * Rewrites a date in any form that JavaScript reads. A date without a zone is in UTC, wherever the import runs. Returns
- * undefined if JavaScript reads none.
+ * Rewrites a date in any form that JavaScript reads. A date without a zone is in UTC, wherever the
+ * import runs. Returns undefined if JavaScript reads none.
  */
 export function isoDateIn(text = ''): string | undefined {
   const date = new Date(ZONE.test(text) ? text : `${text.replace(/(?<=\d)T(?=\d)/, ' ')} UTC`)
@@ -49,13 +54,16 @@ const LOCAL_TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?$/
 const DAY_MS = 86_400_000
 
 /**
- * Creates a function that turns a local time such as `2024-05-01T09:30:00` into an ISO date in UTC. If clocks go back,
- * a time that the zone has twice counts as the first one. A time that the zone skips counts by the offset before.
- * Throws FormatError if the zone is no IANA name.
+ * Creates a function that turns a local time such as `2024-05-01T09:30:00` into an ISO date in UTC.
+ * If clocks go back, a time that the zone has twice counts as the first one. A time that the zone
+ * skips counts by the offset before. Throws FormatError if the zone is no IANA name.
  */
 export function createZonedClock(timezone: string): (local: string) => string | undefined {
   const format = createFormat(timezone)
-  /** The moment of a local time, by the offset that the zone has at another moment (`5/1/2024, GMT+02:00`). */
+  /**
+   * The moment of a local time, by the offset that the zone has at another moment (`5/1/2024,
+   * GMT+02:00`).
+   */
   const momentBy = (local: string, at: number) =>
     Date.parse(`${local}${format.format(at).split('GMT')[1]?.slice(0, '+02:00'.length) || 'Z'}`)
   return (text) => {
@@ -82,6 +90,9 @@ export function isTimeZone(text: string): boolean {
 }
 
 function createFormat(timezone: string): Intl.DateTimeFormat {
-  if (isTimeZone(timezone)) return new Intl.DateTimeFormat('en', { timeZone: timezone, timeZoneName: 'longOffset' })
-  throw new FormatError(`--timezone ${timezone} is no time zone: pass an IANA name, such as Europe/Berlin.`)
+  if (isTimeZone(timezone))
+    return new Intl.DateTimeFormat('en', { timeZone: timezone, timeZoneName: 'longOffset' })
+  throw new FormatError(
+    `--timezone ${timezone} is no time zone: pass an IANA name, such as Europe/Berlin.`,
+  )
 }

@@ -1,20 +1,30 @@
-// Rewrites dates of any language as ASCII: with the time behind the date, AM or PM, and no words around them.
+// Rewrites dates of any language as ASCII: with the time behind the date, AM or PM, and no words
+// around them.
 import { withoutTypography } from './typography.ts'
 
 /** The zeros of the digits of other scripts. Behind each, 1 to 9 stand in their order. */
 const ZEROS = [
-  0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xe50, 0xed0, 0xf20, 0x1040,
-  0x17e0, 0xff10,
+  0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xe50, 0xed0,
+  0xf20, 0x1040, 0x17e0, 0xff10,
 ]
 
-/** The halves of a day as languages write them, without dots and spaces. Chinese and Korean know more parts of a day. */
+/**
+ * The halves of a day as languages write them, without dots and spaces. Chinese and Korean know
+ * more parts of a day.
+ */
 const MORNINGS =
   'ص صباحا ق.ظ ق.م قبلازظهر לפנה״צ पूर्वाह्न सुबह म.पू सकाळी পূর্বাহ্ণ পূর্বাহ্ন সকাল முற்பகல் காலை పూర్వాహ్నం ಪೂರ್ವಾಹ್ನ પૂર્વાહ્ન ਪੂ.ਦੁ പൂർവ്വാഹ്നം පෙ.ව ก่อนเที่ยง နံနက် ກ່ອນທ່ຽງ ព្រឹក SA PG p.d paradite de dop f.h fm ap vm vorm пр.об претпл пренеподне дп д.п priešpiet priekšp r.n ጥዋት ү.ө ب.ن غ.م ÖÖ TO ТО 凌晨 清晨 早上 上午 午前 오전 새벽 아침'
 const EVENINGS =
   'م مساء ب.ظ ب.م بعدازظهر אחה״צ अपराह्न दोपहर शाम म.उ दुपारी संध्याकाळी অপরাহ্ণ অপরাহ্ন বিকাল সন্ধ্যা பிற்பகல் மாலை అపరాహ్నం ಅಪರಾಹ್ನ અપરાહ્ન ਬਾ.ਦੁ അപരാഹ്നം ප.ව หลังเที่ยง ညနေ ຫຼັງທ່ຽງ ល្ងាច CH PTG m.d pasdite du odp pop e.h em ip nm nachm сл.об попл пп п.п popiet pēcp i.n ከሰዓት ү.х د.ن غ.و ÖS TK ТК 中午 下午 傍晚 晚上 午後 오후 저녁'
 const HALVES = new Map([
-  ...MORNINGS.split(' ').map((word): [string, string] => [word.replaceAll('.', '').toLowerCase(), 'AM']),
-  ...EVENINGS.split(' ').map((word): [string, string] => [word.replaceAll('.', '').toLowerCase(), 'PM']),
+  ...MORNINGS.split(' ').map((word): [string, string] => [
+    word.replaceAll('.', '').toLowerCase(),
+    'AM',
+  ]),
+  ...EVENINGS.split(' ').map((word): [string, string] => [
+    word.replaceAll('.', '').toLowerCase(),
+    'PM',
+  ]),
 ])
 /** A word, whose letters may have dots and spaces between them. */
 const WORD = /(?<![\p{L}\p{M}])\p{L}[\p{L}\p{M}״]*(?:\. ?\p{L}[\p{L}\p{M}]*)*\.?(?![\p{L}\p{M}])/gu
@@ -43,7 +53,9 @@ export function plainDate(text: string): string {
   return plain
     .replace(WORD, (word) => HALVES.get(word.replaceAll(/[. ]/g, '').toLowerCase()) ?? word)
     .replace(/([AP]M)(?=\d)/, '$1 ')
-    .replace(HOURS, (_, hours, minutes, seconds) => [hours, minutes, seconds].filter(Boolean).join(':'))
+    .replace(HOURS, (_, hours, minutes, seconds) =>
+      [hours, minutes, seconds].filter(Boolean).join(':'),
+    )
     .replace(TIME_FIRST, '$1$3 $2')
     .trim()
 }

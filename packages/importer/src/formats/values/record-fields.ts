@@ -1,4 +1,5 @@
-// Reads the fields of records that other programs wrote. A field of the wrong type counts as missing.
+// Reads the fields of records that other programs wrote. A field of the wrong type counts as
+// missing.
 import { isRecord } from '@sluice/contract'
 
 export type JsonObject = Readonly<Record<string, unknown>>
@@ -36,10 +37,15 @@ export function asNumber(value: unknown): number | undefined {
 
 type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
 
-/** Returns the fields that have a value: an empty text or list must not replace one of an earlier piece. */
+/**
+ * Returns the fields that have a value: an empty text or list must not replace one of an earlier
+ * piece.
+ */
 export function present<T extends object>(fields: T): Present<T>
 export function present(fields: object): object {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value?.length !== 0))
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined && value?.length !== 0),
+  )
 }
 
 /** The first line of a text that is not blank, as a title. */

@@ -12,24 +12,37 @@ export const QUOTE_FIELDS: ReadonlySet<string> = new Set(Object.keys(quotes.item
 export const DATES = fieldsWith(({ format }) => format === ISO_DATE)
 export const NUMBERS = fieldsWith(({ type }) => [type].flat().includes('number'))
 
-function fieldsWith(has: (schema: { type?: unknown; format?: unknown }) => boolean): ReadonlySet<string> {
+function fieldsWith(
+  has: (schema: { type?: unknown; format?: unknown }) => boolean,
+): ReadonlySet<string> {
   return new Set(Object.keys(schemas).filter((field) => has({ ...schemas[field] })))
 }
 
-/** Returns the value of a field. A text that should be a number stays a text, so that the API reports it. */
+/**
+ * Returns the value of a field. A text that should be a number stays a text, so that the API
+ * reports it.
+ */
 export function fieldValue(field: string, text: string): string | number {
   return NUMBERS.has(field) ? (asNumber(text) ?? text) : text
 }
 
 /** Throws FormatError if the option names a field, or sets a service, that is not known. */
-export function checkFields(option: string, fields: ReadonlyMap<string, string>, known: ReadonlySet<string>): void {
+export function checkFields(
+  option: string,
+  fields: ReadonlyMap<string, string>,
+  known: ReadonlySet<string>,
+): void {
   for (const field of fields.keys()) {
     if (!known.has(field))
-      throw new FormatError(`${option} names the unknown field ${field}. Fields: ${[...known].join(', ')}.`)
+      throw new FormatError(
+        `${option} names the unknown field ${field}. Fields: ${[...known].join(', ')}.`,
+      )
   }
   const service = fields.get('service')
   if (option === '--set' && service !== undefined && !SERVICES.some((each) => each === service))
-    throw new FormatError(`--set service=${service}: the service must be one of ${SERVICES.join(', ')}.`)
+    throw new FormatError(
+      `--set service=${service}: the service must be one of ${SERVICES.join(', ')}.`,
+    )
 }
 
 /** Returns the option that reads a field from this column or name, as the user has to type it. */

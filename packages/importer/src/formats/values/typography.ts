@@ -1,7 +1,10 @@
 // Removes what programs write around names and dates, and what nobody typed.
 import { asText } from './record-fields.ts'
 
-/** Byte order marks, and marks of the direction of writing. The joiners within emoji and words are none of them. */
+/**
+ * Byte order marks, and marks of the direction of writing. The joiners within emoji and words are
+ * none of them.
+ */
 export const MARKS = String.raw`[\uFEFF\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]*`
 const ALL_MARKS = new RegExp(MARKS, 'g')
 const SPACES = /[\u00A0\u2007\u202F]/g
@@ -12,7 +15,9 @@ const ANY = /[\u00A0\u061C\u2007-\u206F\uFEFF]/
 
 /** Returns a name, a number or a date without invisible marks, with plain spaces and hyphens. */
 export function withoutTypography(text: string): string {
-  return ANY.test(text) ? text.replace(ALL_MARKS, '').replace(SPACES, ' ').replace(HYPHEN, '-') : text
+  return ANY.test(text)
+    ? text.replace(ALL_MARKS, '').replace(SPACES, ' ').replace(HYPHEN, '-')
+    : text
 }
 
 /** Returns the name of a person, so that one person stays one, or undefined if it is none. */

@@ -34,7 +34,8 @@ describe('A date in a table is read', () => {
     ['1714555800.5', '2024-05-01T09:30:00.500Z'],
     ['1714555800000', morning],
   ]
-  for (const [text, date] of clear) it(`by itself: ${text}`, () => assert.equal(createDateReader({}).read(text), date))
+  for (const [text, date] of clear)
+    it(`by itself: ${text}`, () => assert.equal(createDateReader({}).read(text), date))
 
   const ordered: [format: string, text: string, date: string][] = [
     ['D.M.Y', '01.05.2024', midnight],
@@ -70,7 +71,16 @@ describe('A date in a table is read', () => {
 
   it('only if it has one reading: the fault shows both', () => {
     const { read, faultOf } = createDateReader({})
-    for (const text of ['01.05.2024', '5/1/2024', '13/1/2024', '20240501', '2024-02-30', '5/2024', 'soon', '1,5'])
+    for (const text of [
+      '01.05.2024',
+      '5/1/2024',
+      '13/1/2024',
+      '20240501',
+      '2024-02-30',
+      '5/2024',
+      'soon',
+      '1,5',
+    ])
       assert.equal(read(text), undefined, text)
     assert.equal(
       faultOf('5/1/2024 9:30'),
@@ -84,7 +94,10 @@ describe('A date in a table is read', () => {
       assert.equal(read(text), undefined)
       assert.match(faultOf(text), new RegExp(`of the ${calendar} calendar`))
     }
-    assert.equal(faultOf('13.1.2024'), 'needs --date-format: 13.1.2024 is 2024-01-13 by --date-format D/M/Y.')
+    assert.equal(
+      faultOf('13.1.2024'),
+      'needs --date-format: 13.1.2024 is 2024-01-13 by --date-format D/M/Y.',
+    )
     assert.equal(faultOf('soon'), 'is not a date, such as 2024-05-01T09:30:00Z: soon.')
   })
 })
@@ -108,10 +121,12 @@ describe('A number in a table', () => {
     ['many', undefined],
     ['', undefined],
   ]
-  for (const [text, number] of numbers) it(`${text} is ${number}`, () => assert.equal(numberIn(text), number))
+  for (const [text, number] of numbers)
+    it(`${text} is ${number}`, () => assert.equal(numberIn(text), number))
 })
 
 it('A date format names a day, a month and a year', () => {
   assert.deepEqual(orderOf('YYYY-MM-DDTHH:mm:ss'), ['y', 'm', 'd'])
-  for (const format of ['', 'D.M', 'iso', 'HH:mm', 'D.D.Y']) assert.equal(orderOf(format), undefined, format)
+  for (const format of ['', 'D.M', 'iso', 'HH:mm', 'D.D.Y'])
+    assert.equal(orderOf(format), undefined, format)
 })

@@ -1,7 +1,13 @@
 // Reads dates and numbers as people and spreadsheets write them.
 import { parseIsoDate } from '@sluice/contract'
 import type { FormatOptions } from '../format.ts'
-import { type Calendar, calendarShownIn, calendarsOf, inOurCalendar, recentCalendar } from './calendars.ts'
+import {
+  type Calendar,
+  calendarShownIn,
+  calendarsOf,
+  inOurCalendar,
+  recentCalendar,
+} from './calendars.ts'
 import { createZonedClock, isNoDate, isoDateOf } from './iso-date.ts'
 import { plainDate } from './local-dates.ts'
 import { asNumber } from './record-fields.ts'
@@ -10,9 +16,15 @@ const DAY_FIRST = ['d', 'm', 'y']
 const MONTH_FIRST = ['m', 'd', 'y']
 const YEAR_FIRST = ['y', 'm', 'd']
 
-/** Returns the order of day, month and year in a format such as `DD.MM.YYYY`, `%m/%d/%Y` or `D.M.YY HH:mm`. */
+/**
+ * Returns the order of day, month and year in a format such as `DD.MM.YYYY`, `%m/%d/%Y` or `D.M.YY
+ * HH:mm`.
+ */
 export function orderOf(format: string): string[] | undefined {
-  const order = Array.from(format.toLowerCase().matchAll(/([dmy])\1*/g), ([, letter = '']) => letter).slice(0, 3)
+  const order = Array.from(
+    format.toLowerCase().matchAll(/([dmy])\1*/g),
+    ([, letter = '']) => letter,
+  ).slice(0, 3)
   return new Set(order).size === 3 ? order : undefined
 }
 
@@ -20,7 +32,9 @@ const DATE =
   /^(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(\d{1,4}|[a-z]{3,9})[.,]?[\s./-]+(\d{1,2}|[a-z]{3,9})[.,]?[\s./-]+(\d{4}|\d{1,2})(?!\d)\.?(.*)$/i
 /** As C and X write a date, with the year last: `Wed May 01 09:30:00 +0000 2024`. */
 const YEAR_LAST = /^((?:[a-z]{3},? +)?[a-z]{3} +\d{1,2}) +(\d{1,2}:\d\d\S*)( +\S+)? +(\d{4})$/i
-/** Words of a language. In Chinese, Japanese and Korean, the half of the day stands before the time. */
+/**
+ * Words of a language. In Chinese, Japanese and Korean, the half of the day stands before the time.
+ */
 const BEFORE_TIME = String.raw`(?:(?:г\.|klo|kl\.?|à)[\s,]*)?(?:(上午|午前|오전|下午|午後|오후|[AP]M)\s*)?`
 const HALF_DAY = String.raw`(?:(?:([apπμ])\.?|\.)\s*)?(?:[mμ]\.?\s*)?`
 const CLOCK = String.raw`(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d+))?)?\s*${HALF_DAY}`
@@ -45,12 +59,21 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
   const toUtc = timezone === undefined ? undefined : createZonedClock(timezone)
 
   /** `shown`: the calendar that the text shows beside its year. */
-  function inOrder(text: string, order: readonly string[] | undefined, shown?: Calendar): string | undefined {
-    const [, first = '', second = '', third = '', rest = ''] = DATE.exec(text.replace(YEAR_LAST, '$1 $4 $2$3')) ?? []
+  function inOrder(
+    text: string,
+    order: readonly string[] | undefined,
+    shown?: Calendar,
+  ): string | undefined {
+    const [, first = '', second = '', third = '', rest = ''] =
+      DATE.exec(text.replace(YEAR_LAST, '$1 $4 $2$3')) ?? []
     const parts = [first, second, third]
     const letters = order ?? orderIn(parts)
     const partOf = (letter: string) => parts[letters?.indexOf(letter) ?? -1] ?? ''
-    const [year, month, day] = [yearOf(partOf('y'), isRecent), monthOf(partOf('m')), partOf('d').padStart(2, '0')]
+    const [year, month, day] = [
+      yearOf(partOf('y'), isRecent),
+      monthOf(partOf('m')),
+      partOf('d').padStart(2, '0'),
+    ]
     const time = timeOf(rest)
     if (time === undefined || !/^\d{4}-\d\d-\d\d$/.test(`${year}-${month}-${day}`)) return undefined
     // A name of a month is of our calendar.
@@ -58,11 +81,15 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
     const calendar = isRecent ? recentCalendar(year) : shown
     if (!isOurs && calendar === undefined) return undefined
     const date =
-      isOurs || calendar === undefined ? `${year}-${month}-${day}` : inOurCalendar(calendar, year, month, day)
+      isOurs || calendar === undefined
+        ? `${year}-${month}-${day}`
+        : inOurCalendar(calendar, year, month, day)
     if (date === undefined) return undefined
     const local = `${date}T${time.clock}`
     if (time.clock === '00:00:00' && isNoDate(`${local}.000Z`)) return ZERO_DATE
-    return parseIsoDate(time.zone || toUtc === undefined ? local + (time.zone || 'Z') : (toUtc(local) ?? ''))
+    return parseIsoDate(
+      time.zone || toUtc === undefined ? local + (time.zone || 'Z') : (toUtc(local) ?? ''),
+    )
   }
 
   function dateIn(text: string): string | undefined {
@@ -71,7 +98,8 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
     if (/^\d{13}$/.test(value)) return isoDateOf(Number(value) / 1_000)
     // Most tables have dates of ISO 8601, which need no search.
     const iso = named === undefined && toUtc === undefined ? parseIsoDate(value) : undefined
-    if (iso !== undefined) return calendarsOf(iso.slice(0, '2024'.length)) === undefined ? iso : undefined
+    if (iso !== undefined)
+      return calendarsOf(iso.slice(0, '2024'.length)) === undefined ? iso : undefined
     return (named && inOrder(value, named)) ?? inOrder(value, undefined) ?? localDateIn(value)
   }
 
@@ -84,8 +112,8 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
 
   return {
     /**
-     * Reads a date, or seconds or milliseconds since 1970. Undefined if the text is none, or has two readings. What
-     * stands for no date is a moment that is left out when the thread is shaped.
+     * Reads a date, or seconds or milliseconds since 1970. Undefined if the text is none, or has
+     * two readings. What stands for no date is a moment that is left out when the thread is shaped.
      */
     read: (text: string) => (ZERO.test(text) ? ZERO_DATE : dateIn(text)),
     /** Why a date can't be read: its calendar is not known, it has two readings, or none. */
@@ -94,13 +122,16 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
       const plain = plainDate(value.slice(0, LONGEST_DATE))
       const readings = [DAY_FIRST, MONTH_FIRST].flatMap((order) => {
         const date = inOrder(value, order) ?? inOrder(plain, order, calendarShownIn(value))
-        return date === undefined ? [] : `${date.slice(0, 10)} by --date-format ${order.join('/').toUpperCase()}`
+        return date === undefined
+          ? []
+          : `${date.slice(0, 10)} by --date-format ${order.join('/').toUpperCase()}`
       })
       const [, first = '', last = first] = /^(\d{4})[./-]|[./-] ?(\d{4})\b/.exec(plain) ?? []
       const calendars = calendarsOf(last)
       if (calendars !== undefined)
         return `has a year of the ${calendars} calendar (write it as 1 May 2024): ${text.slice(0, 100)}.`
-      if (readings.length === 0) return `is not a date, such as 2024-05-01T09:30:00Z: ${text.slice(0, 100)}.`
+      if (readings.length === 0)
+        return `is not a date, such as 2024-05-01T09:30:00Z: ${text.slice(0, 100)}.`
       return `needs --date-format: ${text.slice(0, 100)} is ${readings.join(', or ')}.`
     },
   }
@@ -112,7 +143,10 @@ const LONGEST_DATE = 100
 const ZERO = /^(?:0+|00:00:00|0000-00-00.*)$/
 const ZERO_DATE = '1970-01-01T00:00:00.000Z'
 
-/** The order that a date itself shows: its year has four digits and comes first, or its month is a word. */
+/**
+ * The order that a date itself shows: its year has four digits and comes first, or its month is a
+ * word.
+ */
 function orderIn([first = '', second = '']: readonly string[]): readonly string[] | undefined {
   if (/^\d{4}$/.test(first)) return YEAR_FIRST
   if (/[a-z]/i.test(first)) return MONTH_FIRST
@@ -122,7 +156,8 @@ function orderIn([first = '', second = '']: readonly string[]): readonly string[
 /** Of a recent date, 67 is the Buddhist year 2567, because 2067 is to come. */
 function yearOf(text: string, isRecent: boolean): string {
   if (text.length !== 2) return text
-  if (isRecent) return 2000 + Number(text) <= new Date().getUTCFullYear() + 1 ? `20${text}` : `25${text}`
+  if (isRecent)
+    return 2000 + Number(text) <= new Date().getUTCFullYear() + 1 ? `20${text}` : `25${text}`
   return `${Number(text) < FIRST_YEAR_OF_1900 ? '20' : '19'}${text}`
 }
 
@@ -131,13 +166,17 @@ function monthOf(text: string): string {
   return (number === 0 ? text : String(number)).padStart(2, '0')
 }
 
-/** Reads the time behind a date, with its zone as ISO 8601 writes it. A date without a time begins at midnight. */
+/**
+ * Reads the time behind a date, with its zone as ISO 8601 writes it. A date without a time begins
+ * at midnight.
+ */
 function timeOf(rest: string): { clock: string; zone: string } | undefined {
   if (rest.trim() === '') return { clock: '00:00:00', zone: '' }
   const [, before, hour, minute, second = '00', decimals, half = before, name, zone = name ?? ''] =
     TIME.exec(rest) ?? []
   if (hour === undefined) return undefined
-  const hours = half === undefined ? Number(hour) : (Number(hour) % 12) + (MORNING.test(half) ? 0 : 12)
+  const hours =
+    half === undefined ? Number(hour) : (Number(hour) % 12) + (MORNING.test(half) ? 0 : 12)
   const clock = `${String(hours).padStart(2, '0')}:${minute}:${second}${decimals === undefined ? '' : `.${decimals}`}`
   return { clock, zone: /^[a-z]/i.test(zone) ? 'Z' : zone }
 }
@@ -148,7 +187,10 @@ const DECIMAL_COMMA = /^[+-]?\d*,\d+$/
 /** 1,234 may be 1234 or 1.234. A leading zero shows decimals. */
 export const TWO_NUMBERS = /^[+-]?[1-9]\d{0,2},\d{3}$/
 
-/** Reads a number with a decimal point or comma, and groups of thousands. Undefined if it is none, or has two readings. */
+/**
+ * Reads a number with a decimal point or comma, and groups of thousands. Undefined if it is none,
+ * or has two readings.
+ */
 export function numberIn(text: string | undefined): number | undefined {
   const plain = asNumber(text)
   if (plain !== undefined || text === undefined) return plain

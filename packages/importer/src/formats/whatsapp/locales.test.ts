@@ -14,27 +14,46 @@ const FORMS: Intl.DateTimeFormatOptions[] = [
   { ...SHORT, hour12: true },
   { year: 'numeric', month: '2-digit', day: '2-digit', hour: 'numeric', minute: '2-digit' },
 ]
-const MINUTES = ['2024-05-04T00:05', '2024-05-06T09:30', '2024-05-25T12:45', '2024-06-03T21:05', '2024-12-01T23:59']
+const MINUTES = [
+  '2024-05-04T00:05',
+  '2024-05-06T09:30',
+  '2024-05-25T12:45',
+  '2024-06-03T21:05',
+  '2024-12-01T23:59',
+]
 const MARKS = '\u200E'
 
 test.each(LOCALES)('the dates of %s are those of the phone', async (locale) => {
   for (const form of FORMS) {
     const format = new Intl.DateTimeFormat(locale, { timeZone: 'UTC', ...form })
     const dates = MINUTES.map((minute) => format.format(Date.parse(`${minute}Z`)))
-    for (const lines of [dates.map((date) => `${date} - Ada: Hi`), dates.map((date) => `${MARKS}[${date}] Ada: Hi`)]) {
+    for (const lines of [
+      dates.map((date) => `${date} - Ada: Hi`),
+      dates.map((date) => `${MARKS}[${date}] Ada: Hi`),
+    ]) {
       const file = inputFile('WhatsApp Chat with Bo.txt', lines.join('\n'))
       expect([dates[0], await recognises(whatsappFormat, file)]).toEqual([dates[0], true])
       const { pieces } = await readAll(whatsappFormat, [file], { timezone: 'UTC' })
-      const found = pieces.map(({ quotes: [quote] }) => quote?.createdAt?.slice(0, MINUTES[0]?.length))
+      const found = pieces.map(({ quotes: [quote] }) =>
+        quote?.createdAt?.slice(0, MINUTES[0]?.length),
+      )
       expect([dates[0], found]).toEqual([dates[0], MINUTES])
     }
   }
 })
 
 test('a chat in an unknown calendar or language is refused by name, and left out beside others', async () => {
-  const file = inputFile('a.txt', '17 א 5784, 09:30 - Ada: Hi\n25.05.2024 at half nine 9:30 foo - Ada: Hi')
+  const file = inputFile(
+    'a.txt',
+    '17 א 5784, 09:30 - Ada: Hi\n25.05.2024 at half nine 9:30 foo - Ada: Hi',
+  )
   expect(await recognises(whatsappFormat, file)).toBe(false)
-  const unknown = inputFile('b.txt', '25.05.2024, 9:30 ofoo - Ada: Hi\n26.05.2024, 9:30 ofoo - Ada: Hi')
+  const unknown = inputFile(
+    'b.txt',
+    '25.05.2024, 9:30 ofoo - Ada: Hi\n26.05.2024, 9:30 ofoo - Ada: Hi',
+  )
   expect(await recognises(whatsappFormat, unknown)).toBe(true)
-  await expect(readAll(whatsappFormat, [unknown], { timezone: 'UTC' })).rejects.toThrow('Set the phone')
+  await expect(readAll(whatsappFormat, [unknown], { timezone: 'UTC' })).rejects.toThrow(
+    'Set the phone',
+  )
 })

@@ -6,7 +6,10 @@ import { plainDate } from '../values/local-dates.ts'
 import { MARKS, withoutTypography } from '../values/typography.ts'
 import { createDateReader } from '../values/written-values.ts'
 
-/** A message may have several lines. Its `head` has date and speaker, which lines before the first date lack. */
+/**
+ * A message may have several lines. Its `head` has date and speaker, which lines before the first
+ * date lack.
+ */
 export interface Message {
   date?: string
   /** What stands behind the date: a bracket on an iPhone. */
@@ -17,13 +20,25 @@ export interface Message {
   place: Place
 }
 
-/** Day and time with what a region writes between and behind them: `2024. 05. 01. 9:30`, `1.5.2024 klo 9.30`. */
+/**
+ * Day and time with what a region writes between and behind them: `2024. 05. 01. 9:30`, `1.5.2024
+ * klo 9.30`.
+ */
 const DATE = String.raw`\d{1,4}(?:[./-] ?\d{1,4}){2}(?:[.,]? klo?\.?)?[^\da-z]{1,5}(?:[ap]m )?\d{1,2}(?:[:.]\d\d){1,2}[\s.apmπμ]*`
 const SPEAKER = String.raw`(?:([^:]{1,100}):(?=[\s\u200E\u200F]|$) ?)?`
-/** `[01.05.24, 09:30:15] Ada: …` of an iPhone, `01/05/2024, 9:30 am - Ada: …` of Android, `1/5/16, 9:30:15: Ada: …`. */
+/**
+ * `[01.05.24, 09:30:15] Ada: …` of an iPhone, `01/05/2024, 9:30 am - Ada: …` of Android, `1/5/16,
+ * 9:30:15: Ada: …`.
+ */
 const MESSAGE = new RegExp(String.raw`^${MARKS}\[?(${DATE})(\]| -|:) ${SPEAKER}(.*)$`, 'is')
-/** Begins a line that may begin with a date of other digits, of another calendar, or behind its time. */
-const MAY_BE_DATED = new RegExp(String.raw`^${MARKS}(?:\[${MARKS})?(?:\p{Nd}|[RH]\d|AP |令和|平成|民[國国])`, 'u')
+/**
+ * Begins a line that may begin with a date of other digits, of another calendar, or behind its
+ * time.
+ */
+const MAY_BE_DATED = new RegExp(
+  String.raw`^${MARKS}(?:\[${MARKS})?(?:\p{Nd}|[RH]\d|AP |令和|平成|民[國国])`,
+  'u',
+)
 const LONGEST_HEAD = 60
 /** Is of a chat whose dates can't be read, such as those of a calendar without numbers. */
 const LOOKS_DATED =
@@ -35,7 +50,8 @@ const OF_A_LOG = /^\d{4}-\d\d-\d\d \d/
 
 /** Splits a line with which a message begins. Undefined for any other line. */
 export function messageLine(line: string): Omit<Message, 'place'> | undefined {
-  const [, date, separator = '', speaker, text = ''] = MESSAGE.exec(line) ?? localMessage(line) ?? []
+  const [, date, separator = '', speaker, text = ''] =
+    MESSAGE.exec(line) ?? localMessage(line) ?? []
   if (date === undefined || (separator === ':' && OF_A_LOG.test(date))) return undefined
   const head = line.slice(0, line.length - text.length)
   return { date, separator, head, text, ...(speaker && { speaker: nameOf(speaker) }) }
@@ -60,15 +76,18 @@ function localMessage(line: string): RegExpExecArray | null {
 }
 
 /**
- * Yields the messages of a file in lists. An iPhone ends messages by CR LF, and lines within them by LF, so pasted
- * lines of a chat begin no message. Files that were joined have a byte order mark where the next one begins, or a
- * message in the form of another phone.
+ * Yields the messages of a file in lists. An iPhone ends messages by CR LF, and lines within them
+ * by LF, so pasted lines of a chat begin no message. Files that were joined have a byte order mark
+ * where the next one begins, or a message in the form of another phone.
  */
 export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
   const messages: Message[] = []
   let endsByCrLf: boolean | undefined
   let isEnded = true
-  /** What stands behind the date of the first message. In chats of other phones, a colon there is of a person's text. */
+  /**
+   * What stands behind the date of the first message. In chats of other phones, a colon there is of
+   * a person's text.
+   */
   let first: string | undefined
   for await (const lines of readLines(file)) {
     for (const { bytes, line } of lines) {
@@ -108,16 +127,26 @@ const DAY_MS = 86_400_000
 export const MARK = '\u200E'
 
 function orderedBy(dateFormat: string) {
-  return { dateFormat, read: createDateReader({ dateFormat, isRecent: true }).read, last: '', faults: 0 }
+  return {
+    dateFormat,
+    read: createDateReader({ dateFormat, isRecent: true }).read,
+    last: '',
+    faults: 0,
+  }
 }
 
 /**
- * Finds the order in which most days are valid and ascend, because messages do. If two orders fit, a clock with am and
- * pm stands for the one of America. `isAssumed`: the day or the month may come first, and they mean other days.
- * `hasMarks`: WhatsApp marks its own words, as an iPhone does. Android marks the names of files only.
+ * Finds the order in which most days are valid and ascend, because messages do. If two orders fit,
+ * a clock with am and pm stands for the one of America. `isAssumed`: the day or the month may come
+ * first, and they mean other days. `hasMarks`: WhatsApp marks its own words, as an iPhone does.
+ * Android marks the names of files only.
  */
 export async function surveyChat(lists: AsyncIterable<readonly Message[]>) {
-  const [dayFirst, monthFirst, yearFirst] = [orderedBy('D/M/Y'), orderedBy('M/D/Y'), orderedBy('Y/M/D')]
+  const [dayFirst, monthFirst, yearFirst] = [
+    orderedBy('D/M/Y'),
+    orderedBy('M/D/Y'),
+    orderedBy('Y/M/D'),
+  ]
   const tomorrow = new Date(Date.now() + DAY_MS).toISOString().slice(0, DAY_CHARACTERS)
   let [hasHalfDays, differ, hasMarks, isDated, known] = [false, false, false, false, '']
   for await (const messages of lists)
@@ -140,7 +169,8 @@ export async function surveyChat(lists: AsyncIterable<readonly Message[]>) {
       differ ||= dayFirst.last !== monthFirst.last
     }
   const isTie = monthFirst.faults === dayFirst.faults
-  const likely = monthFirst.faults < dayFirst.faults || (isTie && hasHalfDays) ? monthFirst : dayFirst
+  const likely =
+    monthFirst.faults < dayFirst.faults || (isTie && hasHalfDays) ? monthFirst : dayFirst
   const isYearFirst = yearFirst.faults < likely.faults
   const { dateFormat } = isYearFirst ? yearFirst : likely
   return { dateFormat, isAssumed: differ && isTie && !isYearFirst, hasMarks, isDated }

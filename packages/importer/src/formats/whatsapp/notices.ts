@@ -1,18 +1,24 @@
-// Tells what WhatsApp wrote from what people wrote, by its sentences, where a file does not show it otherwise.
+// Tells what WhatsApp wrote from what people wrote, by its sentences, where a file does not show it
+// otherwise.
 import { withoutTypography } from '../values/typography.ts'
 import languages from './sentences.json' with { type: 'json' }
 
 /**
- * Of each language: what stands in place of a deleted message or a missed call; the mark of an edited message; and what
- * stands between an actor and the name of a group.
+ * Of each language: what stands in place of a deleted message or a missed call; the mark of an
+ * edited message; and what stands between an actor and the name of a group.
  */
-const SENTENCES = Object.values(languages).map((line) => line.split(' ; ').map((part) => part.split('|')))
+const SENTENCES = Object.values(languages).map((line) =>
+  line.split(' ; ').map((part) => part.split('|')),
+)
 const setOf = (column: number) => new Set(SENTENCES.flatMap((parts) => parts[column] ?? []))
 const [INSTEAD, EDITED] = [setOf(0), setOf(1)]
 const ACTS = new RegExp([...setOf(2)].map((act) => act.replaceAll(/[()/]/g, '\\$&')).join('|'))
 const LONGEST_SENTENCE = 80
 
-/** Languages close the quotation marks that open a name, and some by the mark with which others open it. */
+/**
+ * Languages close the quotation marks that open a name, and some by the mark with which others open
+ * it.
+ */
 const QUOTES = /["„“”«»「」『』]/g
 const OPENED = /(?<![\da-z])(?:["„“”「『](?=\S)|«)[^"„“”«»「」『』]*$/i
 
@@ -24,7 +30,9 @@ export function isInstead(text: string): boolean {
 /** Returns a text without the mark of an edited message, `<This message was edited>`. */
 export function withoutEdited(text: string): string {
   const start = text.endsWith('>') ? text.lastIndexOf('<') : -1
-  return start !== -1 && EDITED.has(sentenceIn(text.slice(start + 1, -1))) ? text.slice(0, start).trimEnd() : text
+  return start !== -1 && EDITED.has(sentenceIn(text.slice(start + 1, -1)))
+    ? text.slice(0, start).trimEnd()
+    : text
 }
 
 function sentenceIn(text: string): string {
@@ -33,7 +41,10 @@ function sentenceIn(text: string): string {
     .replace(/[.。।۔]$/, '')
 }
 
-/** Whether a name is the beginning of a notice such as `Ana created group "Trip: Rome"`, and the text its end. */
+/**
+ * Whether a name is the beginning of a notice such as `Ana created group "Trip: Rome"`, and the
+ * text its end.
+ */
 export function isNotice(name: string, text: string): boolean {
   if (ACTS.test(name)) return true
   const quotes = name.match(QUOTES)?.length ?? 0

@@ -7,9 +7,11 @@ import { whatsappFormat } from './whatsapp.ts'
 
 const iphone = (...lines: string[]) => inputFile('_chat.txt', lines.join('\r\n'))
 const android = (...lines: string[]) => inputFile('WhatsApp Chat with Bakers.txt', lines.join('\n'))
-const read = (file: ReturnType<typeof iphone>, timezone = 'UTC') => readAll(whatsappFormat, [file], { timezone })
+const read = (file: ReturnType<typeof iphone>, timezone = 'UTC') =>
+  readAll(whatsappFormat, [file], { timezone })
 
-const ENCRYPTED = '[01/05/2024, 09:29:00] Bakers: \u200EMessages and calls are end-to-end encrypted.'
+const ENCRYPTED =
+  '[01/05/2024, 09:29:00] Bakers: \u200EMessages and calls are end-to-end encrypted.'
 
 test('an iPhone names the chat in its first line, and marks its own words', async () => {
   const file = iphone(
@@ -26,11 +28,20 @@ test('an iPhone names the chat in its first line, and marks its own words', asyn
   expect(found.pieces[0]).toMatchObject({
     service: 'custom',
     externalId: 'whatsapp/Bakers/2024-05-01',
-    fields: { title: 'Bakers, 2024-05-01', channelName: 'Bakers', createdAt: '2024-05-01T00:00:00.000Z' },
+    fields: {
+      title: 'Bakers, 2024-05-01',
+      channelName: 'Bakers',
+      createdAt: '2024-05-01T00:00:00.000Z',
+    },
   })
   expect(found.pieces.map(({ quotes }) => quotes[0])).toEqual([
     { text: 'Cold oven\nsince six: really', speaker: 'Ada', createdAt: '2024-05-01T07:30:15.000Z' },
-    { text: '', speaker: 'Bo', createdAt: '2024-05-01T07:31:00.000Z', attachments: ['00000012-PHOTO.jpg'] },
+    {
+      text: '',
+      speaker: 'Bo',
+      createdAt: '2024-05-01T07:31:00.000Z',
+      attachments: ['00000012-PHOTO.jpg'],
+    },
     { text: 'Warm oven', speaker: 'Ada', createdAt: '2024-05-13T07:34:00.000Z' },
   ])
   expect(found.noted).toEqual({
@@ -75,7 +86,13 @@ test('Android has no brackets, and names the chat in the file', async () => {
       '5/1/24, 9:30 PM - Ada: ok',
     ),
   )
-  expect(found.pieces.map(({ externalId, quotes: [quote] }) => [externalId, quote?.text, quote?.createdAt])).toEqual([
+  expect(
+    found.pieces.map(({ externalId, quotes: [quote] }) => [
+      externalId,
+      quote?.text,
+      quote?.createdAt,
+    ]),
+  ).toEqual([
     ['whatsapp/Bakers/2024-05-01', 'Look: <b>', '2024-05-01T00:30:00.000Z'],
     ['whatsapp/Bakers/2024-05-01', 'ok', '2024-05-01T21:30:00.000Z'],
     ['whatsapp/Bakers/2024-05-01', 'ok', '2024-05-01T21:30:00.000Z'],
@@ -147,13 +164,17 @@ test('a time in a text stays as it is, and a damaged file harms no other', async
   const failToRead = () => {
     throw new UnreadableFile('b.txt', 'it is damaged.', undefined)
   }
-  const found = await readAll(whatsappFormat, [damaged, android('2024/1/5 9:30 - Ada: 下午3:34')], { timezone: 'UTC' })
+  const found = await readAll(whatsappFormat, [damaged, android('2024/1/5 9:30 - Ada: 下午3:34')], {
+    timezone: 'UTC',
+  })
   expect(found.pieces.map(({ quotes }) => quotes[0]?.text)).toEqual(['下午3:34'])
   expect(found.rejected[0]?.reason).toBe("The file can't be read: it is damaged.")
 })
 
 test('dates ascend, which tells day and month apart', async () => {
-  const found = await read(android('1/5/2024, 09:30 - Ada: a', '2/5/2024, 09:30 - Ada: b', '1/6/2024, 09:30 - Ada: c'))
+  const found = await read(
+    android('1/5/2024, 09:30 - Ada: a', '2/5/2024, 09:30 - Ada: b', '1/6/2024, 09:30 - Ada: c'),
+  )
   expect(found.pieces.map(({ quotes }) => quotes[0]?.createdAt?.slice(0, 10))).toEqual([
     '2024-05-01',
     '2024-05-02',
@@ -163,7 +184,9 @@ test('dates ascend, which tells day and month apart', async () => {
 })
 
 test('a time zone is needed, and a line before the first date is rejected', async () => {
-  await expect(readAll(whatsappFormat, [iphone(ENCRYPTED)])).rejects.toThrow('pass the time zone of the phone')
+  await expect(readAll(whatsappFormat, [iphone(ENCRYPTED)])).rejects.toThrow(
+    'pass the time zone of the phone',
+  )
   const { rejected } = await read(android('Hello', '1/5/2024, 09:30 - Ada: a'))
   expect(rejected.map(({ reason }) => reason)).toEqual(['a line without a valid date'])
 })
@@ -186,7 +209,9 @@ test.each([
   const file = android(first, second)
   expect(await recognises(whatsappFormat, file)).toBe(true)
   const { pieces } = await read(file)
-  expect(pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.createdAt?.slice(0, 16)])).toEqual([
+  expect(
+    pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.createdAt?.slice(0, 16)]),
+  ).toEqual([
     ['Ada', '2024-05-01T09:30'],
     ['Bo', '2024-05-13T21:30'],
   ])
@@ -195,7 +220,10 @@ test.each([
 test.each([
   ['report.pdf (file attached)', { text: '', attachments: ['report.pdf'] }],
   ['My report.pdf (Datei angehängt)\nRead it', { text: 'Read it', attachments: ['My report.pdf'] }],
-  ['IMG-20240501-WA0001.jpg (soubor byl přiložen)', { text: '', attachments: ['IMG-20240501-WA0001.jpg'] }],
+  [
+    'IMG-20240501-WA0001.jpg (soubor byl přiložen)',
+    { text: '', attachments: ['IMG-20240501-WA0001.jpg'] },
+  ],
   ['a.example (see the second page)', { text: 'a.example (see the second page)' }],
   [
     '\u200ERye.pdf • \u200E2 pages \u200E<attached: 07-Rye.pdf>',
@@ -203,8 +231,14 @@ test.each([
   ],
   ['see <note: a.txt>', { text: 'see <note: a.txt>' }],
 ])('of %j, the file and the words are told apart', async (text, quote) => {
-  const { pieces } = await read(android('31/05/2024, 09:30 - Ada: Hi', `31/05/2024, 09:31 - Ada: ${text}`))
-  expect(pieces[1]?.quotes[0]).toEqual({ speaker: 'Ada', createdAt: '2024-05-31T09:31:00.000Z', ...quote })
+  const { pieces } = await read(
+    android('31/05/2024, 09:30 - Ada: Hi', `31/05/2024, 09:31 - Ada: ${text}`),
+  )
+  expect(pieces[1]?.quotes[0]).toEqual({
+    speaker: 'Ada',
+    createdAt: '2024-05-31T09:31:00.000Z',
+    ...quote,
+  })
 })
 
 test('a chat without its first line has the name of its folder, or a warning', async () => {
@@ -213,7 +247,9 @@ test('a chat without its first line has the name of its folder, or a warning', a
   expect([inFolder.pieces[0]?.fields.channelName, inFolder.notes]).toEqual(['Bakers', []])
   const alone = await read(inputFile('_chat.txt', text))
   expect(alone.pieces[0]?.fields.channelName).toBe('_chat')
-  expect(alone.notes).toMatchObject([{ kind: 'warning', reason: expect.stringMatching(/^chats without a name/) }])
+  expect(alone.notes).toMatchObject([
+    { kind: 'warning', reason: expect.stringMatching(/^chats without a name/) },
+  ])
 })
 
 test('a person is one person, however the phone writes the name or number', async () => {
@@ -227,7 +263,12 @@ test('a person is one person, however the phone writes the name or number', asyn
     ),
   )
   const number = '+49 170 0000001'
-  expect(pieces.map(({ quotes: [quote] }) => quote?.speaker)).toEqual([number, number, number, 'Bo 👩\u200D🍳'])
+  expect(pieces.map(({ quotes: [quote] }) => quote?.speaker)).toEqual([
+    number,
+    number,
+    number,
+    'Bo 👩\u200D🍳',
+  ])
 })
 
 test('only CR LF ends a message of an iPhone, so pasted lines of a chat stay in its text', async () => {
@@ -252,41 +293,65 @@ test('chats that were joined begin anew at their byte order marks', async () => 
 test.each([
   [
     'an iPhone and of Android',
-    ['[13/05/2024, 09:30:00] Ada: a\r\n', '13/05/2024, 09:31 - Bo: b\n13/05/2024, 09:32 - Ada: c\n'],
+    [
+      '[13/05/2024, 09:30:00] Ada: a\r\n',
+      '13/05/2024, 09:31 - Bo: b\n13/05/2024, 09:32 - Ada: c\n',
+    ],
   ],
   [
     'Android and of an iPhone',
-    ['13/05/2024, 09:30 - Ada: a\n13/05/2024, 09:31 - Bo: b\n', '[13/05/2024, 09:32:00] Ada: c\r\n'],
+    [
+      '13/05/2024, 09:30 - Ada: a\n13/05/2024, 09:31 - Bo: b\n',
+      '[13/05/2024, 09:32:00] Ada: c\r\n',
+    ],
   ],
-])('chats of %s that were joined without marks begin anew at the form of the other phone', async (_, chats) => {
-  const iphones = ['33:00] Bo: d\r\n', '34:00] Ada: e\n[01/05/2024, 08:00:00] Cy: No\r\n', '35:00] Bo: f\r\n']
-  const { pieces } = await read(android([...chats, ...iphones.map((one) => `[13/05/2024, 09:${one}`)].join('')))
-  expect(pieces.map(({ quotes: [quote] }) => quote?.text)).toEqual([
-    ...['a', 'b', 'c', 'd', 'e\n[01/05/2024, 08:00:00] Cy: No', 'f'],
-  ])
-})
+])(
+  'chats of %s that were joined without marks begin anew at the form of the other phone',
+  async (_, chats) => {
+    const iphones = [
+      '33:00] Bo: d\r\n',
+      '34:00] Ada: e\n[01/05/2024, 08:00:00] Cy: No\r\n',
+      '35:00] Bo: f\r\n',
+    ]
+    const { pieces } = await read(
+      android([...chats, ...iphones.map((one) => `[13/05/2024, 09:${one}`)].join('')),
+    )
+    expect(pieces.map(({ quotes: [quote] }) => quote?.text)).toEqual([
+      ...['a', 'b', 'c', 'd', 'e\n[01/05/2024, 08:00:00] Cy: No', 'f'],
+    ])
+  },
+)
 
 test('notices of Android are told by wording, also behind a chat of an iPhone', async () => {
   const notice = '13/05/2024, 09:32 - Bo: This message was deleted\n'
-  const { pieces, noted } = await read(android(`${ENCRYPTED}\r\n[13/05/2024, 09:30:00] Ada: a\r\n${notice}`))
+  const { pieces, noted } = await read(
+    android(`${ENCRYPTED}\r\n[13/05/2024, 09:30:00] Ada: a\r\n${notice}`),
+  )
   expect([pieces.length, noted['skipped: notices of WhatsApp, told by wording']]).toEqual([1, 1])
 })
 
 test('an old iPhone wrote a colon behind the date, which is part of a text in other chats', async () => {
-  const old = await read(android('7/21/16, 4:56:55 PM: Ada: Open: yes', 'until six', '7/22/16, 8:05:00 AM: Ada left'))
+  const old = await read(
+    android('7/21/16, 4:56:55 PM: Ada: Open: yes', 'until six', '7/22/16, 8:05:00 AM: Ada left'),
+  )
   expect(old.pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.text])).toEqual([
     ['Ada', 'Open: yes\nuntil six'],
   ])
-  const joined = await read(android('13/05/2024, 09:30 - Ada: a', '\uFEFF21/07/2024, 16:56:55: Bo: b'))
+  const joined = await read(
+    android('13/05/2024, 09:30 - Ada: a', '\uFEFF21/07/2024, 16:56:55: Bo: b'),
+  )
   expect(joined.pieces.map(({ quotes: [quote] }) => quote?.text)).toEqual(['a', 'b'])
   const text = 'Plan:\n14/05/2024, 10:30: Oven: clean'
   const chat = await read(android(`13/05/2024, 09:30 - Ada: ${text}`))
   expect(chat.pieces.map(({ quotes: [quote] }) => quote?.text)).toEqual([text])
-  expect(await recognises(whatsappFormat, inputFile('server.txt', '2024-05-13 09:30:00: ERROR: disk'))).toBe(false)
+  expect(
+    await recognises(whatsappFormat, inputFile('server.txt', '2024-05-13 09:30:00: ERROR: disk')),
+  ).toBe(false)
 })
 
 test('of dates with two digits for the year, the order follows from the years of WhatsApp and from their ascent', async () => {
-  const days = (...dates: string[]) => read(android(...dates.map((date) => `${date} 9:30 - Ada: Hi`)))
+  const days = (...dates: string[]) =>
+    read(android(...dates.map((date) => `${date} 9:30 - Ada: Hi`)))
   const found = async (...dates: string[]) =>
     (await days(...dates)).pieces.map(({ quotes: [quote] }) => quote?.createdAt?.slice(0, 10))
   expect(await found('24/5/25', '24/6/3')).toEqual(['2024-05-25', '2024-06-03'])
@@ -307,7 +372,9 @@ test.each([
   'Bo: 이 메시지는 삭제되었습니다.',
   'Bo: Cevapsız sesli arama',
 ])('of Android, "%s" is a notice', async (line) => {
-  const { pieces, noted } = await read(android('13/5/2024, 09:29 - Ada: Hi', `13/5/2024, 09:30 - ${line}`))
+  const { pieces, noted } = await read(
+    android('13/5/2024, 09:29 - Ada: Hi', `13/5/2024, 09:30 - ${line}`),
+  )
   expect(pieces).toHaveLength(1)
   expect(Object.values(noted)).toEqual([1])
 })
@@ -320,7 +387,9 @@ test.each([
   ['Bo', 'see <draft: two>'],
 ])('%s, who says %j, is a person', async (speaker, text) => {
   const { pieces } = await read(android(`13/5/2024, 09:30 - ${speaker}: ${text}`))
-  expect(pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.text])).toEqual([[speaker, text]])
+  expect(pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.text])).toEqual([
+    [speaker, text],
+  ])
 })
 
 test('the mark of an edited message is none of its words; on an iPhone, an unmarked sentence is of the person', async () => {
@@ -330,7 +399,13 @@ test('the mark of an edited message is none of its words; on an iPhone, an unmar
     'It said: <edited>',
   ]
   const edited = await read(android(...texts.map((text) => `13/5/2024, 09:30 - Ada: ${text}`)))
-  expect(edited.pieces.map(({ quotes: [quote] }) => quote?.text)).toEqual(['At six', 'Um sechs', 'It said: <edited>'])
-  const marked = await read(iphone(ENCRYPTED, '[13/05/2024, 09:30:00] Ada: This message was deleted.'))
+  expect(edited.pieces.map(({ quotes: [quote] }) => quote?.text)).toEqual([
+    'At six',
+    'Um sechs',
+    'It said: <edited>',
+  ])
+  const marked = await read(
+    iphone(ENCRYPTED, '[13/05/2024, 09:30:00] Ada: This message was deleted.'),
+  )
   expect(marked.pieces).toHaveLength(1)
 })

@@ -1,4 +1,5 @@
-// Reads the text that WhatsApp exports of a chat: `_chat.txt` of an iPhone, `WhatsApp Chat with Ada.txt` of Android.
+// Reads the text that WhatsApp exports of a chat: `_chat.txt` of an iPhone, `WhatsApp Chat with
+// Ada.txt` of Android.
 import { basename, dirname, join } from 'node:path/posix'
 import type { Format, FormatOptions, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
 import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
@@ -6,40 +7,66 @@ import { eachRecognised } from '../read/each-recognised.ts'
 import { decodeBeginning } from '../read/utf8-chunks.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { createDateReader, type ReadDate } from '../values/written-values.ts'
-import { looksDated, MARK, type Message, messageLine, messagesOf, OF_SIGNAL, surveyChat } from './messages.ts'
+import {
+  looksDated,
+  MARK,
+  type Message,
+  messageLine,
+  messagesOf,
+  OF_SIGNAL,
+  surveyChat,
+} from './messages.ts'
 import { isInstead, isNotice, withoutEdited } from './notices.ts'
 
 const LOOKED_AT = 20
-/** The name of an iPhone's file. Android writes the name of the chat behind these words, in the phone's language. */
+/**
+ * The name of an iPhone's file. Android writes the name of the chat behind these words, in the
+ * phone's language.
+ */
 const UNNAMED = '_chat'
 const BEFORE_NAME = /^(?:WhatsApp[ -]Chat|(?:Chat|Conversa|Discussion)(?: \S+)? WhatsApp) \S+ /
-/** `<attached: 1-PHOTO.jpg>` of an iPhone, `IMG-1-WA0001.jpg (file attached)` of Android. People write brackets, too. */
+/**
+ * `<attached: 1-PHOTO.jpg>` of an iPhone, `IMG-1-WA0001.jpg (file attached)` of Android. People
+ * write brackets, too.
+ */
 const ATTACHED =
   /(?:^\u200E?|\s\u200E)<[^<>:]+: ([^<>]+\.\w+)>$|^\u200E?(?:(\S+-WA\d{4}\.\w+) \([^()]+\)|(.+\.\w+) \((?:file attached|Datei angehängt|archivo adjunto|fichier joint|arquivo anexado|file allegato|bestand bijgevoegd|файл добавлен)\))(?:\n|$)/i
-/** An iPhone names a document that was not exported, as in `menu.pdf • 4 pages document omitted`. */
+/**
+ * An iPhone names a document that was not exported, as in `menu.pdf • 4 pages document omitted`.
+ */
 const LEFT_OUT = /^\u200E?(.{1,255}\.\w+) (?:• )?\u200E[^<>\n]{1,100}$/
 /** An iPhone marks each option of a poll, and the word before the URL of a place. */
 const POLL_OR_PLACE = /\n\u200E|^\u200E[^:\n]+: (?:.+: )?https:\/\/\S+$/
-const NAMELESS = 'chats without a name become one: put each _chat.txt into a folder with its name, or use --id-prefix'
+const NAMELESS =
+  'chats without a name become one: put each _chat.txt into a folder with its name, or use --id-prefix'
 const BY_WORDING = 'notices of WhatsApp, told by wording'
 const EDITED = / ?\u200E<[^<>]+>$/
 
-/** Reads each day of a chat, in UTC, as a source. Dates are local times. Memory: the largest message. */
+/**
+ * Reads each day of a chat, in UTC, as a source. Dates are local times. Memory: the largest
+ * message.
+ */
 export const whatsappFormat: Format = {
   name: 'whatsapp',
   title: 'WhatsApp',
   description: 'WhatsApp chats (_chat.txt, or the .txt of Android; with --timezone)',
   sourceIs: 'a day (UTC) of a chat',
-  howTo: 'in the chat ⋮, More, Export chat (iPhone: the name of the chat, Export Chat); with --timezone',
+  howTo:
+    'in the chat ⋮, More, Export chat (iPhone: the name of the chat, Export Chat); with --timezone',
   options: ['timezone'],
-  // Android numbers most files that people sent, and iPhones number all of them: 00000012-Report.csv. `2024…` is a date.
+  // Android numbers most files that people sent, and iPhones number all of them:
+  // 00000012-Report.csv. `2024…` is a date.
   owns: ownsFolder({ parts: /\.(vcf|was)$/, uploads: /^\/?(0\d{7}-[^/]*|[^/]*-WA\d{4}\.\w+)$/ }),
   skipsOthers: true,
   recognises: isChat,
   faultOf: async ({ path }, beginning) =>
-    linesIn(beginning).some((line) => messageLine(line) !== undefined) ? undefined : faultOfDates(path),
+    linesIn(beginning).some((line) => messageLine(line) !== undefined)
+      ? undefined
+      : faultOfDates(path),
   read: eachRecognised(isChat, readChat),
-  restore: (record, { chat }, path) => ({ [chat === undefined ? path : `WhatsApp Chat with ${chat}.txt`]: record }),
+  restore: (record, { chat }, path) => ({
+    [chat === undefined ? path : `WhatsApp Chat with ${chat}.txt`]: record,
+  }),
 }
 
 function isChat({ path }: InputFile, beginning: Buffer): boolean {
@@ -65,9 +92,10 @@ interface Chat {
 
 async function* readChat(file: InputFile, { timezone }: FormatOptions): FoundLists {
   if (timezone === undefined)
-    throw new FormatError(`${file.path}: pass the time zone of the phone, such as --timezone Europe/Berlin.`, [
-      '--timezone ZONE',
-    ])
+    throw new FormatError(
+      `${file.path}: pass the time zone of the phone, such as --timezone Europe/Berlin.`,
+      ['--timezone ZONE'],
+    )
   const { dateFormat, isAssumed, hasMarks, isDated } = await surveyChat(messagesOf(file))
   if (!isDated) throw new FormatError(faultOfDates(file.path))
   const first = dateFormat.startsWith('M') ? 'month' : 'day'
@@ -76,33 +104,53 @@ async function* readChat(file: InputFile, { timezone }: FormatOptions): FoundLis
   const dates = createDateReader({ dateFormat, timezone, isRecent: true })
   const chat: Chat = { name: nameIn(file.path), dates, hasMarks, people: new Set() }
   for await (const messages of messagesOf(file)) {
-    // On an iPhone, the chat itself says first that it is encrypted. A long chat is exported without its first line.
+    // On an iPhone, the chat itself says first that it is encrypted. A long chat is exported
+    // without its first line.
     if (chat.name === UNNAMED && messages[0]?.place.line === 1)
       chat.name =
-        (messages[0].text.startsWith(MARK) && messages[0].speaker) || nameIn(dirname(join(UNNAMED, file.path)))
+        (messages[0].text.startsWith(MARK) && messages[0].speaker) ||
+        nameIn(dirname(join(UNNAMED, file.path)))
     yield messages.map((message) => readMessage(message, chat))
   }
-  if (chat.name === UNNAMED) yield [{ kind: 'warning', reason: NAMELESS, place: { path: file.path } }]
+  if (chat.name === UNNAMED)
+    yield [{ kind: 'warning', reason: NAMELESS, place: { path: file.path } }]
 }
 
 const nameIn = (path: string) => basename(path, '.txt').replace(BEFORE_NAME, '')
 
-function readMessage({ date = '', separator, speaker, head, text, place }: Message, chat: Chat): Found {
+function readMessage(
+  { date = '', separator, speaker, head, text, place }: Message,
+  chat: Chat,
+): Found {
   const createdAt = chat.dates.read(date)
   if (createdAt === undefined)
-    return { ...rejected('a line without a valid date', place, head + text), context: { chat: chat.name } }
-  if (speaker === undefined) return skipped('notices by WhatsApp, such as of who joined a chat', place)
+    return {
+      ...rejected('a line without a valid date', place, head + text),
+      context: { chat: chat.name },
+    }
+  if (speaker === undefined)
+    return skipped('notices by WhatsApp, such as of who joined a chat', place)
   // In a joined file, other chats may be of Android.
   const isMarked = chat.hasMarks && separator === ']'
   if (!isMarked && isByWording(speaker, text, chat)) return skipped(BY_WORDING, place)
   const leftOut = head.startsWith(MARK) ? LEFT_OUT.exec(text) : null
-  const [attached = '', ofIphone, numbered = ofIphone, file = numbered] = leftOut ?? ATTACHED.exec(text) ?? []
-  if (attached === '' && /^<[^<>]+>$/.test(text)) return skipped('media that were not exported', place)
+  const [attached = '', ofIphone, numbered = ofIphone, file = numbered] =
+    leftOut ?? ATTACHED.exec(text) ?? []
+  if (attached === '' && /^<[^<>]+>$/.test(text))
+    return skipped('media that were not exported', place)
   if (attached === '' && text.startsWith(MARK) && !POLL_OR_PLACE.test(text))
-    return skipped('notices by WhatsApp, media that were not exported, and messages that were deleted', place)
+    return skipped(
+      'notices by WhatsApp, media that were not exported, and messages that were deleted',
+      place,
+    )
   const rest = withoutEdited(text.replace(attached, '').replace(EDITED, ''))
   const words = attached === '' && !rest.startsWith(MARK) ? rest : rest.replaceAll(MARK, '').trim()
-  const quote: QuoteInput = { text: words, speaker, createdAt, ...(file && { attachments: [file] }) }
+  const quote: QuoteInput = {
+    text: words,
+    speaker,
+    createdAt,
+    ...(file && { attachments: [file] }),
+  }
   const day = dayOfChat(`whatsapp/${chat.name}`, chat.name, createdAt)
   return { kind: 'piece', service: 'custom', ...day, order: createdAt, quotes: [quote], place }
 }

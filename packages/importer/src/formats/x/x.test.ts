@@ -10,7 +10,9 @@ const post = {
   created_at: 'Wed May 01 09:30:00 +0000 2024',
   favorite_count: '3',
   entities: { urls: [{ url: 'https://t.co/a1', expanded_url: 'https://a.example/?x=1&y=2' }] },
-  extended_entities: { media: [{ url: 'https://t.co/m1', media_url_https: 'https://pbs.twimg.com/media/loaf.jpg' }] },
+  extended_entities: {
+    media: [{ url: 'https://t.co/m1', media_url_https: 'https://pbs.twimg.com/media/loaf.jpg' }],
+  },
 }
 const answer = {
   ...post,
@@ -19,7 +21,8 @@ const answer = {
   in_reply_to_status_id_str: '100',
   extended_entities: {},
 }
-const script = (name: string, records: unknown) => `window.YTD.${name}.part0 = ${JSON.stringify(records, null, 2)}`
+const script = (name: string, records: unknown) =>
+  `window.YTD.${name}.part0 = ${JSON.stringify(records, null, 2)}`
 const posts = (records: object[], path = 'data/tweets.js') =>
   inputFile(
     path,
@@ -28,7 +31,10 @@ const posts = (records: object[], path = 'data/tweets.js') =>
       records.map((tweet) => ({ tweet })),
     ),
   )
-const account = inputFile('data/account.js', script('account', [{ account: { username: 'bakery' } }]))
+const account = inputFile(
+  'data/account.js',
+  script('account', [{ account: { username: 'bakery' } }]),
+)
 
 test('recognises an archive by its posts, also of old archives', async () => {
   const files = [account, inputFile('assets/a.js', 'x'), posts([post])]
@@ -38,7 +44,10 @@ test('recognises an archive by its posts, also of old archives', async () => {
 })
 
 test('posts in a community are read, too', async () => {
-  const community = inputFile('data/community-tweet.js', script('community_tweet', [{ tweet: answer }]))
+  const community = inputFile(
+    'data/community-tweet.js',
+    script('community_tweet', [{ tweet: answer }]),
+  )
   expect(await recognises(xFormat, community)).toBe(true)
   const found = await readAll(xFormat, [account, posts([post]), community])
   expect(found.quotes('100').map(({ externalId }) => externalId)).toEqual(['100', '110'])
@@ -46,7 +55,10 @@ test('posts in a community are read, too', async () => {
 })
 
 test('a long post that can not be read is rejected', async () => {
-  const notes = inputFile('data/note-tweet.js', 'window.YTD.note_tweet.part0 = [{"noteTweet": 1 2}]')
+  const notes = inputFile(
+    'data/note-tweet.js',
+    'window.YTD.note_tweet.part0 = [{"noteTweet": 1 2}]',
+  )
   const { rejected } = await readAll(xFormat, [account, posts([post]), notes])
   expect(rejected).toMatchObject([
     { reason: expect.stringMatching(/^The record is not JSON/), place: { pointer: '/0' } },
@@ -78,13 +90,23 @@ test('a post is a source, with its links unfolded and its media named', async ()
 
 test('answers join the conversation that they belong to, over all parts', async () => {
   const second = { ...answer, id_str: '120', in_reply_to_status_id_str: '110' }
-  const toOther = { ...answer, id_str: '130', in_reply_to_status_id_str: '7', in_reply_to_screen_name: 'ada' }
-  const found = await readAll(xFormat, [posts([second, toOther], 'tweets-part1.js'), posts([answer, post])])
-  expect(found.quotes('100').map(({ externalId, replyingTo }) => [externalId, replyingTo])).toEqual([
-    ['100', undefined],
-    ['110', '100'],
-    ['120', '110'],
+  const toOther = {
+    ...answer,
+    id_str: '130',
+    in_reply_to_status_id_str: '7',
+    in_reply_to_screen_name: 'ada',
+  }
+  const found = await readAll(xFormat, [
+    posts([second, toOther], 'tweets-part1.js'),
+    posts([answer, post]),
   ])
+  expect(found.quotes('100').map(({ externalId, replyingTo }) => [externalId, replyingTo])).toEqual(
+    [
+      ['100', undefined],
+      ['110', '100'],
+      ['120', '110'],
+    ],
+  )
   expect(found.pieces.find(({ externalId }) => externalId === '7')).toMatchObject({
     fields: { placeholderTitle: 'Conversation 7' },
     quotes: [{ externalId: '130', replyingTo: '7' }],
@@ -100,8 +122,12 @@ test('the versions of a post are one quote, whose last version comes last, and a
     full_text: 'Bread',
     edit_info: { edit: { initialTweetId: '100', editControlInitial: versions } },
   }
-  const found = await readAll(xFormat, [posts([last, first, { ...answer, in_reply_to_status_id_str: '105' }])])
-  expect(found.quotes('100').map(({ externalId, text, replyingTo }) => [externalId, text, replyingTo])).toEqual([
+  const found = await readAll(xFormat, [
+    posts([last, first, { ...answer, in_reply_to_status_id_str: '105' }]),
+  ])
+  expect(
+    found.quotes('100').map(({ externalId, text, replyingTo }) => [externalId, text, replyingTo]),
+  ).toEqual([
     ['100', 'Bred', undefined],
     ['100', 'Bread', undefined],
     ['110', '@me More', '100'],
@@ -113,7 +139,10 @@ test('a long post has the text of its note', async () => {
   const note = {
     noteTweet: {
       createdAt: '2024-05-01T09:30:01.000Z',
-      core: { text: `${long}https://t.co/z`, urls: [{ shortUrl: 'https://t.co/z', expandedUrl: 'https://z.example' }] },
+      core: {
+        text: `${long}https://t.co/z`,
+        urls: [{ shortUrl: 'https://t.co/z', expandedUrl: 'https://z.example' }],
+      },
     },
   }
   const notes = inputFile('note-tweet.js', script('note_tweet', [note]))

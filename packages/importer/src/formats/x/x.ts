@@ -1,11 +1,28 @@
-// Reads the archive of an account of X (Twitter): its posts, as `data/tweets.js` and its parts have them.
+// Reads the archive of an account of X (Twitter): its posts, as `data/tweets.js` and its parts have
+// them.
 import { basename } from 'node:path/posix'
-import { type Format, type Found, type InputFile, ownsFolder, type Rejected, rejected, skipped } from '../format.ts'
+import {
+  type Format,
+  type Found,
+  type InputFile,
+  ownsFolder,
+  type Rejected,
+  rejected,
+  skipped,
+} from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { foundIn, type JsonRecord, readJsonFile } from '../read/json-records.ts'
 import { isoDateIn } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
-import { asArray, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
+import {
+  asArray,
+  asNumber,
+  asObject,
+  asObjects,
+  asText,
+  firstLine,
+  present,
+} from '../values/record-fields.ts'
 
 /** Posts in a community have a file of their own. */
 const POSTS = /(^|\/)(community-)?tweets?(-part\d+)?\.js$/
@@ -16,15 +33,18 @@ const READ = /(^|\/)(((community-)?tweets?|note-tweet)(-part\d+)?|account)\.js$/
 const BESIDE = /^(Your archive\.html$|(data\/)?(README\.txt$|\w+_media\/)|assets\/)/
 const BEGINNING = 20
 
-/** At most this number of answers and versions is kept, some 100 MB. Answers beyond it are sources of their own. */
+/**
+ * At most this number of answers and versions is kept, some 100 MB. Answers beyond it are sources
+ * of their own.
+ */
 const MOST_ANSWERS = 1_000_000
 /** A note belongs to the post of the same moment that begins alike. */
 const COMPARED_CHARACTERS = 80
 const SAME_MOMENT_MS = 60_000
 
 /**
- * Reads each conversation as a source: the first post that is known, and what the account answered. A file of the
- * archive is a script, `window.YTD.tweets.part0 = [ … ]`, whose list is JSON.
+ * Reads each conversation as a source: the first post that is known, and what the account answered.
+ * A file of the archive is a script, `window.YTD.tweets.part0 = [ … ]`, whose list is JSON.
  */
 export const xFormat: Format = {
   name: 'x',
@@ -33,7 +53,8 @@ export const xFormat: Format = {
   sourceIs: 'a conversation: its topmost known post, and what the account answered',
   owns: ownsFolder({ within: /(?<![^/])(data\/)?[^/]*$/, parts: BESIDE }),
   howTo: 'Settings, Your account, Download an archive of your data',
-  wrote: (beginning) => /^window\.(YTD\.|__THAR_CONFIG)/.test(beginning.toString('latin1', 0, BEGINNING)),
+  wrote: (beginning) =>
+    /^window\.(YTD\.|__THAR_CONFIG)/.test(beginning.toString('latin1', 0, BEGINNING)),
   skipsOthers: true,
   recognises: ({ path }, beginning) =>
     POSTS.test(path) && /^window\.YTD\.(community_)?tweets?\./.test(beginning.toString('utf8')),
@@ -44,9 +65,12 @@ export const xFormat: Format = {
     for (const file of files)
       if (POSTS.test(file.path))
         yield* foundIn(readJsonFile(file, ['/*']), (record) => readPost(record, survey), context)
-      else if (!READ.test(file.path)) yield [fileBeside(file, 'messages, deleted posts, likes and so on of X')]
+      else if (!READ.test(file.path))
+        yield [fileBeside(file, 'messages, deleted posts, likes and so on of X')]
     const unused = [...survey.notes.values()].flat().filter(({ isUsed }) => !isUsed)
-    yield unused.map(() => skipped('long posts that belong to no post of the archive', { path: 'note-tweet.js' }))
+    yield unused.map(() =>
+      skipped('long posts that belong to no post of the archive', { path: 'note-tweet.js' }),
+    )
   },
   restore: (record, { username }, path) => ({
     'account.js': `window.YTD.account.part0 = ${JSON.stringify([{ account: { username } }])}`,
@@ -54,7 +78,10 @@ export const xFormat: Format = {
   }),
 }
 
-/** A post of more characters than X shows at once stands whole in `note-tweet.js`, which names no post. */
+/**
+ * A post of more characters than X shows at once stands whole in `note-tweet.js`, which names no
+ * post.
+ */
 interface Note {
   text: string
   at: number
@@ -78,7 +105,8 @@ async function surveyArchive(files: readonly InputFile[]) {
         const value = (record.kind === 'record' && asObject(record.value)) || {}
         username ??= asText(asObject(value.account)?.username)
         addNote(asObject(value.noteTweet), notes)
-        if (answered.size + originals.size <= MOST_ANSWERS) addPost(asObject(value.tweet) ?? value, answered, originals)
+        if (answered.size + originals.size <= MOST_ANSWERS)
+          addPost(asObject(value.tweet) ?? value, answered, originals)
       }
   const originalOf = (id: string) => originals.get(id) ?? id
   /** Returns the topmost post that is known to belong to the conversation. */
@@ -91,12 +119,18 @@ async function surveyArchive(files: readonly InputFile[]) {
   return { username, notes, rejected, originalOf, rootOf }
 }
 
-function addPost(post: JsonObject, answered: Map<string, string>, originals: Map<string, string>): void {
+function addPost(
+  post: JsonObject,
+  answered: Map<string, string>,
+  originals: Map<string, string>,
+): void {
   const id = asText(post.id_str)
   const parent = asText(post.in_reply_to_status_id_str)
   const { initial, edit } = asObject(post.edit_info) ?? {}
   const versions = asObject(initial) ?? asObject(asObject(edit)?.editControlInitial)
-  const [original = id, ...later] = asArray(versions?.editTweetIds).flatMap((one) => asText(one) ?? [])
+  const [original = id, ...later] = asArray(versions?.editTweetIds).flatMap(
+    (one) => asText(one) ?? [],
+  )
   if (original === undefined) return
   for (const version of later) originals.set(version, original)
   if (parent !== undefined) answered.set(original, parent)
@@ -107,12 +141,20 @@ function addNote(note: JsonObject | undefined, notes: Map<string, Note[]>): void
   if (typeof raw !== 'string') return
   const at = Date.parse(isoDateIn(asText(note?.createdAt)) ?? '')
   const alike = notes.get(beginningOf(raw)) ?? []
-  notes.set(beginningOf(raw), [...alike, { text: unfolded(raw, asObjects(urls)), at, isUsed: false }])
+  notes.set(beginningOf(raw), [
+    ...alike,
+    { text: unfolded(raw, asObjects(urls)), at, isUsed: false },
+  ])
 }
 
-/** Returns the whole text of a post that `tweets.js` cuts: the note that begins alike, of the same moment. */
+/**
+ * Returns the whole text of a post that `tweets.js` cuts: the note that begins alike, of the same
+ * moment.
+ */
 function noteOf({ notes }: Survey, raw: string, createdAt: string): string | undefined {
-  const note = notes.get(beginningOf(raw))?.find(({ at }) => Math.abs(at - Date.parse(createdAt)) < SAME_MOMENT_MS)
+  const note = notes
+    .get(beginningOf(raw))
+    ?.find(({ at }) => Math.abs(at - Date.parse(createdAt)) < SAME_MOMENT_MS)
   if (note !== undefined) note.isUsed = true
   return note?.text
 }
@@ -125,7 +167,9 @@ function beginningOf(text: string): string {
 
 /** Replaces links by what they stand for, and the entities that X writes for `<`, `>` and `&`. */
 function unfolded(text: string, links: readonly JsonObject[]): string {
-  const targets = new Map(links.map((one) => [one.url ?? one.shortUrl, one.expanded_url ?? one.expandedUrl]))
+  const targets = new Map(
+    links.map((one) => [one.url ?? one.shortUrl, one.expanded_url ?? one.expandedUrl]),
+  )
   const plain = text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
   return plain.replace(/https?:\/\/t\.co\/\w+/g, (link) => String(targets.get(link) ?? link))
 }
@@ -141,13 +185,23 @@ function readPost({ value, place }: JsonRecord, survey: Survey): Found {
   const entities = asObject(post.entities)
   const media = asObjects((asObject(post.extended_entities) ?? entities)?.media)
   // Links that stand for media are left out.
-  const links = [...media.map(({ url }) => ({ url, expanded_url: '' })), ...asObjects(entities?.urls)]
+  const links = [
+    ...media.map(({ url }) => ({ url, expanded_url: '' })),
+    ...asObjects(entities?.urls),
+  ]
   const text = noteOf(survey, raw, createdAt) ?? unfolded(raw, links).trim()
-  const attachments = media.map(({ media_url_https }) => basename(asText(media_url_https) ?? 'media'))
+  const attachments = media.map(({ media_url_https }) =>
+    basename(asText(media_url_https) ?? 'media'),
+  )
   const { username, originalOf, rootOf } = survey
   const answered = asText(post.in_reply_to_status_id_str)
   const replyingTo = answered && originalOf(answered)
-  const optional = { speaker: username, replyingTo, upVotes: asNumber(post.favorite_count), attachments }
+  const optional = {
+    speaker: username,
+    replyingTo,
+    upVotes: asNumber(post.favorite_count),
+    attachments,
+  }
   const externalId = originalOf(id)
   const root = rootOf(externalId)
   const url = `https://x.com/${username ?? 'i/web'}/status/${externalId}`

@@ -1,4 +1,5 @@
-// Reads comments.csv of Google Takeout: what an account wrote, with the ids of videos, and no names.
+// Reads comments.csv of Google Takeout: what an account wrote, with the ids of videos, and no
+// names.
 import { type CsvRow, csvColumns } from '../read/csv-rows.ts'
 import { asObjects, type JsonObject } from '../values/record-fields.ts'
 
@@ -10,7 +11,10 @@ export function isOfTakeout(beginning: Buffer): boolean {
   return COLUMNS.every((name) => columns.includes(name))
 }
 
-/** Returns a row as the API writes a comment. Undefined: it is about a post of a channel, and about no video. */
+/**
+ * Returns a row as the API writes a comment. Undefined: it is about a post of a channel, and about
+ * no video.
+ */
 export function commentOfTakeout({ values }: CsvRow): JsonObject | undefined {
   if (!values.has('Video ID') && values.has('Post ID')) return undefined
   const snippet = {
@@ -23,7 +27,10 @@ export function commentOfTakeout({ values }: CsvRow): JsonObject | undefined {
   return { id: values.get('Comment ID'), snippet }
 }
 
-/** A text is JSON objects, separated by commas, each with a piece of the text. Older files have one with a list of them. */
+/**
+ * A text is JSON objects, separated by commas, each with a piece of the text. Older files have one
+ * with a list of them.
+ */
 function textOfPieces(field: string): string {
   if (!field.startsWith('{"')) return field
   // A piece may be white space alone.
@@ -37,7 +44,9 @@ function textOfPieces(field: string): string {
 function piecesIn(field: string): JsonObject[] | undefined {
   try {
     const values: unknown = JSON.parse(`[${field}]`)
-    return asObjects(values).flatMap((value) => (value.takeoutSegments ? asObjects(value.takeoutSegments) : [value]))
+    return asObjects(values).flatMap((value) =>
+      value.takeoutSegments ? asObjects(value.takeoutSegments) : [value],
+    )
   } catch {
     return undefined
   }

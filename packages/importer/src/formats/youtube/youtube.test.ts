@@ -12,7 +12,14 @@ const info = {
   upload_date: '20240501',
   like_count: 7,
   comments: [
-    { id: 'Ug1', parent: 'root', text: 'Nice', author: '@ada', timestamp: 1714555800, like_count: 2 },
+    {
+      id: 'Ug1',
+      parent: 'root',
+      text: 'Nice',
+      author: '@ada',
+      timestamp: 1714555800,
+      like_count: 2,
+    },
     { id: 'Ug1.9', parent: 'Ug1', text: 'Thanks', author: '@bakery', timestamp: 1714555900 },
     { id: 'Ug2', parent: 'root', text: '', author: '@bo' },
   ],
@@ -37,18 +44,31 @@ const thread = (top: object, answers: object[] = [], totalReplyCount = answers.l
   snippet: { videoId: 'vid1', channelId: 'UC1', topLevelComment: top, totalReplyCount },
   replies: { comments: answers },
 })
-const page = (...items: object[]) => ({ kind: 'youtube#commentThreadListResponse', pageInfo: {}, items })
+const page = (...items: object[]) => ({
+  kind: 'youtube#commentThreadListResponse',
+  pageInfo: {},
+  items,
+})
 
 test('reads the comments of yt-dlp, and replies to them', async () => {
   const file = inputFile('How to bake [vid1].info.json', info)
   expect(await recognises(youtubeFormat, file)).toBe(true)
   const { id, title, ...rest } = info
   const first = { id, title }
-  const formats = Array.from({ length: 2_000 }, (_, at) => ({ format_id: String(at), url: 'https://a.example' }))
+  const formats = Array.from({ length: 2_000 }, (_, at) => ({
+    format_id: String(at),
+    url: 'https://a.example',
+  }))
   expect(await recognises(youtubeFormat, inputFile('a', { ...first, formats, ...rest }))).toBe(true)
   const found = await readAll(youtubeFormat, [file])
   expect(found.quotes('vid1')).toEqual([
-    { externalId: 'Ug1', text: 'Nice', speaker: '@ada', createdAt: '2024-05-01T09:30:00.000Z', upVotes: 2 },
+    {
+      externalId: 'Ug1',
+      text: 'Nice',
+      speaker: '@ada',
+      createdAt: '2024-05-01T09:30:00.000Z',
+      upVotes: 2,
+    },
     {
       externalId: 'Ug1.9',
       text: 'Thanks',
@@ -87,18 +107,28 @@ test('the files of a video lie together', async () => {
 })
 
 test('reads pages of the Data API, alone, in a list, or as lines', async () => {
-  const answer = comment('Ug1.9', { parentId: 'Ug1', textOriginal: 'Thanks', publishedAt: '2024-05-01T10:00:00Z' })
+  const answer = comment('Ug1.9', {
+    parentId: 'Ug1',
+    textOriginal: 'Thanks',
+    publishedAt: '2024-05-01T10:00:00Z',
+  })
   const pages = [page(thread(comment('Ug1'), [answer], 3)), page(thread(comment('Ug2')))]
   for (const content of [pages, pages.map((one) => JSON.stringify(one)).join('\n')]) {
     const file = inputFile('comments.json', content)
     expect(await recognises(youtubeFormat, file)).toBe(true)
     const found = await readAll(youtubeFormat, [file])
-    expect(found.quotes('vid1').map(({ externalId, text, replyingTo }) => [externalId, text, replyingTo])).toEqual([
+    expect(
+      found
+        .quotes('vid1')
+        .map(({ externalId, text, replyingTo }) => [externalId, text, replyingTo]),
+    ).toEqual([
       ['Ug1', 'a < b\nhttps://a.example', undefined],
       ['Ug2', 'a < b\nhttps://a.example', undefined],
       ['Ug1.9', 'Thanks', 'Ug1'],
     ])
-    expect(found.noted).toEqual({ 'skipped: threads whose replies are not all in the file (see comments.list)': 1 })
+    expect(found.noted).toEqual({
+      'skipped: threads whose replies are not all in the file (see comments.list)': 1,
+    })
   }
 })
 
@@ -123,10 +153,19 @@ test('reads comments that stand apart, and the videos that they belong to', asyn
 })
 
 test('answers of comments.list belong to the video of their thread, whichever file comes first', async () => {
-  const answer = comment('Ug1.9', { parentId: 'Ug1', textOriginal: 'Thanks', publishedAt: '2024-05-01T10:00:00Z' })
-  const files = [inputFile('a.json', page(answer)), inputFile('b.json', page(thread(comment('Ug1'))))]
+  const answer = comment('Ug1.9', {
+    parentId: 'Ug1',
+    textOriginal: 'Thanks',
+    publishedAt: '2024-05-01T10:00:00Z',
+  })
+  const files = [
+    inputFile('a.json', page(answer)),
+    inputFile('b.json', page(thread(comment('Ug1')))),
+  ]
   const found = await readAll(youtubeFormat, files)
-  expect(found.quotes('vid1').map(({ externalId, replyingTo }) => [externalId, replyingTo])).toEqual([
+  expect(
+    found.quotes('vid1').map(({ externalId, replyingTo }) => [externalId, replyingTo]),
+  ).toEqual([
     ['Ug1', undefined],
     ['Ug1.9', 'Ug1'],
   ])
@@ -142,7 +181,10 @@ test('the id of a video may stand behind its comments, and an author without a n
   const sorted = { comments: [{ ...one, author: null, author_id: 'UC2' }], id, ...rest }
   const { pieces, rejected } = await readAll(youtubeFormat, [inputFile('v.info.json', sorted)])
   expect(rejected).toEqual([])
-  expect(pieces[0]).toMatchObject({ externalId: 'vid1', quotes: [{ externalId: 'Ug1', speaker: 'UC2' }] })
+  expect(pieces[0]).toMatchObject({
+    externalId: 'vid1',
+    quotes: [{ externalId: 'Ug1', speaker: 'UC2' }],
+  })
 })
 
 test('a comment of yt-dlp without an id is rejected with its video, and can be corrected alone', async () => {
@@ -154,7 +196,10 @@ test('a comment of yt-dlp without an id is rejected with its video, and can be c
   const corrected = inputFile('a.json', { ...Object(record), id: 'Ug1' })
   expect(await recognises(youtubeFormat, corrected)).toBe(true)
   const { pieces } = await readAll(youtubeFormat, [corrected])
-  expect(pieces[0]).toMatchObject({ externalId: 'vid1', quotes: [{ externalId: 'Ug1', text: 'Nice', upVotes: 2 }] })
+  expect(pieces[0]).toMatchObject({
+    externalId: 'vid1',
+    quotes: [{ externalId: 'Ug1', text: 'Nice', upVotes: 2 }],
+  })
 })
 
 test('of two copies the one that was edited last comes last, and what is no comment is rejected', async () => {
@@ -163,7 +208,9 @@ test('of two copies the one that was edited last comes last, and what is no comm
     inputFile('a.json', page(thread(edited), thread(comment('Ug1')), { id: 1 })),
   ])
   expect(found.quotes('vid1').map(({ text }) => text)).toEqual(['a < b\nhttps://a.example', 'new'])
-  expect(found.rejected.map(({ reason }) => reason)).toEqual(['The record is neither a comment nor a video.'])
+  expect(found.rejected.map(({ reason }) => reason)).toEqual([
+    'The record is neither a comment nor a video.',
+  ])
 })
 
 test('reads the comments of an account as Takeout has them, whose texts are pieces in JSON', async () => {
@@ -183,7 +230,10 @@ test('reads the comments of an account as Takeout has them, whose texts are piec
     row('Ug5', ',Ugkx1,', '{"text":"On a post"}'),
     row('', ',,vid2', '{"text":"Nobody"}'),
   ]
-  const file = inputFile('Takeout/YouTube and YouTube Music/comments/comments.csv', [header, ...rows].join('\n'))
+  const file = inputFile(
+    'Takeout/YouTube and YouTube Music/comments/comments.csv',
+    [header, ...rows].join('\n'),
+  )
   expect(await filesByFormat([file])).toEqual({ youtube: [file.path] })
   const found = await readAll(youtubeFormat, [file])
   const quote = { speaker: 'UC2', createdAt: '2024-05-01T09:30:00.000Z' }

@@ -1,6 +1,16 @@
-// Comments on videos of YouTube: the .info.json of yt-dlp, pages of the Data API, and comments.csv of Google Takeout.
+// Comments on videos of YouTube: the .info.json of yt-dlp, pages of the Data API, and comments.csv
+// of Google Takeout.
 import { parseIsoDate } from '@sluice/contract'
-import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceInput } from '../format.ts'
+import type {
+  Format,
+  Found,
+  FoundLists,
+  InputFile,
+  Piece,
+  Place,
+  QuoteInput,
+  SourceInput,
+} from '../format.ts'
 import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
 import { readCsvRows } from '../read/csv-rows.ts'
 import { fileBeside } from '../read/files-beside.ts'
@@ -9,29 +19,44 @@ import { fieldsBehind, foundIn, readJsonFile, recordsAndLists } from '../read/js
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { isoDateOf } from '../values/iso-date.ts'
-import { asId, asNumber, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+import {
+  asId,
+  asNumber,
+  asObject,
+  asObjects,
+  asText,
+  type JsonObject,
+  present,
+} from '../values/record-fields.ts'
 import { commentOfTakeout, isOfTakeout } from './takeout-comments.ts'
 
-const OF_VIDEO = 'id title description channel channel_id uploader timestamp upload_date like_count'.split(' ')
+const OF_VIDEO =
+  'id title description channel channel_id uploader timestamp upload_date like_count'.split(' ')
 /** What yt-dlp writes beside the .info.json of a video, and the video itself. */
 const OF_VIDEOS =
   /\.(description|annotations\.xml|live_chat\.json|vtt|srt|ass|lrc|ttml|srv\d|json3|part|ytdl|mp4|mkv|webm|m4a|webp)$/
 const OF_PAGES = ['', '[].', 'items[].', '[].items[].']
 
-/** At most this number of threads is kept, some 100 MB. Answers to threads beyond it are rejected. */
+/**
+ * At most this number of threads is kept, some 100 MB. Answers to threads beyond it are rejected.
+ */
 const MOST_THREADS = 1_000_000
 
-/** Reads each video as a source, and its comments as quotes. Memory: the largest comment, or page. */
+/**
+ * Reads each video as a source, and its comments as quotes. Memory: the largest comment, or page.
+ */
 export const youtubeFormat: Format = {
   name: 'youtube',
   title: 'YouTube',
-  description: 'YouTube: .info.json of yt-dlp, commentThreads of the Data API, comments.csv of Takeout',
+  description:
+    'YouTube: .info.json of yt-dlp, commentThreads of the Data API, comments.csv of Takeout',
   sourceIs: 'a video',
   owns: ownsFolder({ parts: OF_VIDEOS }),
   skipsOthers: true,
   recognises: (_, beginning) => isOfTakeout(beginning) || isOfJson(jsonShape(beginning)),
   async *read(files, options) {
-    // The videos of threads, by the ids of the threads: an answer of comments.list names its thread and no video.
+    // The videos of threads, by the ids of the threads: an answer of comments.list names its thread
+    // and no video.
     const videos = new Map<string, string>()
     const hasInfo = files.some(({ path }) => path.endsWith('.info.json'))
     const threads: InputFile[] = []
@@ -62,7 +87,9 @@ function isOfJson({ members }: JsonShape): boolean {
 
 /** The list of formats comes early in the file, and may be all that its beginning has. */
 function isOfYtDlp(members: ReadonlySet<string>): boolean {
-  const isOfVideo = ['formats[].format_id', 'comments[].parent', 'webpage_url'].some((name) => members.has(name))
+  const isOfVideo = ['formats[].format_id', 'comments[].parent', 'webpage_url'].some((name) =>
+    members.has(name),
+  )
   return isOfVideo && members.has('id') && members.has('title')
 }
 
@@ -78,7 +105,8 @@ async function* readInfo(file: InputFile): FoundLists {
   const video: Record<string, unknown> = await fieldsBehind(file, 'comments', ['id'])
   const paths = ['/comments/*', ...OF_VIDEO.map((name) => `/${name}`)]
   yield* foundIn(readJsonFile(file, paths), ({ path, value, place }) => {
-    if (path === '/comments/*') return readComment(asApiComment(asObject(value) ?? {}, video.id), undefined, place)
+    if (path === '/comments/*')
+      return readComment(asApiComment(asObject(value) ?? {}, video.id), undefined, place)
     video[path.slice(1)] = value
     return []
   })
@@ -88,12 +116,22 @@ async function* readInfo(file: InputFile): FoundLists {
 /** Returns a video of yt-dlp as the API writes it. */
 function asApiVideo({ id, like_count, ...video }: JsonObject): JsonObject {
   const day = asText(video.upload_date)?.replace(/^(\d{4})(\d\d)(\d\d)$/, '$1-$2-$3')
-  const channel = { channelId: video.channel_id, channelTitle: asText(video.channel) ?? video.uploader }
+  const channel = {
+    channelId: video.channel_id,
+    channelTitle: asText(video.channel) ?? video.uploader,
+  }
   const publishedAt = isoDateOf(asNumber(video.timestamp)) ?? day
-  return { id, snippet: { ...video, ...channel, publishedAt }, statistics: { likeCount: like_count } }
+  return {
+    id,
+    snippet: { ...video, ...channel, publishedAt },
+    statistics: { likeCount: like_count },
+  }
 }
 
-/** Returns a comment of yt-dlp as the API writes it, so that a rejected one can be corrected and imported alone. */
+/**
+ * Returns a comment of yt-dlp as the API writes it, so that a rejected one can be corrected and
+ * imported alone.
+ */
 function asApiComment({ id, parent, ...comment }: JsonObject, videoId: unknown): JsonObject {
   const snippet = {
     videoId,
@@ -119,18 +157,24 @@ async function* readTakeout(file: InputFile): FoundLists {
 
 function readPage(value: unknown, videos: Map<string, string>, place: Place): Found[] {
   const record = asObject(value) ?? {}
-  if (Array.isArray(record.items)) return record.items.flatMap((item) => readPage(item, videos, place))
+  if (Array.isArray(record.items))
+    return record.items.flatMap((item) => readPage(item, videos, place))
   const snippet = asObject(record.snippet)
-  if (snippet === undefined) return [rejected('The record is neither a comment nor a video.', place, value)]
-  if (snippet.textDisplay !== undefined) return [readComment(record, videos.get(asId(snippet.parentId) ?? ''), place)]
+  if (snippet === undefined)
+    return [rejected('The record is neither a comment nor a video.', place, value)]
+  if (snippet.textDisplay !== undefined)
+    return [readComment(record, videos.get(asId(snippet.parentId) ?? ''), place)]
   const top = asObject(snippet.topLevelComment)
   if (top === undefined) return [readVideo(record, place)]
   const answers = asObjects(asObject(record.replies)?.comments)
   const video = asId(snippet.videoId) ?? asId(snippet.channelId)
   const topId = asId(top.id)
-  if (video !== undefined && topId !== undefined && videos.size < MOST_THREADS) videos.set(topId, video)
+  if (video !== undefined && topId !== undefined && videos.size < MOST_THREADS)
+    videos.set(topId, video)
   const isPart = (asNumber(snippet.totalReplyCount) ?? 0) > answers.length
-  const missing = isPart ? [skipped('threads whose replies are not all in the file (see comments.list)', place)] : []
+  const missing = isPart
+    ? [skipped('threads whose replies are not all in the file (see comments.list)', place)]
+    : []
   return [...[top, ...answers].map((comment) => readComment(comment, video, place)), ...missing]
 }
 
@@ -138,7 +182,8 @@ function readVideo(video: JsonObject, place: Place): Found {
   const snippet = asObject(video.snippet) ?? {}
   const externalId = asId(video.id)
   const title = asText(snippet.title)
-  if (externalId === undefined || title === undefined) return skipped('records other than comments and videos', place)
+  if (externalId === undefined || title === undefined)
+    return skipped('records other than comments and videos', place)
   const fields = {
     title,
     description: asText(snippet.description),
@@ -150,13 +195,20 @@ function readVideo(video: JsonObject, place: Place): Found {
   return piece(externalId, '', present(fields), [], place)
 }
 
-/** The API writes HTML, unless it is asked for plain text. Only the author's own comments have their original text. */
+/**
+ * The API writes HTML, unless it is asked for plain text. Only the author's own comments have their
+ * original text.
+ */
 function readComment(comment: JsonObject, thread: string | undefined, place: Place): Found {
   const snippet = asObject(comment.snippet) ?? {}
   const externalId = asId(comment.id)
   const video = asId(snippet.videoId) ?? thread
   if (externalId === undefined || video === undefined)
-    return rejected('a comment without an `id` or `videoId`, whose thread is not in the input either', place, comment)
+    return rejected(
+      'a comment without an `id` or `videoId`, whose thread is not in the input either',
+      place,
+      comment,
+    )
   const text = asText(snippet.textOriginal) ?? htmlToText(asText(snippet.textDisplay) ?? '')
   if (text === '') return skipped('comments without text', place)
   const fields = {
@@ -169,7 +221,13 @@ function readComment(comment: JsonObject, thread: string | undefined, place: Pla
   return piece(video, order, {}, [{ externalId, text, ...present(fields) }], place)
 }
 
-function piece(externalId: string, order: string, fields: SourceInput, quotes: QuoteInput[], place: Place): Piece {
+function piece(
+  externalId: string,
+  order: string,
+  fields: SourceInput,
+  quotes: QuoteInput[],
+  place: Place,
+): Piece {
   const url = `https://www.youtube.com/watch?v=${externalId}`
   const all = { placeholderTitle: `Video ${externalId}`, url, ...fields }
   return { kind: 'piece', service: 'youtube', externalId, order, fields: all, quotes, place }

@@ -16,13 +16,17 @@ export interface ZendeskRecord {
 const FORGOTTEN = 'Permanently deleted user'
 const LISTS = ['tickets', 'ticket_events', 'audits', 'users']
 
-/** Reads the records of a file: pages of the API, lists, NDJSON, or `{ ticket, comments, users }` for each ticket. */
+/**
+ * Reads the records of a file: pages of the API, lists, NDJSON, or `{ ticket, comments, users }`
+ * for each ticket.
+ */
 export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskRecord | Rejected)[]> {
   const { members } = jsonShape(await readBeginning(file))
   // In a root `{ ticket, … }`, the lists belong to the ticket. Such a root is read as a whole.
   const lists = members.has('ticket') ? [] : LISTS
   // A ticket has comments, too. Only those in a list beside tickets name their ticket.
-  const beside = members.has('tickets[].id') || members.has('comments[].ticket_id') ? ['comments'] : []
+  const beside =
+    members.has('tickets[].id') || members.has('comments[].ticket_id') ? ['comments'] : []
   for await (const records of readJsonFile(file, recordsAndLists(...lists, ...beside)))
     yield records.flatMap<ZendeskRecord | Rejected>((record) =>
       record.kind === 'rejected' ? record : unwrap(record.value, record.place),
@@ -33,32 +37,49 @@ function unwrap(value: unknown, place: Place): ZendeskRecord[] {
   const object = asObject(value) ?? {}
   const ticket = asObject(object.ticket)
   if (!ticket) return [{ kind: kindOf(object), value: object, place }]
-  const users = asObjects(object.users).map((user) => ({ kind: 'user' as const, value: user, place }))
+  const users = asObjects(object.users).map((user) => ({
+    kind: 'user' as const,
+    value: user,
+    place,
+  }))
   const comments = object.comments ?? ticket.comments
-  return [...users, { kind: 'ticket', value: comments === undefined ? ticket : { ...ticket, comments }, place }]
+  return [
+    ...users,
+    { kind: 'ticket', value: comments === undefined ? ticket : { ...ticket, comments }, place },
+  ]
 }
 
 function kindOf(value: JsonObject): ZendeskRecord['kind'] {
   if (Array.isArray(value.child_events) || Array.isArray(value.events)) return 'event'
-  if (value.ticket_id !== undefined && (value.body !== undefined || value.html_body !== undefined)) return 'comment'
+  if (value.ticket_id !== undefined && (value.body !== undefined || value.html_body !== undefined))
+    return 'comment'
   if (value.subject !== undefined || value.raw_subject !== undefined) return 'ticket'
   return value.name !== undefined && value.role !== undefined ? 'user' : 'other'
 }
 
-/** At most this number of names is kept in memory, some 20 MB. Authors beyond it are shown by their ids. */
+/**
+ * At most this number of names is kept in memory, some 20 MB. Authors beyond it are shown by their
+ * ids.
+ */
 const MOST_NAMES = 200_000
 
 export type Survey = Awaited<ReturnType<typeof surveyExport>>
 
-/** Reads all files; twice if a ticket was deleted, because the record that restores it may come before. */
+/**
+ * Reads all files; twice if a ticket was deleted, because the record that restores it may come
+ * before.
+ */
 export async function surveyExport(files: readonly InputFile[]) {
   const names = new Map<string, string>()
   /**
-   * The times at which tickets were deleted, by their ids. Tickets that were restored later are removed. Memory: some
-   * 100 bytes each.
+   * The times at which tickets were deleted, by their ids. Tickets that were restored later are
+   * removed. Memory: some 100 bytes each.
    */
   const deleted = new Map<string, string>()
-  /** Whether comments may stand apart from their tickets: the export has events, or comments as records. */
+  /**
+   * Whether comments may stand apart from their tickets: the export has events, or comments as
+   * records.
+   */
   let hasComments = false
   await forEachRecord(files, ({ kind, value }) => {
     const id = asId(value.id)
@@ -67,34 +88,56 @@ export async function surveyExport(files: readonly InputFile[]) {
     if (id === undefined) return
     const name = asText(value.name)
     const at = updatedAt(value)
-    if (kind === 'user' && name !== undefined && names.size < MOST_NAMES) names.set(id, name === FORGOTTEN ? '' : name)
-    if (kind === 'ticket' && value.status === 'deleted' && at >= (deleted.get(id) ?? '')) deleted.set(id, at)
+    if (kind === 'user' && name !== undefined && names.size < MOST_NAMES)
+      names.set(id, name === FORGOTTEN ? '' : name)
+    if (kind === 'ticket' && value.status === 'deleted' && at >= (deleted.get(id) ?? ''))
+      deleted.set(id, at)
   })
   const restore = ({ kind, value }: ZendeskRecord) => {
     const id = asId(value.id) ?? ''
     const at = deleted.get(id)
-    if (at !== undefined && kind === 'ticket' && value.status !== 'deleted' && updatedAt(value) > at) deleted.delete(id)
+    if (
+      at !== undefined &&
+      kind === 'ticket' &&
+      value.status !== 'deleted' &&
+      updatedAt(value) > at
+    )
+      deleted.delete(id)
   }
   if (deleted.size > 0) await forEachRecord(files, restore)
   return { names, deleted, hasComments }
 }
 
-/** The names within a record of those who take part. A record of the user, which may say that it is gone, wins. */
+/**
+ * The names within a record of those who take part. A record of the user, which may say that it is
+ * gone, wins.
+ */
 function addPerson(names: Map<string, string>, person: JsonObject): void {
   const id = asId(person.id)
   const name = asText(person.name)
-  if (id !== undefined && name !== undefined && names.size < MOST_NAMES && !names.has(id)) names.set(id, name)
+  if (id !== undefined && name !== undefined && names.size < MOST_NAMES && !names.has(id))
+    names.set(id, name)
 }
 
 /** An export of an account has no list of users. Its tickets have their people within them. */
 function peopleIn(value: JsonObject): readonly JsonObject[] {
   const { requester, submitter, assignee, author, updater, collaborators, followers, users } = value
   const comments = asObjects(value.comments ?? value.child_events ?? value.events)
-  const people = [requester, submitter, assignee, author, updater, ...comments.map((comment) => comment.author)]
+  const people = [
+    requester,
+    submitter,
+    assignee,
+    author,
+    updater,
+    ...comments.map((comment) => comment.author),
+  ]
   return [people, collaborators, followers, users].flatMap((list) => asObjects(list))
 }
 
-async function forEachRecord(files: readonly InputFile[], visit: (record: ZendeskRecord) => void): Promise<void> {
+async function forEachRecord(
+  files: readonly InputFile[],
+  visit: (record: ZendeskRecord) => void,
+): Promise<void> {
   for (const file of files)
     for await (const records of readRecords(file))
       for (const record of records) if (record.kind !== 'rejected') visit(record)

@@ -25,7 +25,14 @@ const comment = {
   attachments: [],
   created_at: '2024-05-01T09:30:00Z',
 }
-const note = { ...comment, id: 102, public: false, html_body: '', plain_body: 'Not again', author_id: 21 }
+const note = {
+  ...comment,
+  id: 102,
+  public: false,
+  html_body: '',
+  plain_body: 'Not again',
+  author_id: 21,
+}
 const event = {
   id: 900,
   ticket_id: 7,
@@ -55,11 +62,16 @@ const read = (...contents: unknown[]) =>
     zendeskFormat,
     contents.map((content) => file(content)),
   )
-const reasons = ({ notes }: Awaited<ReturnType<typeof readAll>>) => notes.map(({ reason }) => reason)
+const reasons = ({ notes }: Awaited<ReturnType<typeof readAll>>) =>
+  notes.map(({ reason }) => reason)
 
 describe('Zendesk', () => {
   it("reads a ticket with its comments, HTML as text, and the agents' URL", async () => {
-    const { pieces } = await read({ tickets: [{ ...ticket, comments: [comment] }], users, count: 1 })
+    const { pieces } = await read({
+      tickets: [{ ...ticket, comments: [comment] }],
+      users,
+      count: 1,
+    })
     assert.deepEqual(pieces, [
       {
         kind: 'piece',
@@ -80,7 +92,11 @@ describe('Zendesk', () => {
 
   it('counts images in a text, and keeps the address of an image that stands alone', async () => {
     const img = '<img src="https://example.org/?name=oven.png">'
-    const pasted = { ...comment, html_body: `<p>See:<br>${img}${img}</p>`, body: 'See: ![](oven.png)' }
+    const pasted = {
+      ...comment,
+      html_body: `<p>See:<br>${img}${img}</p>`,
+      body: 'See: ![](oven.png)',
+    }
     const alone = {
       ...comment,
       id: 102,
@@ -90,7 +106,10 @@ describe('Zendesk', () => {
     }
     const attachments = ['a.png', 'b.png'].map((file_name) => ({ file_name, inline: true }))
     const attached = { ...pasted, id: 103, attachments }
-    const contents = await read({ tickets: [{ ...ticket, comments: [pasted, alone, attached] }], users })
+    const contents = await read({
+      tickets: [{ ...ticket, comments: [pasted, alone, attached] }],
+      users,
+    })
     assert.deepEqual(
       contents.pieces[0]?.quotes.map(({ text }) => text),
       ['See:', '![](https://example.org/oven.png)', 'See:'],
@@ -99,7 +118,11 @@ describe('Zendesk', () => {
   })
 
   it('never sends what was redacted in place of a stored text, title or name', async () => {
-    const redacted = ['▇▇▇▇ ▇▇▇\n▇▇.', 'SCRUBBED'].map((plain_body) => ({ ...comment, html_body: '', plain_body }))
+    const redacted = ['▇▇▇▇ ▇▇▇\n▇▇.', 'SCRUBBED'].map((plain_body) => ({
+      ...comment,
+      html_body: '',
+      plain_body,
+    }))
     const partly = { ...comment, html_body: '', plain_body: 'My number is ▇▇▇▇' }
     const contents = await read({
       tickets: [{ ...ticket, subject: 'SCRUBBED', comments: [...redacted, partly] }],
@@ -108,7 +131,10 @@ describe('Zendesk', () => {
     assert.equal(contents.pieces[0]?.fields.title, undefined)
     const { speaker: _, ...rest } = quote
     assert.deepEqual(contents.pieces[0]?.quotes, [{ ...rest, text: partly.plain_body }])
-    assert.deepEqual(reasons(contents), ['comments that were redacted', 'comments that were redacted'])
+    assert.deepEqual(reasons(contents), [
+      'comments that were redacted',
+      'comments that were redacted',
+    ])
   })
 
   it('joins the tickets of an incremental export with the comments of ticket_events', async () => {
@@ -125,7 +151,13 @@ describe('Zendesk', () => {
 
   it('reads the comments of audits', async () => {
     const { created_at: _, author_id: _author, ...bare } = comment
-    const audit = { id: 900, ticket_id: 7, author_id: 20, created_at: '2024-05-01T09:30:00Z', events: [bare] }
+    const audit = {
+      id: 900,
+      ticket_id: 7,
+      author_id: 20,
+      created_at: '2024-05-01T09:30:00Z',
+      events: [bare],
+    }
     const { pieces } = await read({ audits: [audit] }, { users })
     assert.deepEqual(pieces[0]?.quotes, [quote])
   })
@@ -133,7 +165,10 @@ describe('Zendesk', () => {
   it('counts tickets whose comments are not in the input', async () => {
     const contents = await read({ tickets: [ticket] })
     assert.equal(contents.pieces.length, 1)
-    assert.match(reasons(contents).join(), /^tickets whose comments are not in the input \(export ticket_events/)
+    assert.match(
+      reasons(contents).join(),
+      /^tickets whose comments are not in the input \(export ticket_events/,
+    )
     assert.equal(reasons(contents)[1], 'descriptions of tickets without comments')
     assert.deepEqual(reasons(await read({ tickets: [ticket] }, [{ ...comment, ticket_id: 7 }])), [])
   })
@@ -158,7 +193,10 @@ describe('Zendesk', () => {
 
   it('reads lists, NDJSON, single tickets with their comments, and comments that name their ticket', async () => {
     const whole = { ...ticket, comments: [comment] }
-    const ndjson = inputFile('a.json', [whole, whole].map((each) => JSON.stringify(each)).join('\n'))
+    const ndjson = inputFile(
+      'a.json',
+      [whole, whole].map((each) => JSON.stringify(each)).join('\n'),
+    )
     const single = { ticket, comments: [comment], users }
     const apart = [[ticket], [{ ...comment, ticket_id: 7 }]].map((each) => file(each))
     for (const [files, pieces] of [
@@ -179,7 +217,9 @@ describe('Zendesk', () => {
   })
 
   it('reads comments in a list beside the tickets', async () => {
-    const files = [inputFile('a.json', { tickets: [ticket], comments: [{ ...comment, ticket_id: 7 }], users })]
+    const files = [
+      inputFile('a.json', { tickets: [ticket], comments: [{ ...comment, ticket_id: 7 }], users }),
+    ]
     const { pieces, noted } = await readAll(zendeskFormat, files)
     assert.deepEqual(
       pieces.flatMap(({ quotes }) => quotes),
@@ -206,7 +246,10 @@ describe('Zendesk', () => {
       'tickets that were deleted',
     ])
     const restored = { ...ticket, updated_at: '2024-05-04T00:00:00Z' }
-    assert.equal((await read({ ticket_events: [event] }, { tickets: [restored, deleted] })).pieces.length, 3)
+    assert.equal(
+      (await read({ ticket_events: [event] }, { tickets: [restored, deleted] })).pieces.length,
+      3,
+    )
   })
 
   it('takes internal notes only if asked to', async () => {
@@ -261,7 +304,13 @@ describe('Zendesk', () => {
   })
 
   it('is recognised by its members, and files of users and organisations beside it belong to it', async () => {
-    for (const content of [[ticket], ticket, { tickets: [ticket] }, { ticket }, { ticket_events: [event] }])
+    for (const content of [
+      [ticket],
+      ticket,
+      { tickets: [ticket] },
+      { ticket },
+      { ticket_events: [event] },
+    ])
       assert.ok(await recognises(zendeskFormat, file(content)))
     assert.ok(!(await recognises(zendeskFormat, file({ users }))))
     const files = [file({ organizations: [] }), file({ users }), file([ticket])]
@@ -288,7 +337,11 @@ describe('Zendesk', () => {
       plain_body: 'Call',
       data: { transcription_text: 'It burns' },
     }
-    const rated = { ...ticket, satisfaction_rating: { id: 5, score: 'bad', comment: 'Too late' }, comments: [call] }
+    const rated = {
+      ...ticket,
+      satisfaction_rating: { id: 5, score: 'bad', comment: 'Too late' },
+      comments: [call],
+    }
     const { pieces } = await read({ tickets: [rated], users })
     assert.deepEqual(
       pieces[0]?.quotes.map(({ text, externalId, speaker }) => [text, externalId, speaker]),

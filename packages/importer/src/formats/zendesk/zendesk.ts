@@ -1,6 +1,16 @@
-// Tickets of Zendesk with their comments: of the API, of its incremental exports, and of the JSON export of an account.
+// Tickets of Zendesk with their comments: of the API, of its incremental exports, and of the JSON
+// export of an account.
 import { parseIsoDate } from '@sluice/contract'
-import type { Format, FormatOptions, Found, Noted, Piece, Place, QuoteInput, SourceInput } from '../format.ts'
+import type {
+  Format,
+  FormatOptions,
+  Found,
+  Noted,
+  Piece,
+  Place,
+  QuoteInput,
+  SourceInput,
+} from '../format.ts'
 import { ownsFolder, rejected, skipped } from '../format.ts'
 import { byShape, type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { htmlToText } from '../values/html-text.ts'
@@ -13,29 +23,36 @@ const COMMENT_TYPES = new Set(['Comment', 'VoiceComment'])
 const NO_COMMENTS =
   'tickets whose comments are not in the input (export ticket_events with include=comment_events, too)'
 const DESCRIPTION = 'descriptions of tickets without comments'
-/** What Zendesk writes in place of a text that was redacted: a block for each character, or one word for all. */
+/**
+ * What Zendesk writes in place of a text that was redacted: a block for each character, or one word
+ * for all.
+ */
 const REDACTED = /^(?:(?=.*▇)[▇\s\p{P}]+|SCRUBBED)$/su
 
 /**
- * Reads each ticket as a source, and its comments as quotes. The pieces of a ticket are ordered by its `updated_at`,
- * and by the dates of comments that stand apart. A survey of all files comes first: it finds names of users and
- * deletions.
+ * Reads each ticket as a source, and its comments as quotes. The pieces of a ticket are ordered by
+ * its `updated_at`, and by the dates of comments that stand apart. A survey of all files comes
+ * first: it finds names of users and deletions.
  */
 export const zendeskFormat: Format = {
   name: 'zendesk',
   title: 'Zendesk',
   description: 'Zendesk tickets, or incremental exports of tickets and ticket_events (JSON)',
   sourceIs: 'a ticket',
-  howTo: 'Admin Center, Account, Tools, Reports, Export: JSON (Zendesk enables it on request), or the API',
+  howTo:
+    'Admin Center, Account, Tools, Reports, Export: JSON (Zendesk enables it on request), or the API',
   options: ['internalNotes'],
   owns: ownsFolder({}),
-  wrote: (beginning) => isBesideTickets(jsonShape(beginning)) || beginning.includes('.zendesk.com/api/v2/'),
+  wrote: (beginning) =>
+    isBesideTickets(jsonShape(beginning)) || beginning.includes('.zendesk.com/api/v2/'),
   recognises: byShape(isZendesk),
   async *read(files, options) {
     const survey = await surveyExport(files)
     for (const file of files) {
       for await (const records of readRecords(file)) {
-        yield records.flatMap((record) => (record.kind === 'rejected' ? [record] : readRecord(record, survey, options)))
+        yield records.flatMap((record) =>
+          record.kind === 'rejected' ? [record] : readRecord(record, survey, options),
+        )
       }
     }
   },
@@ -45,12 +62,20 @@ const TICKET_PLACES = ['', '[].', 'tickets[].', 'ticket.', '[].ticket.']
 
 function isZendesk({ members }: JsonShape): boolean {
   const hasEvents = members.has('ticket_events[].child_events') || members.has('audits[].ticket_id')
-  return hasEvents || TICKET_PLACES.some((at) => members.has(`${at}subject`) && members.has(`${at}requester_id`))
+  return (
+    hasEvents ||
+    TICKET_PLACES.some((at) => members.has(`${at}subject`) && members.has(`${at}requester_id`))
+  )
 }
 
-/** Users, organisations and comments are recognised beside tickets only: other programs write such records, too. */
+/**
+ * Users, organisations and comments are recognised beside tickets only: other programs write such
+ * records, too.
+ */
 function isBesideTickets({ members }: JsonShape): boolean {
-  const isUsers = ['', '[].', 'users[].'].some((at) => members.has(`${at}name`) && members.has(`${at}role`))
+  const isUsers = ['', '[].', 'users[].'].some(
+    (at) => members.has(`${at}name`) && members.has(`${at}role`),
+  )
   const isComments = ['', '[].', 'comments[].'].some((at) => members.has(`${at}ticket_id`))
   return isUsers || isComments || members.has('organizations')
 }
@@ -68,12 +93,16 @@ function readRecord(record: ZendeskRecord, survey: Survey, options: FormatOption
   if (kind !== 'ticket') return [...notes, ...quotes.map((quote) => commentPiece(id, quote, place))]
   if (!Array.isArray(value.comments) && !survey.hasComments) notes.push(skipped(NO_COMMENTS, place))
   // Counted only without comments, because the first comment repeats the description.
-  if (comments.length === 0 && !survey.hasComments && asText(value.description)) notes.push(skipped(DESCRIPTION, place))
+  if (comments.length === 0 && !survey.hasComments && asText(value.description))
+    notes.push(skipped(DESCRIPTION, place))
   return [...notes, ticketPiece(value, id, quotes, place)]
 }
 
 /** What the requester wrote when Zendesk asked whether the answer was good. */
-function ratingIn({ satisfaction_rating, requester_id }: JsonObject, { names }: Survey): QuoteInput[] {
+function ratingIn(
+  { satisfaction_rating, requester_id }: JsonObject,
+  { names }: Survey,
+): QuoteInput[] {
   const { id, comment } = asObject(satisfaction_rating) ?? {}
   const text = asText(comment)
   if (text === undefined || REDACTED.test(text)) return []
@@ -86,9 +115,16 @@ function commentsOf({ kind, value }: ZendeskRecord): readonly JsonObject[] {
   return kind === 'event' ? commentsIn(value) : asObjects(value.comments)
 }
 
-function ticketPiece(ticket: JsonObject, externalId: string, quotes: QuoteInput[], place: Place): Piece {
+function ticketPiece(
+  ticket: JsonObject,
+  externalId: string,
+  quotes: QuoteInput[],
+  place: Place,
+): Piece {
   const fields: SourceInput = present({
-    title: [ticket.subject, ticket.raw_subject].map(asText).find((title) => title && !REDACTED.test(title)),
+    title: [ticket.subject, ticket.raw_subject]
+      .map(asText)
+      .find((title) => title && !REDACTED.test(title)),
     placeholderTitle: placeholder(externalId),
     url: agentUrl(asText(ticket.url)),
     createdAt: dateOf(ticket),
@@ -99,15 +135,28 @@ function ticketPiece(ticket: JsonObject, externalId: string, quotes: QuoteInput[
 
 function commentPiece(externalId: string, quote: QuoteInput, place: Place): Piece {
   const fields = { placeholderTitle: placeholder(externalId) }
-  return { kind: 'piece', service: 'zendesk', externalId, order: quote.createdAt ?? '', fields, quotes: [quote], place }
+  return {
+    kind: 'piece',
+    service: 'zendesk',
+    externalId,
+    order: quote.createdAt ?? '',
+    fields,
+    quotes: [quote],
+    place,
+  }
 }
 
 function skipDeleted(kind: ZendeskRecord['kind'], comments: number, place: Place): Noted[] {
   if (kind === 'ticket') return [skipped('tickets that were deleted', place)]
-  return Array.from({ length: comments }, () => skipped('comments of tickets that were deleted', place))
+  return Array.from({ length: comments }, () =>
+    skipped('comments of tickets that were deleted', place),
+  )
 }
 
-/** Returns the page that agents see, instead of the API's `https://example.zendesk.com/api/v2/tickets/7.json`. */
+/**
+ * Returns the page that agents see, instead of the API's
+ * `https://example.zendesk.com/api/v2/tickets/7.json`.
+ */
 function agentUrl(url: string | undefined): string | undefined {
   return url?.replace(/\/api\/v2\/tickets\/(\d+)(?:\.json)?$/, '/agent/tickets/$1')
 }
@@ -116,17 +165,24 @@ function placeholder(id: string): string {
   return `Ticket #${id}`
 }
 
-function readComments(comments: readonly JsonObject[], place: Place, { names }: Survey, options: FormatOptions) {
+function readComments(
+  comments: readonly JsonObject[],
+  place: Place,
+  { names }: Survey,
+  options: FormatOptions,
+) {
   const quotes: QuoteInput[] = []
   const notes: Noted[] = []
   for (const comment of comments) {
     const quote = toQuote(comment, names)
     if (comment.public === false && !options.internalNotes)
       notes.push(skipped('internal notes (take them with --internal-notes)', place))
-    else if (quote && REDACTED.test(quote.text)) notes.push(skipped('comments that were redacted', place))
+    else if (quote && REDACTED.test(quote.text))
+      notes.push(skipped('comments that were redacted', place))
     else if (quote) {
       quotes.push(quote)
-      for (const _ of imagesBeside(quote.text, comment)) notes.push(skipped('images in texts', place))
+      for (const _ of imagesBeside(quote.text, comment))
+        notes.push(skipped('images in texts', place))
     } else notes.push(skipped('comments without text', place))
   }
   return { quotes, notes }
@@ -134,13 +190,22 @@ function readComments(comments: readonly JsonObject[], place: Place, { names }: 
 
 function toQuote(comment: JsonObject, names: Survey['names']): QuoteInput | undefined {
   const text = textOf(comment)
-  const attachments = asObjects(comment.attachments).flatMap(({ file_name }) => asText(file_name) ?? [])
+  const attachments = asObjects(comment.attachments).flatMap(
+    ({ file_name }) => asText(file_name) ?? [],
+  )
   if (text === undefined && attachments.length === 0) return undefined
-  const fields = { externalId: asId(comment.id), speaker: speakerOf(comment, names), createdAt: dateOf(comment) }
+  const fields = {
+    externalId: asId(comment.id),
+    speaker: speakerOf(comment, names),
+    createdAt: dateOf(comment),
+  }
   return { text: text ?? '', ...present({ ...fields, attachments }) }
 }
 
-/** Returns the comments of a `ticket_events` event or an audit. Fields that they lack are those of the event. */
+/**
+ * Returns the comments of a `ticket_events` event or an audit. Fields that they lack are those of
+ * the event.
+ */
 function commentsIn({ child_events, events, updater_id, ...event }: JsonObject): JsonObject[] {
   const { author_id, timestamp, created_at } = event
   return asObjects(child_events ?? events)
@@ -156,8 +221,14 @@ function textOf({ html_body, plain_body, body, data }: JsonObject): string | und
   return said === undefined || text?.includes(said) ? text : [text, said].filter(Boolean).join('\n')
 }
 
-/** Returns the images of the HTML that are no attachments, too. The text of `body` has the addresses of all of them. */
-function imagesBeside(text: string, { html_body, body, attachments }: JsonObject): readonly string[] {
+/**
+ * Returns the images of the HTML that are no attachments, too. The text of `body` has the addresses
+ * of all of them.
+ */
+function imagesBeside(
+  text: string,
+  { html_body, body, attachments }: JsonObject,
+): readonly string[] {
   const attached = asObjects(attachments).filter(({ inline }) => inline === true).length
   return text === body ? [] : (asText(html_body)?.match(/<img\b/gi) ?? []).slice(attached)
 }
