@@ -137,7 +137,7 @@ describe('the client', () => {
     assert.match(wrong, /'titel' does not exist/)
     const { stdout, stderr } = await project.run('run.js', sluice.url, sluice.key)
     assert.equal(stdout.trim(), '2')
-    assert.match(stderr, /^1 The request has 3 faults.*pointer: '\/externalId'/s)
+    assert.match(stderr, /^1 The request has 3 validation errors.*pointer: '\/externalId'/s)
   })
 })
 

@@ -112,7 +112,10 @@ describe('a queue that is full', () => {
     await sluice.startWorker()
     for (const path of paths) {
       const caller = callerOf(paths.indexOf(path) < 50 ? 'one' : 'two')
-      assert.equal(jobIn(await caller.get(path, { prefer: 'wait=20' })).state, 'completed')
+      await until(
+        'the job is completed',
+        async () => jobIn(await caller.get(path, { prefer: 'wait=2' })).state === 'completed',
+      )
     }
     assert.equal(await sluice.db.collection('sources').countDocuments(), paths.length)
     await until(
