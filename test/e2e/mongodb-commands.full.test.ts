@@ -128,7 +128,6 @@ describe('the commands that the processes send to MongoDB', () => {
   test('name the shard key, but for walks, lists and look-ups', () => {
     const scattered = PROCESSES.flatMap((process) => commandsOf(process).flatMap(scatteredIn))
     assert.deepEqual([...new Set(scattered)].sort(), [
-      'find sources by ', // any one, for the layout
       'find sources by _id',
       'find sources by meta.listKey',
       'find sources by meta.listKey,service',

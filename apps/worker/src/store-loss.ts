@@ -113,7 +113,7 @@ const PROBE_EVERY_MS = 5_000
  * A batch that runs for this time has the store probed at once: its commands give up only after ten
  * seconds.
  */
-const HANGS_MS = 3_000
+const HANGS_MS = 2_000
 /** Those who ask within this time share a probe. */
 const SHARED_MS = 500
 

@@ -3,7 +3,7 @@
 // work.
 
 /** A page refreshes itself at this interval, so that an incident is seen soon. A slow page does so less often. */
-const EVERY_MS = { least: 2_000, most: 5_000 }
+const EVERY_MS = { least: 2_000, most: 3_000 }
 const ANSWER_MS = 20_000
 let tookMs = 0
 /** The parts as the server sent them: the next answer is compared with them. */
