@@ -65,7 +65,7 @@ test(
       )
     }
     assert.equal(where.node, process.version)
-    assert.match(stdout, /rate.*, against the textbook pipeline's: .*not judged/)
+    assert.match(stdout, /rate.*, against textbook: .*not judged/)
     assert.match(
       await readFile(join(folder, `${fileNameOf(result)}.svg`), 'utf8'),
       /^<svg .*textbook.*<\/svg>\n$/s,

@@ -51,38 +51,35 @@ export function resultsDocument(results: readonly Result[]): string {
     results.some(({ where }) => kindOfServer(where) === server),
   )
   const block = (rows: readonly string[][]) =>
-    ['```', ...aligned(rows).map((line) => line.trimEnd()), '```'].join('\n')
+    ['```', ...aligned(rows, 2).map((line) => line.trimEnd()), '```'].join('\n')
   return `# Results
 
-Made by \`npx -y pnpm@12 bench --document\`: don't edit this page. [performance.md](../../docs/performance.md) describes the scenarios and contenders.
-The JSON files beside this page have more of each result, and the SVG files are pictures.
+Made by \`npx -y pnpm@12 bench --document\`: don't edit this page. [performance.md](../../docs/performance.md#what-is-measured) describes scenarios
+and contenders. The JSON files name libraries and commits.
 
-Machines and versions:
-
-${machinesOf(results)}
+${runsOf(results)}
 
 ## Contenders
 
-The medians of the rounds. CPU is µs for each thread: ${PROCESSES.join('/')}. Wrong answers: ${wrongAnswers(results)}.
+Medians. CPU is µs for each thread: ${PROCESSES.join('/')}. Wrong answers: ${wrongAnswers(results)}.
 
 ${block(contendersOf(results, servers))}
 
 ## Figures and floors
 
-\`*\` marks a floor that was missed. [scaling.md](../../docs/scaling.md#measured) has the figures of \`${SHOWN_ELSEWHERE}\`.
+\`*\` marks a missed floor. [scaling.md](../../docs/scaling.md#measured) has the figures of \`${SHOWN_ELSEWHERE}\`.
 
 ${block(figuresOf(results, servers))}
-
-## Runs
-
-${block(runsOf(results, servers))}
 `
 }
 
-function machinesOf(results: readonly Result[]): string {
-  const all = results.map(({ where }) => {
+/** The days, machines and versions of the runs. */
+function runsOf(results: readonly Result[]): string {
+  const all = results.map(({ at, scale, where }) => {
     const { cpu, cores, memoryGb, node, redis } = where
-    return `- ${cpu}, ${cores} cores, ${memoryGb} GB; Node ${node}, ${redis}, ${describeMongodb(where)}`
+    const machine = `${cpu}, ${cores} cores, ${memoryGb} GB`
+    const versions = `Node ${node}, ${redis}, ${describeMongodb(where)}`
+    return `- ${at.slice(0, 10)}, ${scale.rounds} rounds: ${machine}; ${versions}`
   })
   return [...new Set(all)].sort().join('\n')
 }
@@ -100,7 +97,8 @@ function contendersOf(results: readonly Result[], servers: readonly KindOfServer
   const head = servers.flatMap((server) => [`${shortName(server)}: threads/s`, 'p50/p99 ms', 'CPU'])
   const rows = namesOf(results, ({ measured }) => measured.map(({ name }) => name)).map(
     ([scenario, contender]) => [
-      `${scenario}: ${contender}`,
+      scenario,
+      contender,
       ...servers.flatMap((server) => {
         const { measured = [] } = resultOf(results, scenario, server) ?? {}
         const median = measured.find(({ name }) => name === contender)?.median
@@ -112,7 +110,7 @@ function contendersOf(results: readonly Result[], servers: readonly KindOfServer
       }),
     ],
   )
-  return [['scenario: contender', ...head], ...rows]
+  return [['scenario', 'contender', ...head], ...grouped(rows)]
 }
 
 function figuresOf(results: readonly Result[], servers: readonly KindOfServer[]): string[][] {
@@ -123,7 +121,7 @@ function figuresOf(results: readonly Result[], servers: readonly KindOfServer[])
         resultOf(shown, scenario, server)?.figures.find((one) => one.what === what),
       )
       const { unit = '' } = found.find((one) => one !== undefined) ?? {}
-      return [`${scenario}: ${what}`, ...found.map((one) => (one ? digits(one.value) : '–')), unit]
+      return [scenario, what, ...found.map((one) => (one ? digits(one.value) : '–')), unit]
     },
   )
   const floors = namesOf(shown, ({ floors }) => floors.map(({ what }) => what)).map(
@@ -135,26 +133,23 @@ function figuresOf(results: readonly Result[], servers: readonly KindOfServer[])
         floor ? `${digits(floor.value)}${missed(floor, isJudged[at])}` : '–',
       )
       const { is, bound = 0 } = found.find((one) => one !== undefined) ?? {}
-      return [`${scenario}: ${what}`, ...cells, `${is === 'at least' ? '≥' : '≤'}${digits(bound)}`]
+      return [scenario, what, ...cells, `${is === 'at least' ? '≥' : '≤'}${digits(bound)}`]
     },
   )
-  return [['scenario: figure', ...servers.map(shortName), 'unit or floor'], ...figures, ...floors]
+  const head = ['scenario', 'figure', ...servers.map(shortName), 'unit or floor']
+  return [head, ...grouped(figures), ...grouped(floors)]
 }
 
 function missed({ reached }: Floor, isJudged = false): string {
   return isJudged && !reached ? '*' : ''
 }
 
-function runsOf(results: readonly Result[], servers: readonly KindOfServer[]): string[][] {
-  const rows = namesOf(results, ({ scale }) => [String(scale.rounds)]).map(([scenario, rounds]) => [
-    scenario,
-    rounds,
-    ...servers.map((server) => {
-      const result = resultOf(results, scenario, server)
-      return result === undefined ? '–' : `${result.at.slice(0, 10)} ${result.where.commit}`
-    }),
+/** Rows that name their scenario only where it changes. */
+function grouped(rows: readonly string[][]): string[][] {
+  return rows.map(([scenario = '', ...cells], at) => [
+    scenario === rows[at - 1]?.[0] ? '' : scenario,
+    ...cells,
   ])
-  return [['scenario', 'rounds', ...servers.map(shortName)], ...rows]
 }
 
 /**

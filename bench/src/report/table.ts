@@ -36,14 +36,17 @@ export function tableOf(
   return [head, ...rows]
 }
 
-/** Rows as lines with aligned columns. */
-export function aligned(rows: readonly string[][]): string[] {
+/** Rows as lines with aligned columns: the first ones are texts, the others figures. */
+export function aligned(rows: readonly string[][], texts = 1): string[] {
   const widths = (rows[0] ?? []).map((_, at) =>
     Math.max(...rows.map((row) => row[at]?.length ?? 0)),
   )
   return rows.map((row) =>
     row
-      .map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0)))
+      .map((cell, at) => {
+        const width = widths[at] ?? 0
+        return at < texts ? cell.padEnd(width) : cell.padStart(width)
+      })
       .join('  '),
   )
 }

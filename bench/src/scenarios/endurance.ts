@@ -73,6 +73,6 @@ function flatness(memory: ReadonlyMap<string, number[]>): Floor[] {
   return Array.from(memory, ([name, readings]) => {
     const third = Math.ceil(readings.length / 3)
     const growth = median(readings.slice(-third)) / median(readings.slice(0, third))
-    return atMost(`memory of the ${name}, last third of the time against the first`, growth, FLAT)
+    return atMost(`memory of the ${name}, last third against the first`, growth, FLAT)
   })
 }

@@ -85,7 +85,7 @@ function judge(posted: readonly Posted[], samples: readonly Sample[]) {
   return {
     measured: [],
     figures: [
-      { what: "others' p99 while no long thread is there", value: others.calm, unit: 'ms' },
+      { what: "others' p99 without a long thread", value: others.calm, unit: 'ms' },
       { what: "others' p99 during one", value: others.busy, unit: 'ms' },
       { what: 'errors of others', value: samples.filter(({ failed }) => failed).length, unit: '' },
     ],
@@ -96,7 +96,7 @@ function judge(posted: readonly Posted[], samples: readonly Sample[]) {
         Math.max(...posted.map(({ stallMs }) => stallMs)),
         200,
       ),
-      atMost("others' p99 during it, against without", others.busy / others.calm, 2),
+      atMost("others' p99 during one, against without", others.busy / others.calm, 2),
     ],
   }
 }

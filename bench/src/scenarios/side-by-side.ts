@@ -16,31 +16,23 @@ export const callers64 = closedLoopOf(64, (measured, server) => {
   // compared.
   if (server === 'emulator in memory')
     return [
-      atLeast("rate, against the textbook pipeline's", ratio(measured, 'rate', 'textbook'), 2),
-      atMost(
-        "CPU a thread, against the textbook pipeline's",
-        ratio(measured, 'cpu', 'textbook'),
-        0.5,
-      ),
-      atMost(
-        'CPU a thread, against no queue with one bulkWrite a thread',
-        ratio(measured, 'cpu', 'bulk-write'),
-        1.5,
-      ),
+      atLeast('rate, against textbook', ratio(measured, 'rate', 'textbook'), 2),
+      atMost('CPU, against textbook', ratio(measured, 'cpu', 'textbook'), 0.5),
+      atMost('CPU, against bulk-write', ratio(measured, 'cpu', 'bulk-write'), 1.5),
     ]
   return [
     atLeast(
-      "rate as `start` sets it, against the textbook pipeline's",
+      'rate of sluice-start, against textbook',
       ratio(measured, 'rate', 'textbook', AS_START.name),
       5,
     ),
     atLeast(
-      'rate as `start` sets it, against no queue with one bulkWrite a thread',
+      'rate of sluice-start, against bulk-write',
       ratio(measured, 'rate', 'bulk-write', AS_START.name),
       4,
     ),
     atMost(
-      "p99 as `start` sets it, against the textbook pipeline's",
+      'p99 of sluice-start, against textbook',
       ratio(measured, 'p99', 'textbook', AS_START.name),
       0.25,
     ),
@@ -49,16 +41,12 @@ export const callers64 = closedLoopOf(64, (measured, server) => {
 
 /** The same with four times as many callers. */
 export const callers256 = closedLoopOf(256, (measured) => [
-  atLeast("rate, against the textbook pipeline's", ratio(measured, 'rate', 'textbook'), 2),
+  atLeast('rate, against textbook', ratio(measured, 'rate', 'textbook'), 2),
 ])
 
 /** One caller: it pays for the queue and gains nothing from batches. */
 export const callers1 = closedLoopOf(1, (measured) => [
-  atMost(
-    'p50, against no queue with one bulkWrite a thread',
-    ratio(measured, 'p50', 'bulk-write'),
-    2.2,
-  ),
+  atMost('p50, against bulk-write', ratio(measured, 'p50', 'bulk-write'), 2.2),
 ])
 
 function closedLoopOf(
