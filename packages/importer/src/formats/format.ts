@@ -95,6 +95,17 @@ export type Found = Piece | Rejected | Noted
 
 export type FoundLists = AsyncGenerator<readonly Found[]>
 
+/** Returns a function that makes the pieces of a format whose sources all have this service. */
+export function piecesOf(service: Piece['service']) {
+  return (
+    externalId: string,
+    order: string,
+    fields: SourceInput,
+    quotes: readonly QuoteInput[],
+    place: Place,
+  ): Piece => ({ kind: 'piece', service, externalId, order, fields, quotes, place })
+}
+
 export function rejected(reason: string, place: Place, record: unknown): Rejected {
   return { kind: 'rejected', reason, place, record }
 }

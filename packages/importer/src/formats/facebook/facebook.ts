@@ -1,17 +1,8 @@
 // Reads what Facebook writes in JSON under "Download your information": messages, posts and
 // comments.
 import { basename } from 'node:path/posix'
-import type {
-  Format,
-  Found,
-  FoundLists,
-  InputFile,
-  Piece,
-  Place,
-  QuoteInput,
-  SourceInput,
-} from '../format.ts'
-import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
+import type { Format, Found, FoundLists, InputFile, Place } from '../format.ts'
+import { eachFile, ownsFolder, piecesOf, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { fieldsBehind, foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
@@ -31,6 +22,7 @@ import {
 import { asName } from '../values/typography.ts'
 import { decoded } from './decoded.ts'
 
+const piece = piecesOf('facebook')
 const LISTS = [
   'status_updates',
   'comments',
@@ -155,7 +147,7 @@ function readMessage(message: JsonObject, chat: JsonObject, value: unknown, plac
   const name = asText(chat.title) ?? channelId.replace(/_\d+$/, '')
   const day = dayOfChat(channelId, name, createdAt)
   const quote = { externalId, text, createdAt, ...present({ speaker, attachments }) }
-  return piece(day.externalId, createdAt, { ...day.fields, channelId }, quote, place)
+  return piece(day.externalId, createdAt, { ...day.fields, channelId }, [quote], place)
 }
 
 /**
@@ -191,7 +183,7 @@ function readPost({ value, place }: { value: unknown; place: Place }): Found {
     createdAt,
     ...present({ speaker: asName(comment?.author), attachments }),
   }
-  return piece(externalId, '', fields, quote, place)
+  return piece(externalId, '', fields, [quote], place)
 }
 
 /**
@@ -206,14 +198,4 @@ function wordsOf({ media, ...one }: JsonObject): string[] {
     ...asObjects(part.options).map(({ option }) => option),
   ])
   return [...words, description].flatMap((word) => asText(word) ?? [])
-}
-
-function piece(
-  externalId: string,
-  order: string,
-  fields: SourceInput,
-  quote: QuoteInput,
-  place: Place,
-): Piece {
-  return { kind: 'piece', service: 'facebook', externalId, order, fields, quotes: [quote], place }
 }

@@ -1,17 +1,8 @@
 // Issues of GitHub with their comments: of its REST API, `gh`, GraphQL, migration archives, and
 // common backup programs.
 import { parseIsoDate } from '@sluice/contract'
-import type {
-  Format,
-  Found,
-  FoundLists,
-  InputFile,
-  Piece,
-  Place,
-  QuoteInput,
-  SourceInput,
-} from '../format.ts'
-import { ownsFolder, rejected, skipped } from '../format.ts'
+import type { Format, Found, FoundLists, InputFile, Place, QuoteInput } from '../format.ts'
+import { ownsFolder, piecesOf, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
@@ -27,6 +18,7 @@ import {
 } from '../values/record-fields.ts'
 import { isOfIssues } from './github-shape.ts'
 
+const piece = piecesOf('custom')
 const LISTS = ['issues', 'pulls', 'issue_comments', 'items']
 const RECORDS = recordsAndLists(...LISTS)
 /**
@@ -155,16 +147,6 @@ function readCommentOf(source: string, comment: JsonObject, place: Place): Found
 function versionOf({ updated_at, updatedAt }: JsonObject, id: string): string {
   const version = asText(updated_at) ?? asText(updatedAt)
   return version === undefined ? '' : `/${id.padStart(20, '0')}/${version}`
-}
-
-function piece(
-  externalId: string,
-  order: string,
-  fields: SourceInput,
-  quotes: QuoteInput[],
-  place: Place,
-): Piece {
-  return { kind: 'piece', service: 'custom', externalId, order, fields, quotes, place }
 }
 
 function toQuote(record: JsonObject, externalId: string | undefined, text: string): QuoteInput {

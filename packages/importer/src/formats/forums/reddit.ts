@@ -1,8 +1,8 @@
 // Reddit's submissions and comments as NDJSON, as the dumps of Pushshift and its successors have
 // them.
 import { isRecord } from '@sluice/contract'
-import type { Format, Found, Piece, Place, QuoteInput, SourceInput } from '../format.ts'
-import { eachFile, rejected, skipped } from '../format.ts'
+import type { Format, Found, Place, QuoteInput, SourceInput } from '../format.ts'
+import { eachFile, piecesOf, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
@@ -16,6 +16,7 @@ import {
   present,
 } from '../values/record-fields.ts'
 
+const piece = piecesOf('reddit')
 const SITE = 'https://www.reddit.com'
 const SUBMISSION = 't3_'
 const COMMENT = 't1_'
@@ -149,16 +150,6 @@ function fullName(kind: string, value: unknown): string {
   const id = asId(value) ?? ''
   if (id === '' || id.charAt(2) === '_') return id
   return `${kind}${typeof value === 'number' || /^\d{8,}$/.test(id) ? Number(id).toString(36) : id}`
-}
-
-function piece(
-  externalId: string,
-  order: string,
-  fields: SourceInput,
-  quotes: QuoteInput[],
-  place: Place,
-): Piece {
-  return { kind: 'piece', service: 'reddit', externalId, order, fields, quotes, place }
 }
 
 /**
