@@ -1,4 +1,4 @@
-// The settings of the API, and those of them that callers see as limits.
+// The settings of the API, and which of them callers see as limits.
 import { LIMIT_DETAILS, type LimitName, type LimitsAnswer } from '@sluice/contract'
 import type { Settings } from '@sluice/process'
 import { agreedSettings, processSettings, redisReplicasSetting, setting } from '@sluice/process'
@@ -20,12 +20,12 @@ export const IMPORT_ITEMS = {
 }
 
 /**
- * An answer up to this size is free. Beyond it, it is charged as a refused text is: one quote for
- * each kilobyte.
+ * An answer up to this size is free. Above it, each further kilobyte costs one quote, as in a
+ * refused text.
  */
 export const FREE_ANSWER_BYTES = 64 * 1024
 
-/** The API's settings: those of every process, and its own. */
+/** The API's settings: what every process has, and its own. */
 export const apiSettings = {
   ...processSettings,
   port: setting.wholeNumber({

@@ -43,7 +43,7 @@ export function createThreadParser(limits: Limits) {
     if (!isRecord(body)) return NOT_AN_OBJECT
     const unknown: number[] = []
     const request = pruneRequest(body, names, maxQuotes, unknown)
-    // Compiling takes some 20 ms, and many processes parse no thread.
+    // Compiling takes about 20 ms, and many processes parse no thread.
     isValid ??= compileSchema(schema)
     const hasForm = isValid(request)
     const list = hasForm ? { errors: [], total: 0 } : errorsOf(isValid.errors)

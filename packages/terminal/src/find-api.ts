@@ -35,9 +35,9 @@ export function apiOptions(command: Command, holder: KeyHolder): Command {
 }
 
 /**
- * Finds the API that the options name, else that of the Sluice that runs in the folder. The key
- * comes from the key file or SLUICE_API_KEY, else, without --url, from the folder: never from the
- * command line, which other users of the machine can read. Throws UserError.
+ * Finds the API that the options name, or the API of the Sluice that runs in the folder. The key
+ * comes from the key file or SLUICE_API_KEY, or, without --url, from the folder. It never comes
+ * from the command line, which other users of the machine can read. Throws UserError.
  */
 export async function findApi(
   { folder, env }: FindApiDeps,

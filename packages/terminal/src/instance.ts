@@ -44,7 +44,7 @@ export async function readRunning(file: string): Promise<RunningInstance | undef
 }
 
 /**
- * The MongoDB that the environment names, else that of the `start` in this folder. Throws
+ * Finds the MongoDB that the environment names, or the one that `start` runs in this folder. Throws
  * UserError.
  */
 export async function findMongodb(

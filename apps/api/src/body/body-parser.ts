@@ -16,7 +16,7 @@ import { type IngestJob, type JobResult, type Receipt, readReceipt } from '@slui
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 
 /**
- * Smaller texts are parsed within some 3 ms, which is less than moving them to another thread and
+ * Smaller texts are parsed within about 3 ms, which is less than moving them to another thread and
  * back.
  */
 const LARGE_BYTES = 256 * 1024

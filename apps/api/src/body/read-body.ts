@@ -172,7 +172,7 @@ const EMPTY: Buffer = Buffer.alloc(0)
 const LEAST_BYTES = 16 * 1024
 
 /**
- * Creates a buffer that joins the chunks of a body: each separate chunk costs some 400 bytes more
+ * Creates a buffer that joins the chunks of a body: each separate chunk costs about 400 bytes more
  * than its length.
  *
  * @param expected the probable number of bytes, or 0. `most`: the largest number that is ever

@@ -37,7 +37,7 @@ export interface RequestContext {
   prefer: Preferences
   /**
    * The bytes for which the key is charged when the request is answered: text that was read and
-   * refused, and what an answer has beyond its free size.
+   * refused, and what an answer has above its free size.
    */
   chargedBytes: number
   /**
@@ -71,8 +71,8 @@ export function parseQuery<Query>(
 }
 
 /**
- * The answer of a handler. `body` is sent as JSON, `content` as it is. Unless `headers` names a
- * media type, it is that of JSON, or from status 400 on that of problems.
+ * The answer of a handler. `body` is sent as JSON, `content` as it is. `headers` can name a media
+ * type. Otherwise the answer is JSON, or a problem if its status is 400 or more.
  */
 export type Answer = { status: number; headers?: Readonly<Record<string, string>> } & (
   | { body: unknown }

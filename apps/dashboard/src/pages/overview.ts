@@ -84,8 +84,8 @@ const LEGEND = html`<p class="note legend"><span><svg viewBox="0 0 16 16" aria-h
 const BAD_SHARE = 0.01
 
 /**
- * Four charts: the rates, the threads that wait, the times, and the failures. The large values are
- * those of the last five minutes; of the threads that wait, those of now.
+ * Four charts: the rates, the threads that wait, the times, and the failures. The large numbers
+ * cover the last five minutes. The number of threads that wait is the present one.
  */
 export function charts(
   { queued, lastMinutes }: Pick<Status, 'queued' | 'lastMinutes'>,

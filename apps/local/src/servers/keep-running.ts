@@ -11,7 +11,7 @@ export interface Running {
 const firstPauseMs = 200
 /** After many failed starts a person must help, and frequent starts would only fill the log. */
 const longestPauseMs = 60_000
-/** A start counts as a success after this time: the pauses begin anew at the next death. */
+/** A start counts as a success after this time: the pauses begin again at the next death. */
 const settledMs = 10_000
 
 export interface Kept<R extends Running> {

@@ -43,7 +43,7 @@ export function startCommand(deps: StartDeps): Command {
     .action(({ workers }: { workers: number }) => runStart(deps, workers))
 }
 
-/** Refuses a mistyped number: each worker takes some 100 MB. */
+/** Refuses a mistyped number: each worker takes about 100 MB. */
 const MOST_WORKERS = 64
 
 function parseWorkers(text: string): number {

@@ -1,5 +1,5 @@
 // Finds the conversations of mails by their references, as the algorithm REFERENCES of RFC 5256
-// does, but without its last step, which merges by subject. Memory: some 80 bytes for each id,
+// does, but without its last step, which merges by subject. Memory: about 80 bytes for each id,
 // however long it is.
 import { createHash } from 'node:crypto'
 import type { Row } from './sort-rows.ts'

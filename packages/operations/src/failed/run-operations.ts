@@ -25,7 +25,7 @@ const REST_MS = 5
 const JOBS_PER_STEP = 100
 
 /**
- * Carries out operations until the returned function is called. If the process ends amid an
+ * Carries out operations until the returned function is called. If the process ends during an
  * operation, another one continues after the last recorded step. It may repeat one step: jobs that
  * were moved already stay as they are.
  */

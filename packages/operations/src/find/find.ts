@@ -19,8 +19,8 @@ export type FindStored = (
 
 const FAILED_SHOWN = 100
 /**
- * Matching this many ids blocks Redis for some 0.7 ms. A smaller number makes a look-up slow over a
- * network.
+ * Matching this many ids blocks Redis for about 0.7 ms. A smaller number makes a look-up slow over
+ * a network.
  */
 const IDS_AT_ONCE = 2_500
 const MORE_FAILED = 'Not all failed jobs were examined: add filters.'

@@ -16,7 +16,7 @@ import { readPause } from '../failed/operations.ts'
 import type { Facts } from './finding.ts'
 
 const TENANTS = 10
-/** The tenants that one step looks at, and the most steps: 20,000 tenants in some 20 ms. */
+/** The tenants that one step looks at, and the most steps: 20,000 tenants in about 20 ms. */
 const STEP = 500
 const STEPS = 40
 /** Processes send heartbeats again within this time after Redis accepts writes again. */

@@ -1,5 +1,5 @@
 -- Counts the jobs and threads of a lane by state, and finds the age of the oldest job of each, in
--- some 0.1 ms, or 2 ms at most.
+-- about 0.1 ms, or 2 ms at most.
 -- KEYS  1    the queue's base
 -- ARGV  1    beginning of the lane's keys
 --       2    beginning of the interactive lane's keys

@@ -15,13 +15,14 @@ export const BOUNDS = {
   surplus: 1_000,
   leastIdleMs: 1_000,
   /**
-   * The size of all answers that were written and not read, in bytes. Beyond it, callers that do
-   * not read are cut.
+   * The size of all answers that were written and not read, in bytes. Above this size,
+   * callers that do not read are cut.
    */
   maxUnreadBytes: 2 ** 28,
   /**
-   * The size of all unfinished heads, trailers and pipelined requests, in bytes. Beyond it, the
-   * head that has been arriving longest is cut, or else a caller that pipelines or sends trailers.
+   * The size of all unfinished heads, trailers and pipelined requests, in bytes. Above this
+   * size, the head that has been arriving longest is cut. If no head is unfinished, a caller that
+   * pipelines or sends trailers is cut.
    */
   maxPendingBytes: 2 ** 23,
 }

@@ -10,7 +10,7 @@ const NOTHING: Buffer = Buffer.alloc(0)
  * read.
  */
 const CUT_END = /\r(\n\r?)?$/
-/** A chunk costs some 2 µs, however small it is, so a piece of a body in chunks is small. */
+/** A chunk costs about 2 µs, however small it is, so a piece of a body in chunks is small. */
 const CHUNKED_PIECE_BYTES = 1024
 /**
  * After we have ended a connection, at most this many further bytes are discarded. Then the

@@ -21,8 +21,8 @@ const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
 
 /**
  * Connects to the database of the URL (or `sluice`) in the background, so that a process starts
- * while MongoDB is away. Notices an unreachable server within 2 s, and one that hangs within 10 s.
- * `metrics` observe each command, which costs CPU: the driver reads each reply twice for it.
+ * while MongoDB is unavailable. Notices an unreachable server within 2 s, and one that hangs within
+ * 10 s. `metrics` observe each command, which costs CPU: the driver reads each reply twice for it.
  */
 export function connectStore(url: string, metrics?: CommandMetrics) {
   const client = new MongoClient(url, {

@@ -188,7 +188,7 @@ type Ask = (command: Document) => Promise<Document>
 /**
  * Returns the indexes that workers create, by collection: their names, each with its one field.
  * Quotes need an index only if the server walks the collection for a range of `_id`, or does not
- * explain its plan. Throws if MongoDB is away.
+ * explain its plan. Throws if MongoDB is unavailable.
  */
 export async function indexesFor(
   ask: Ask,

@@ -35,8 +35,8 @@ export function isPackaged(beginning: Buffer): boolean {
 type Names = ReadonlyMap<string, JsonObject>
 
 /**
- * Reads the names of channels and accounts, by the paths of their files. Memory: some 100 bytes for
- * each channel.
+ * Reads the names of channels and accounts, by the paths of their files. Memory: about 100 bytes
+ * for each channel.
  */
 export async function readNames(files: readonly InputFile[]): Promise<Names> {
   const names = new Map<string, JsonObject>()

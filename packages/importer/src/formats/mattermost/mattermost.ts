@@ -21,8 +21,8 @@ import {
 import { asName } from '../values/typography.ts'
 
 /**
- * At most this number of names of channels is kept, some 20 MB. Channels beyond it have their short
- * names.
+ * At most this number of names of channels is kept, about 20 MB. Channels beyond it have their
+ * short names.
  */
 const MOST_CHANNELS = 100_000
 

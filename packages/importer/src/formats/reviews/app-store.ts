@@ -18,7 +18,7 @@ const RECORDS = recordsAndLists('data', 'included')
 const REVIEW = 'customerReviews'
 const RESPONSE = 'customerReviewResponses'
 
-/** At most this number of reviews wait for their replies while a file is read: some 30 MB. */
+/** At most this number of reviews wait for their replies while a file is read: about 30 MB. */
 const AWAITED_REPLIES = 200_000
 
 /**

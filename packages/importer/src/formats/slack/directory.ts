@@ -23,7 +23,7 @@ export interface Directory {
 }
 
 /**
- * At most this number of names is kept in memory, some 150 bytes each. Members beyond it are named
+ * At most this number of names is kept in memory, about 150 bytes each. Members beyond it are named
  * by their ids.
  */
 const MAX_NAMES = 1_000_000

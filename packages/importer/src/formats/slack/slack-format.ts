@@ -90,7 +90,7 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Found
 }
 
 /**
- * At most this number of messages is kept until all names are known, some 20 MB. Others name
+ * At most this number of messages is kept until all names are known, about 20 MB. Others name
  * members by their ids.
  */
 const MOST_LATER = 10_000

@@ -41,7 +41,7 @@ const convert = compile({
 
 /** The converter is recursive, and its parser's time grows with the square of the depth. */
 const DEEPEST = 50
-/** The converter writes all lines of a text anew for each of these elements around it. */
+/** The converter writes all lines of a text again for each of these elements around it. */
 const PREFIXING = new Set(['blockquote', 'ol', 'ul'])
 /**
  * Characters and tags, counted once for each PREFIXING element around them. Converting this many

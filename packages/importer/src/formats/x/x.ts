@@ -34,7 +34,7 @@ const BESIDE = /^(Your archive\.html$|(data\/)?(README\.txt$|\w+_media\/)|assets
 const BEGINNING = 20
 
 /**
- * At most this number of answers and versions is kept, some 100 MB. Answers beyond it are sources
+ * At most this number of answers and versions is kept, about 100 MB. Answers beyond it are sources
  * of their own.
  */
 const MOST_ANSWERS = 1_000_000

@@ -38,7 +38,7 @@ const OF_VIDEOS =
 const OF_PAGES = ['', '[].', 'items[].', '[].items[].']
 
 /**
- * At most this number of threads is kept, some 100 MB. Answers to threads beyond it are rejected.
+ * At most this number of threads is kept, about 100 MB. Answers to threads beyond it are rejected.
  */
 const MOST_THREADS = 1_000_000
 

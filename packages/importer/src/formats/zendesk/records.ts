@@ -58,7 +58,7 @@ function kindOf(value: JsonObject): ZendeskRecord['kind'] {
 }
 
 /**
- * At most this number of names is kept in memory, some 20 MB. Authors beyond it are shown by their
+ * At most this number of names is kept in memory, about 20 MB. Authors beyond it are shown by their
  * ids.
  */
 const MOST_NAMES = 200_000
@@ -73,7 +73,7 @@ export async function surveyExport(files: readonly InputFile[]) {
   const names = new Map<string, string>()
   /**
    * The times at which tickets were deleted, by their ids. Tickets that were restored later are
-   * removed. Memory: some 100 bytes each.
+   * removed. Memory: about 100 bytes each.
    */
   const deleted = new Map<string, string>()
   /**
