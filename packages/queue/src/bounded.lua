@@ -1,6 +1,6 @@
--- A bounded store bounds the bytes of its members. At the bound, the oldest are evicted first. The
--- sorted sets `STORE:age` and `STORE:bytes` have each member's time (ms) and bytes, and `STORE` has
--- the bytes of all.
+-- A bounded store bounds the bytes of its members: above the bound, it evicts the oldest first. The
+-- sorted sets `STORE:age` and `STORE:bytes` have each member's time (ms) and bytes, and the string
+-- `STORE` has the sum of the bytes.
 local function bytesIn(store)
   return tonumber(redis.call('GET', store) or 0)
 end
@@ -28,9 +28,9 @@ local function oldestIn(store)
   local member, at = unpack(redis.call('ZRANGE', store .. ':age', 0, 0, 'WITHSCORES'))
   return member, tonumber(at)
 end
--- Evicts members older than the time `expired`, and the oldest ones above the bound. `onEvicted`
--- gets each. Evicts at most `most`, because a call must not block Redis for long. Returns 1 if more
--- may have to go: then call the script again.
+-- Evicts members older than the time `expired`, then the oldest ones until the store is within
+-- `bound`. Calls `onEvicted` with each member. Evicts at most `most`, because a call must not block
+-- Redis for long. Returns 1 if more members must be evicted: then call the script again.
 local function evict(store, bound, expired, most, onEvicted)
   for evicted = 0, most do
     local member, at = oldestIn(store)
@@ -46,10 +46,10 @@ end
 local function ownStore(store, tenant)
   return store .. ':of:' .. string.gsub(tenant, '[%%:]', {['%'] = '%25', [':'] = '%3A'})
 end
--- A bounded store of tenants bounds the bytes of all tenants together. `STORE:of:TENANT` is a
--- bounded store of one tenant's members. The members of `STORE` are the tenants, each with its
--- oldest member's time and its bytes. This function adds or changes a member. Without `bytes`, it
--- removes the member.
+-- A bounded store of tenants bounds the bytes of all tenants together. Each tenant's members are in
+-- a bounded store `STORE:of:TENANT`. The members of `STORE` are the tenants, each with the time of
+-- its oldest member and its sum of bytes. This function adds a member, changes it or, without
+-- `bytes`, removes it.
 local function keepOf(store, tenant, member, at, bytes)
   local own = ownStore(store, tenant)
   if bytes then keep(own, member, at, bytes) else forget(own, member) end
@@ -57,8 +57,8 @@ local function keepOf(store, tenant, member, at, bytes)
   if oldest then keep(store, tenant, oldestAt, bytesIn(own)) else forget(store, tenant) end
 end
 -- Evicts as `evict` does, but above the bound it evicts the oldest member of the tenant with the
--- most bytes. It stops before a member of `new`: this call has added those. `onEvicted` gets each
--- member, and whether it has expired.
+-- most bytes. It stops before a member in `new`, because the current call has added that one. Calls
+-- `onEvicted` with each member, and with whether the member had expired.
 local function evictOfTenants(store, bound, expired, most, onEvicted, new)
   for evicted = 0, most do
     local tenant, at = oldestIn(store)

@@ -1,6 +1,6 @@
-// A queue feeds one store: it remembers which one, and processes of another store stop
-// (docs/adr/0023-identity-and-marks.md). After a restore of the store, the queue forgets its
-// answers about stored threads.
+// A queue feeds one store and remembers which one. A process of another store stops
+// (docs/adr/0023-identity-and-marks.md). After the store was restored from a backup, the queue
+// forgets its answers about stored threads.
 import type { Status } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
@@ -14,20 +14,20 @@ interface Store {
   hosts: string
 }
 
-/** A process uses another store than its queue feeds. */
+/** A process uses another store than the one that its queue feeds. */
 export class OtherStoreError extends Error {
   override name = 'OtherStoreError'
 }
 
 /**
- * Names a store for people. Ids distinguish a database that was created again, or copied, under the
- * same name.
+ * Names a store for people. The id distinguishes it from a database that was created again or
+ * copied under the same name.
  */
 export function nameOf({ id, database, hosts }: Store): string {
   return `${database} at ${hosts} (${id === undefined ? 'without an id' : `id ${id.slice(0, 8)}`})`
 }
 
-/** Reads which store a queue feeds. Undefined if no worker has ever worked on the queue. */
+/** Reads which store a queue feeds. Returns undefined if no worker has ever used the queue. */
 export async function readFedStore(redis: Redis, { base }: QueueKeys): Promise<Store | undefined> {
   const text = await redis.get(`${base}store`)
   return text === null ? undefined : JSON.parse(text)
@@ -39,10 +39,10 @@ export async function feedStore(redis: Redis, { base }: QueueKeys, store: Store)
 }
 
 /**
- * Returns whether a queue feeds this store. `claims`: makes it so if the queue feeds none, as the
- * first worker does.
+ * Returns whether a queue feeds this store. If the queue feeds none yet and `claims` is set, makes
+ * it feed this one, as the first worker does.
  *
- * @throws {OtherStoreError} if it feeds another one.
+ * @throws {OtherStoreError} if it feeds another store.
  */
 export async function checkFedStore(
   redis: Redis,
@@ -68,14 +68,14 @@ export async function checkFedStore(
 }
 
 /**
- * For this time, the verdict names a process that stopped because of its store: longer than the
- * pause of a crash loop.
+ * The verdict names a process that stopped because of its store for this time. It is longer than
+ * the pause of a crash loop.
  */
 const NOTED_SECONDS = 360
 
 /**
- * Notes for the verdict that a process stops because of its store. Without a process, removes the
- * note.
+ * Writes a note for the verdict that a process stops because of its store. Without a process,
+ * removes the note.
  */
 export async function noteOtherStore(
   redis: Redis,
@@ -93,16 +93,16 @@ const KEYS_AT_ONCE = 1_000
 const JOB_ANSWERS = ['failure', 'resultBefore'] as const
 
 /**
- * Keys of claims, results and imports. The list of the jobs that completed last stays: it shows
- * what to post again.
+ * Keys of claims, results and imports. The list of recently completed jobs stays: it shows what to
+ * post again.
  */
 const ANSWERS = /^(claims?|results|newest-results|transient|retained|imports?)(:|$)/
 
 /**
- * Removes the answers about stored threads, for a MongoDB that was restored to an earlier moment,
- * and returns the number of keys removed. Jobs that failed stay, and those that wait: a retry then
- * stores all of their threads. No process may answer or complete jobs meanwhile. If interrupted,
- * call it again.
+ * Removes the answers about stored threads after MongoDB was restored to an earlier moment, and
+ * returns the number of removed keys. Failed jobs and waiting jobs stay, and a retry then stores
+ * all of their threads. No process may answer or complete jobs while this runs. If it is
+ * interrupted, call it again.
  */
 export async function forgetAnswers(
   redis: Redis,

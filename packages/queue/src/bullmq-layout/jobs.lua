@@ -1,12 +1,12 @@
--- Jobs as BullMQ keeps them. Each part does for many jobs what BullMQ's own script does for one.
--- Only failures get one of BullMQ's events. `lane` is the beginning of the keys of one of BullMQ's
--- queues, and `lane .. id` a job's key.
+-- Jobs as BullMQ keeps them. Each part does for many jobs what BullMQ's own script does for one
+-- job. Of BullMQ's events, only failures are written. `lane` is the prefix of a lane's keys, and
+-- `lane .. id` is a job's key.
 --part add
 local function writeJob(key, name, data, options, now)
   redis.call('HSET', key, 'name', name, 'data', data, 'opts', options, 'timestamp', now, 'delay', '0', 'priority', '0')
 end
--- Adds jobs behind all waiting ones. Sets the marker, which wakes a blocked worker, unless the lane
--- is paused.
+-- Adds jobs behind all waiting ones. Unless the lane is paused, sets the marker, which wakes a
+-- blocked worker.
 local function addWaiting(lane, ids)
   redis.call('LPUSH', lane .. 'wait', unpack(ids))
   if redis.call('HEXISTS', lane .. 'meta', 'paused') == 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
@@ -24,8 +24,8 @@ end
 -- This part moves waiting jobs to the active ones and locks them. It ignores the limits in a
 -- queue's meta hash.
 --
--- Moves jobs to the waiting ones: delayed jobs that are due and, if fewer than `most` jobs wait,
--- the next ones by priority. Returns when the next delayed job is due (ms; 0 for none).
+-- Moves delayed jobs that are due to `wait` and, if that has fewer than `most` jobs, the next jobs
+-- by priority. Returns when the next delayed job is due (ms), or 0 if no job is delayed.
 local function letWait(lane, now, most)
   local wait, delayed, prioritized, counter = lane .. 'wait', lane .. 'delayed', lane .. 'prioritized', lane .. 'pc'
   if redis.call('EXISTS', delayed, prioritized) == 0 then return 0 end
@@ -56,8 +56,8 @@ local function activateWaiting(lane, most)
   if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
   return ids
 end
--- Returns data, time of enqueueing, starts, attempts, stalls, progress and name; nothing if the job
--- was removed.
+-- Returns data, time of enqueueing, starts, attempts, stalls, progress and name. Returns nothing if
+-- the job was removed.
 local function readActivated(key)
   local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'name')
   return job[1] and job
@@ -72,8 +72,8 @@ end
 local function dropRemoved(lane, id)
   redis.call('LREM', lane .. 'active', 1, id)
 end
--- Undoes `activateWaiting` for the last `count` jobs: they are the first waiting ones again, in
--- their order.
+-- Undoes `activateWaiting` for the last `count` jobs: they become the next ones to be fetched, in
+-- the same order as before.
 local function returnActivated(lane, count)
   if count > 0 then redis.call('RPUSH', lane .. 'wait', unpack(redis.call('LPOP', lane .. 'active', count))) end
 end
@@ -111,8 +111,8 @@ local function readData(lane, id)
   return redis.call('HGET', lane .. id, 'data') or ''
 end
 --part failed
--- Fails an active job for good, as BullMQ does. Writes BullMQ's event of it, because people look
--- for failures in the events.
+-- Moves an active job to the failed ones, as BullMQ does. Writes BullMQ's event, too, because
+-- people look for failures in the events.
 -- @param stacks of the last failed attempts, as JSON.
 local function failActive(lane, id, reason, stacks, progress, now)
   redis.call('DEL', lane .. id .. ':lock')
@@ -125,8 +125,8 @@ local function failActive(lane, id, reason, stacks, progress, now)
   local event = {'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', 'active'}
   redis.call('XADD', lane .. 'events', 'MAXLEN', '~', events, '*', unpack(event))
 end
--- Returns the bytes of a job's large fields: BullMQ's fields, and the fields `own`, which BullMQ
--- does not know.
+-- Returns the bytes of a job's large fields: some of BullMQ's, and the fields `own`, which are
+-- Sluice's.
 local function sizeOf(lane, id, own)
   local size = 0
   for _, fields in ipairs({{'data', 'stacktrace', 'failedReason'}, own}) do
@@ -134,13 +134,13 @@ local function sizeOf(lane, id, own)
   end
   return size
 end
--- Returns ids and times (ms) of failed jobs in turn: newest first and, within a millisecond, by
--- descending id.
+-- Returns a flat list of id and time (ms) of failed jobs: newest first and, within a millisecond,
+-- by descending id.
 local function failedBetween(lane, latest, earliest, offset, most)
   return redis.call('ZREVRANGEBYSCORE', lane .. 'failed', latest, earliest, 'WITHSCORES', 'LIMIT', offset, most)
 end
--- Returns a list of a failed job's name, reason, time of enqueueing and attempts, then each of its
--- fields `own`. The list is false if the job is gone.
+-- Returns a list of a failed job's name, reason, time of enqueueing and attempts and, as further
+-- values, each of the fields `own`. The list is false if the job does not exist.
 local function summaryOf(lane, id, own)
   local job = redis.call('HMGET', lane .. id, 'name', 'failedReason', 'timestamp', 'atm', unpack(own))
   return job[1] and {unpack(job, 1, 4)}, unpack(job, 5, 4 + #own)
@@ -200,10 +200,10 @@ local function listJobs(lane, most)
   local function last(list) return redis.call('LRANGE', lane .. list, -most, -1) end
   return last('wait'), prioritized, last('active'), delayed
 end
--- Returns the ids of at most `most` jobs of a state (waiting, delayed or active), beginning at the
--- place `from`. Waiting and active jobs are in the order of BullMQ's lists: the job that was added
--- last comes first. Jobs with a priority follow the waiting ones. Delayed jobs are in the order in
--- which they become due.
+-- Returns the ids of at most `most` jobs of a state (waiting, delayed or active), from the index
+-- `from`. Waiting and active jobs are in the order of BullMQ's lists: the job that was added last
+-- comes first. Jobs with a priority follow the waiting ones. Delayed jobs are in the order in which
+-- they become due.
 local function idsOf(lane, state, from, most)
   local last = from + most - 1
   if state == 'delayed' then return redis.call('ZRANGE', lane .. 'delayed', from, last) end
@@ -215,14 +215,14 @@ local function idsOf(lane, state, from, most)
   end
   return ids
 end
--- Returns when a job was enqueued, last fetched, and failed for good (ms), its attempts, its
--- progress, and the field `own`, which BullMQ does not know. Returns nothing if the job is gone.
+-- Returns when a job was enqueued, last fetched and moved to the failed ones (ms), its attempts,
+-- its progress, and the field `own`, which is Sluice's. Returns nothing if the job does not exist.
 local function timesOf(lane, id, own)
   local job = redis.call('HMGET', lane .. id, 'timestamp', 'processedOn', 'finishedOn', 'atm', 'progress', own)
   return job[1] and job
 end
--- Returns name, time of enqueueing (ms), attempts and the reason of the last failed attempt of a
--- job, or nothing.
+-- Returns a job's name, time of enqueueing (ms), attempts, and the reason of its last failed
+-- attempt. Returns nothing if the job does not exist.
 local function outlineOf(lane, id)
   local job = redis.call('HMGET', lane .. id, 'name', 'timestamp', 'atm', 'failedReason')
   return job[1] and job
@@ -254,15 +254,15 @@ local key = KEYS[1] .. ARGV[1]
 if redis.call('GET', key .. ':lock') == ARGV[2] then redis.call('HSET', key, 'atm', ARGV[3]) end
 return 1
 --part shorten
--- Shortens locks and other keys that would last longer than the time for which they are set. Such
--- keys come from a server whose clock was ahead, before a failover.
+-- After a failover, shortens locks and other keys that would last longer than the time for which
+-- workers set them: the clock of the server that set them was ahead.
 -- ARGV  1    the longest time for which these keys are set (ms)
 --       2 …  the other keys
 local function shorten(key)
   if redis.call('PTTL', key) > tonumber(ARGV[1]) then redis.call('PEXPIRE', key, ARGV[1]) end
 end
 for _, id in ipairs(redis.call('LRANGE', KEYS[1] .. 'active', 0, -1)) do shorten(KEYS[1] .. id .. ':lock') end
--- BullMQ's own key: while it exists, nobody looks for stalled jobs.
+-- BullMQ's key: while it exists, no worker looks for stalled jobs.
 shorten(KEYS[1] .. 'stalled-check')
 for at = 2, #ARGV do shorten(ARGV[at]) end
 return 1

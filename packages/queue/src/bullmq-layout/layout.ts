@@ -1,12 +1,12 @@
-// Names of BullMQ's keys and hash fields, for code that reads them without a script.
+// Names BullMQ's keys and hash fields, for code that reads them without a script.
 import { Job, type JobsOptions, type Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 
-/** Names the keys of one of BullMQ's queues that code reads without a script. */
+/** Names the keys of a queue of BullMQ. */
 export function keysOf(prefix: string, queue: string) {
   const jobs = `${prefix}:${queue}:`
   return {
-    /** The beginning of all of its keys. `jobs + id` is a job's hash. */
+    /** The prefix of the queue's keys. `jobs + id` is a job's hash. */
     jobs,
     /** Set while jobs wait: it wakes blocked workers. */
     marker: `${jobs}marker`,
@@ -16,8 +16,8 @@ export function keysOf(prefix: string, queue: string) {
 }
 
 /**
- * Reads a job and its state. Undefined if the queue does not have it. @param jobs the beginning of
- * the queue's keys.
+ * Reads a job and its state. Returns undefined if the queue does not have the job.
+ * @param jobs the prefix of the queue's keys.
  */
 export async function readJob(redis: Redis, jobs: string, id: string) {
   const [fields, lock, failedAt, dueAt] = await Promise.all([
@@ -49,7 +49,7 @@ export async function readJob(redis: Redis, jobs: string, id: string) {
     stack: stack ?? '[]',
     attempts: Number(attempts ?? 0),
     isActive: lock !== null,
-    /** It waits for its next attempt. */
+    /** Whether the job waits for its next attempt. */
     isDelayed: dueAt !== null,
     /**
      * When it was last fetched; 0 if it was not fetched since it was added or last retried by hand.

@@ -1,5 +1,6 @@
 // Completes jobs that succeeded: stores their results, sends them to the replicas that wait, adds
-// the jobs to the list of the last ones, and removes them from the queue. Reads that list.
+// the jobs to the list of recently completed jobs, and removes them from the queue. Also reads that
+// list.
 import type { Hit, Outcome } from '@sluice/contract'
 import { createGroupCommit, traceIdOf } from '@sluice/process'
 import { isUnavailable, openScript } from '@sluice/process/redis'
@@ -10,8 +11,9 @@ import type { QueueKeys } from '../job/lanes.ts'
 import { createRecordClaims, type ResultBounds } from '../replies/results.ts'
 
 /**
- * Makes a function that completes jobs. Jobs that gather during a round trip are completed in one
- * step or, if Redis refuses that, one by one: the cause may be one of them.
+ * Makes a function that completes jobs. Jobs that are passed to it during a round trip are
+ * completed together in the next one. If Redis refuses that, they are completed one by one, because
+ * one of them may be the cause.
  */
 export function createComplete(
   redis: Redis,
@@ -65,8 +67,8 @@ export interface StoredCounter {
 }
 
 /**
- * Counts the stored threads of a job, except those that were stored, and so counted, before an
- * operator retried it.
+ * Counts the stored threads of a job. Leaves out threads that were stored, and so counted, before
+ * an operator retried the job.
  */
 export function countStored(
   stored: StoredCounter,
@@ -90,8 +92,8 @@ function recentLine({ id, name, data, attempt, enqueuedAt, result }: CompletedJo
 }
 
 /**
- * Reads a line about a completed job. @param entry the id of its entry, which begins with the time
- * (ms).
+ * Reads a line about a completed job.
+ * @param entry the id of the stream's entry, which begins with the time (ms).
  */
 export function readRecent(entry: string, line: string): Hit {
   const fields: ReturnType<typeof recentLine> = JSON.parse(line)

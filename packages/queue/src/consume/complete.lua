@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- Completes jobs that succeeded, in one step, also in a full Redis: stores their results, sends
 -- them to replicas that wait, and removes the jobs from the queue. A job whose lock the worker has
--- lost stays in the queue. Retained results and transient ones share a bound in bytes. Each kind
--- may have half of it, and more while the other needs less. Above the bound, the oldest transient
--- results are evicted, and the oldest retained results of the tenant with the most bytes, but none
--- that this call has stored.
+-- lost stays in the queue. Retained and transient results share a bound in bytes. Each kind may use
+-- half of it, and more while the other kind uses less. Above the bound, the script evicts the
+-- oldest transient results, and the oldest retained results of the tenant with the most bytes. It
+-- evicts no result that this call has stored.
 -- ARGV  1    a JSON object:
 --            retainedMs   ms to keep a retained result
 --            transientMs  ms to keep a transient result
@@ -20,9 +20,9 @@
 --include ../replies/results.lua#reply
 --include ../failed/failed-set.lua#outcome
 --include ../replies/claims.lua#finish
--- The jobs that completed last. The stream `recent` has an entry for each call that completed jobs:
--- their number, and a line about each. `recent:bytes` counts its bytes, because a stream can only
--- be trimmed by its number of entries.
+-- The jobs that completed recently are in the stream `recent`. It has an entry for each call that
+-- completed jobs: the number of jobs, and a line about each. `recent:bytes` counts its bytes,
+-- because a stream can only be trimmed by its number of entries.
 local RECENT_BYTES = 50 -- Redis's own cost of an entry.
 local function appendRecent(base, lines, bound)
   local key, counter = base .. 'recent', base .. 'recent:bytes'
@@ -51,10 +51,11 @@ local newestKey, groupsKey, retainedKey = base .. 'newest-results', base .. 'tra
 keys[#ids + 1], keys[#ids + 2], keys[#ids + 3] = newestKey, groupsKey, retainedKey
 local values, counted = redis.call('MGET', unpack(keys)), #ids > 0 and countedJobs(base, ids)
 
--- `transient`: the new results, by id and as a list of ids and results in turn. `addedBytes`: their
--- bytes.
+-- `transient`: the new transient results by id. The same results are also in a flat list of id and
+-- result. `addedBytes`: their bytes.
 local transient, addedBytes = {}, 0
--- `retained`: the ids of new results. `hasChanged`: they changed the values that were read above.
+-- `retained`: the ids of new retained results. `hasChanged`: storing them changed the values that
+-- were read above.
 local retained, hasChanged = {}, false
 local streams, removed, lanes, lines = {}, {}, {}, {}
 for at, job in ipairs(jobs) do
@@ -62,8 +63,8 @@ for at, job in ipairs(jobs) do
   local own = counted[id]
   local isRetained = job.retained or own and own.isRetained
   if not own and hasResult(base, lane, id) then
-    -- The job has completed or failed for good. This worker has lost the lock, and the owner's
-    -- result stays.
+    -- The job was completed, or failed permanently, by the worker that has the lock now. That
+    -- worker's result stays.
   elseif isRetained then
     local data = redis.call('HGET', lane .. id, 'data') or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
     retainResult(base, job.tenant, id, result, data, job.attempt, now, retainedMs)
@@ -114,7 +115,7 @@ if #transient > 0 then
     newest, since, newestBytes = string.format('%.0f', time[1] * 1000000 + time[2]), now, 0
   end
   redis.call('HSET', base .. 'results:' .. newest, unpack(transient))
-  -- The hash is new: its group is new, or all results of the group were forgotten.
+  -- The hash is new, because its group is new or all results of the group were removed.
   if newestBytes == 0 then redis.call('PEXPIRE', base .. 'results:' .. newest, groupMs) end
   newestBytes = newestBytes + addedBytes
   redis.call('SET', newestKey, cmsgpack.pack(newest, since, newestBytes))
@@ -125,7 +126,7 @@ local evicted = {}
 local function evictor(prefix)
   return function(member) evicted[#evicted + 1] = base .. prefix .. member end
 end
--- Returns the bytes that one kind of results may have, if the other kind has `others`.
+-- Returns how many bytes one kind of results may use, if the other kind uses `others`.
 local function roomBeside(others) return math.max(bound / 2, bound - others) end
 local forGroups = roomBeside(retainedBytes) - newestBytes
 local moreGroups = evict(groupsKey, forGroups, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))

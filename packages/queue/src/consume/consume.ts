@@ -30,8 +30,8 @@ export interface ConsumerOptions extends LaneOptions, ResultBounds, FailedSetOpt
   /** The most jobs of each lane that this process locks at a time. */
   concurrency: Readonly<Record<Lane, number>>
   /**
-   * The most bytes of jobs that this process locks. A job larger than its lane's share is the
-   * lane's only one.
+   * The most bytes of jobs that this process locks. If a job is larger than its lane's share, the
+   * lane locks it alone.
    */
   bytesInHand: number
 }
@@ -39,8 +39,8 @@ export interface ConsumerOptions extends LaneOptions, ResultBounds, FailedSetOpt
 export type Consumer = ReturnType<typeof createConsumer>
 
 /**
- * Each lane's share of `bytesInHand`. With one bound for both, a lane would wait for the other
- * lane's jobs.
+ * Each lane's share of `bytesInHand`. If they had one bound together, a lane could use all of it,
+ * and the other lane's jobs would wait.
  */
 const BYTES_SHARE = { interactive: 0.75, bulk: 0.25 }
 
@@ -91,33 +91,34 @@ export function createConsumer(options: ConsumerOptions) {
 const LOCK_MS = 5_000
 /**
  * At most this number of jobs is fetched as a blocking wait ends. Redis locks them even if the
- * worker has just died: then they wait until their locks expire.
+ * worker has just died, and they then wait until their locks expire: so there should be few.
  */
 const MAX_AFTER_BLOCKING = 4
 const FAILED_FETCH_MS = 500
 
 /**
- * A lane is always in one of these modes. Locked jobs run meanwhile, in any mode.
+ * A lane is always in one of these modes. Locked jobs run in any mode.
  *
  * - `resting`, also after an error: waits until no pause is open, the worker is ready, and it has
- *   capacity. Then
- *   `blocking` if the last fetch drained the queue (it got one job or none), otherwise `fetching`.
- * - `fetching`: fetches at once. Then `looking` if it left jobs to the worker with the lane's
- *   lease, otherwise `resting`.
- * - `blocking`: waits for a job, some seconds at most, and fetches. Then as after `fetching`.
- * - `looking`: waits until the lease ends. Then `fetching` or, if it was paused meanwhile, wakes
- *   another worker.
- * - `closing`, after `close`: fetches no more.
+ * capacity. The next mode is `blocking` if the last fetch drained the queue (got at most one job),
+ * otherwise `fetching`.
+ * - `fetching`: fetches without waiting. The next mode is `looking` if it left jobs to the worker
+ * with the lane's lease, otherwise `resting`.
+ * - `blocking`: waits for a job, at most some seconds, and fetches. The next mode is the same as
+ * after `fetching`.
+ * - `looking`: waits until the lease ends. The next mode is `fetching`. If fetching was paused
+ * during the wait, it wakes another worker and is `resting`.
+ * - `closing`, after `close`: does not fetch any more.
  */
 type Mode = 'resting' | 'fetching' | 'blocking' | 'looking' | 'closing'
 
-/** What the next fetch needs to know of the last one. */
+/** What a fetch found, as far as the next fetch needs it. */
 interface Found extends Omit<Awaited<ReturnType<ReturnType<typeof createFetchJobs>>>, 'jobs'> {
   isDrained: boolean
 }
 /**
- * Before the first fetch, and after an error: the marker may have been used up, and jobs may wait,
- * so do not block.
+ * What is assumed before the first fetch and after an error. Jobs may wait although the marker is
+ * used up, so the next fetch must not block.
  */
 const UNKNOWN: Found = { isDrained: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
 
@@ -190,10 +191,10 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
       const fetchFew = () => fetchWhenWoken(lane, token, capacity(MAX_AFTER_BLOCKING))
       const few = lock(await blocking.wait(last.nextAt ?? Number.POSITIVE_INFINITY, fetchFew))
       if (few.jobs.length < MAX_AFTER_BLOCKING) return run(few.jobs, few)
-      // More jobs may wait. Those that were added together with these should be stored in the same
-      // batch.
+      // More jobs may wait. They were added together with the fetched ones, so store them in the
+      // same batch.
       const more = await fetchNow(token).catch((error) => {
-        // The first jobs are locked, so they run without the others.
+        // The first jobs are locked already: run them without the others.
         run(few.jobs, few)
         throw error
       })
@@ -230,13 +231,13 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
   const fetching = keepFetching()
   return {
     locked,
-    /** Resolves when the lane runs no job but this one. */
+    /** Resolves when the lane runs no other job than this one. */
     async othersDone(job: LockedJob): Promise<void> {
       while (locked.size > Number(locked.has(job))) await freed.promise
     },
     /**
-     * Stops fetching and waits for the locked jobs. Release all pauses, too: a paused lane does not
-     * notice the end.
+     * Stops fetching and waits for the locked jobs. Release all pauses as well, because a paused
+     * lane does not notice that it was closed.
      */
     async close(): Promise<void> {
       enter('closing')
@@ -249,9 +250,9 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
 }
 
 /**
- * Runs a locked job once, then completes it, fails it or returns it.
+ * Runs a locked job once, then completes, fails or returns it.
  *
- * @throws while Redis is unavailable. Then the lock expires, and the job is fetched again.
+ * @throws while Redis is unavailable. Then the lock expires, and a worker fetches the job again.
  */
 async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   if (deps.pauses.isRunningAlone) return returnJob(job, deps)

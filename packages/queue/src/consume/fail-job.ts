@@ -1,5 +1,5 @@
-// Handles attempts that failed or may crash their worker: the job runs again, is returned, or fails
-// for good. Has the dependencies of a lane, too.
+// Handles attempts that failed or may crash their worker: the job is retried, returned, or fails
+// permanently. Also defines the dependencies of a lane.
 import type { FailedThread } from '@sluice/contract'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -12,16 +12,16 @@ import type { Capacity, createLocks } from './fetch-jobs.ts'
 import type { Pauses } from './pauses.ts'
 
 /**
- * The store is unavailable. Nothing is wrong with the job: it goes back to waiting and loses no
- * attempt.
+ * The store is unavailable. The job is not at fault: it is returned to the waiting ones and loses
+ * no attempt.
  */
 export interface StoreUnavailable {
   unavailable: true
 }
 
 /**
- * The result of an attempt. If the work throws, the attempt has failed: the job gets another one or
- * fails for good.
+ * The result of an attempt. If the work throws, the attempt has failed: the job gets another
+ * attempt or fails permanently.
  */
 export type Worked = { receipts: Receipt[] } | StoreUnavailable
 
@@ -30,7 +30,7 @@ export interface FailedAttempt {
   final: boolean
 }
 
-/** The options of a consumer that its lanes need, too. */
+/** The options of a consumer that its lanes need as well. */
 export interface LaneOptions {
   keys: QueueKeys
   /**
@@ -39,14 +39,14 @@ export interface LaneOptions {
    */
   redis: Redis
   /**
-   * Resolves when this worker can use jobs of the lane. Until then it fetches none; other workers
-   * may.
+   * Resolves when this worker can process jobs of the lane. Until then, it fetches none and leaves
+   * them to other workers.
    */
   ready: (lane: Lane) => Promise<void>
   work: (job: FetchedJob) => Promise<Worked>
   /**
-   * Called before a job fails for good. If it returns `StoreUnavailable`, the job waits again. If
-   * it throws, the job fails all the same.
+   * Called before a job fails permanently. If it returns `StoreUnavailable`, the job is returned
+   * instead. If it throws, the job fails nevertheless.
    */
   beforeFinalFailure: (job: FetchedJob) => Promise<StoreUnavailable | undefined>
   onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
@@ -54,21 +54,22 @@ export interface LaneOptions {
   onError: (error: Error) => void
 }
 
-/** What both lanes of a consumer need. */
+/** What each lane of a consumer needs. */
 export interface LaneDeps extends LaneOptions {
   complete: (job: CompletedJob) => Promise<unknown>
   most: Pick<Capacity, 'jobs' | 'bytes'>
-  /** Returns BullMQ's own view of a job. Only rare cases need it. */
+  /** Returns BullMQ's own object for a job. Only rare cases need it. */
   find: (id: string) => Promise<Job<IngestJob> | undefined>
   pauses: Pauses
-  /** Resolves when the process runs no job but this one. */
+  /** Resolves when the process runs no other job than this one. */
   othersDone: (job: LockedJob) => Promise<unknown>
   recordAttempt: ReturnType<typeof createRecordAttempt>
   setAttempts: ReturnType<typeof createLocks>['setAttempts']
 }
 
 /**
- * Some threads of a job were stored, and the others failed. The stack is the first failed thread's.
+ * Some threads of a job were stored, and the others failed. The stack is the stack of the first
+ * thread that failed.
  */
 export class PartlyStoredError extends Error {
   override name = 'PartlyStoredError'
@@ -108,7 +109,8 @@ const MAX_HANDLER_CRASHES = 5
 const LOST_ATTEMPT = `gave up after ${MAX_ATTEMPTS} attempts; the last one crashed or froze its worker`
 
 /**
- * Runs a quarantined job alone. The attempt counts as failed until it ends, so that a crash counts.
+ * Runs a quarantined job alone. Redis counts the attempt before it begins and uncounts it when it
+ * ends, so only a crash leaves it counted.
  */
 export function runQuarantined(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedAttempt> {
   async function runCounted(): Promise<Worked | FailedAttempt> {
@@ -129,7 +131,7 @@ function runOnce(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedAttempt
 }
 
 /**
- * Returns whether a failed attempt was the last one, or `StoreUnavailable` if the store is
+ * Returns whether a failed attempt was the last one. Returns `StoreUnavailable` if the store is
  * unavailable.
  */
 export async function endFailedAttempt(
@@ -152,7 +154,7 @@ export async function endFailedAttempt(
 }
 
 /**
- * An error of a whole job: the threads that were stored before an operator retried the job stay
+ * Adds the receipts that the job has from before an operator retried it, because those threads stay
  * stored.
  */
 function withReceipts({ data, receiptsBefore }: LockedJob, error: Error): Error {
@@ -172,14 +174,14 @@ export async function returnJob(
   { find }: Pick<LaneDeps, 'find'>,
 ): Promise<void> {
   const job = await find(id)
-  // A full Redis refuses to record the time. The job goes back all the same.
+  // A full Redis refuses to record the time. Return the job nevertheless.
   await job?.updateProgress({ ...progress, waitingSince: Date.now() }).catch(() => {})
   await job?.moveToWait(token)
 }
 
 /**
- * Records a failed attempt. A final one fails the job for good; after another one, BullMQ delays
- * the job.
+ * Records a failed attempt. If it is final, the job fails permanently. Otherwise BullMQ delays the
+ * job.
  */
 export async function failJob(
   locked: LockedJob,
@@ -189,10 +191,10 @@ export async function failJob(
   const job = await deps.find(locked.id)
   if (job === undefined) return
   const { message, stack = message } = failure
-  // A job that failed may have stored some of its threads all the same.
+  // Some threads of a failed job may be stored.
   const partly = failure instanceof PartlyStoredError ? failure : undefined
   const receipts = partly?.receipts ?? locked.data.threads.map(() => null)
-  // Bounds the stacks that BullMQ keeps: a job may be retried by hand again and again.
+  // Keep at most `MAX_ATTEMPTS` stacks: a job may be retried by hand any number of times.
   const stacks = [...(job.stacktrace ?? []), stack].slice(-MAX_ATTEMPTS)
   job.opts.stackTraceLimit = MAX_ATTEMPTS
   const result = { receipts, failure: message }

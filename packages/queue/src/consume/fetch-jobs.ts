@@ -1,4 +1,4 @@
-// Fetches jobs of a lane, at once or when the next one arrives, locks them, and keeps them locked.
+// Fetches jobs of a lane, now or when the next one is added, locks them, and renews their locks.
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Thread } from '@sluice/contract'
@@ -13,26 +13,25 @@ export interface Capacity {
   jobs: number
   /** The bytes of the jobs' data. */
   bytes: number
-  /** The worker has no job of the lane, so it may fetch one that exceeds the bytes. */
+  /** The worker has no job of the lane, so it may fetch one job that has more bytes than these. */
   isEmpty: boolean
 }
 
 /**
- * A fetch ends at this number of bytes. A worker fetches jobs of the lane again only once all of
- * the fetch are written, so a larger fetch would delay the next jobs, even if their tenant has the
- * turn.
+ * A fetch ends when it has this number of bytes. A worker fetches again from the lane only after it
+ * has stored all jobs of the fetch, so a larger fetch would delay other tenants' jobs.
  */
 const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 
 /**
- * If at least this number of jobs waits, any worker fetches: a larger batch costs hardly less per
- * thread. A bulk job has about 50 threads.
+ * If at least this number of jobs waits, any worker fetches, also without the lease: a larger batch
+ * would hardly be cheaper per thread. A bulk job has about 50 threads.
  */
 const PLENTY = { interactive: 50, bulk: 4 }
 
 /**
- * Makes a function that fetches jobs of a lane and locks them for `lockMs`: see fetch.lua. `now` is
- * in ms since 1970. Omit it if Redis may run the command later.
+ * Makes a function that fetches jobs of a lane and locks them for `lockMs`: see fetch.lua.
+ * `now` is in ms since 1970. Omit it if Redis may run the command later.
  */
 export function createFetchJobs(
   redis: Redis,
@@ -61,7 +60,7 @@ export function createFetchJobs(
       misfit: Number(misfit),
       /** When the next delayed job is due, in ms since 1970. */
       nextAt: Number(due) || undefined,
-      /** Jobs were left to another worker, and this one must look again after this time. */
+      /** If jobs were left to another worker, this worker must look again after this time. */
       lookAfterMs: Number(lookAfterMs) || undefined,
     }
   }
@@ -90,7 +89,7 @@ function readLocked(
 }
 
 /**
- * Identifies the content of a thread, by 144 bits, as in ids. A thread has the same digest in any
+ * Identifies the content of a thread by 144 bits, as ids do. A thread has the same digest in every
  * job.
  */
 function digestOf(thread: Thread): string {
@@ -114,36 +113,36 @@ export function createLocks(redis: Redis, { base, jobs }: QueueKeys, lane: Lane,
     setAttempts: ({ id, token }: LockedJob, attempts: number): Promise<unknown> =>
       setAttempts(jobs[lane], id, token, attempts),
     /**
-     * Shortens locks and leases that last longer than `lockMs`. They come from a Redis whose clock
-     * was ahead, before a failover, and would outlive their worker.
+     * Shortens locks and leases that last longer than `lockMs`. They were set before a failover, by
+     * a Redis whose clock was ahead, and would outlive their worker.
      */
     shorten: (): Promise<unknown> => shorten(jobs[lane], lockMs, ...leases),
   }
 }
 
 /**
- * An idle worker blocks for at most `BLOCK_MS`. After `DEAD_MS` more, its connection counts as
- * dead.
+ * An idle worker blocks for at most `BLOCK_MS`. If Redis has not replied `DEAD_MS` after that, the
+ * connection counts as dead.
  */
 const BLOCK_MS = 5_000
 const DEAD_MS = 1_000
-/** A worker that stops waits no longer than this for a Redis that is unavailable. */
+/** A worker that stops waits at most this long for a Redis that is unavailable. */
 const STOP_MS = 500
 
 /**
- * Opens a second connection to the server of `redis`, to block on BullMQ's marker, which is set
- * while jobs wait.
+ * Opens a second connection to the server of `redis`, which blocks on BullMQ's marker: the marker
+ * is set while jobs wait.
  */
 export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void) {
-  // After this time, a connection that died silently is replaced, and the new one sends the
-  // commands again.
+  // A connection that died silently is replaced after this time, and ioredis sends its commands
+  // again.
   const blocking = connectLike(redis, onError, BLOCK_MS + DEAD_MS)
   /** Redis's id of the connection, by which another connection can unblock it. */
   let clientId: Promise<number | undefined> | undefined
   blocking.on('close', () => {
     clientId = undefined
   })
-  /** Resolves when the commands of the current wait have their replies. */
+  /** Resolves when Redis has replied to the commands of the current wait. */
   let replied: Promise<unknown> = Promise.resolve()
   /** Makes the current wait throw this error. */
   let endWait = (_error: Error) => {}
@@ -159,26 +158,27 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
     redis: blocking,
     /**
      * Blocks until a job is added, until this time (ms since 1970), or for `BLOCK_MS`, and returns
-     * the result of `then`. The command of `then` must use this connection: it is sent at once,
-     * which saves a round trip.
+     * the result of `then`. The command of `then` must use this connection: it is sent right behind
+     * the blocking one, which saves a round trip.
      */
     async wait<Result>(until: number, then: () => Promise<Result>): Promise<Result> {
       const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)
       clientId ??= blocking.client('ID').catch(() => undefined)
       const replies = Promise.all([clientId, blocking.bzpopmin(marker, ms / 1000), then()])
       replied = replies.catch(() => {})
-      // If the connection is closed while it reconnects, ioredis never settles its commands, so
+      // If a connection is closed while it reconnects, ioredis never settles its commands, so
       // `stop` ends the wait.
       const stopped = Promise.withResolvers<never>()
       endWait = stopped.reject
       const [, , result] = await Promise.race([replies, stopped.promise])
       return result
     },
-    /** Wakes another blocked worker, because this one was woken and fetches nothing. */
+    /** Wakes another blocked worker, because this worker was woken but fetches nothing. */
     wakeAnother: () => redis.zadd(marker, 0, '0'),
     /**
-     * Ends the current wait, and closes the connection. Unblocks it first, by its id: jobs that
-     * Redis fetched for a closed connection would wait until their locks expire.
+     * Ends the current wait and closes the connection. It first unblocks the connection by its id:
+     * Redis could otherwise fetch jobs for a closed connection, and they would wait until their
+     * locks expire.
      */
     async stop(): Promise<void> {
       await Promise.race([unblock().catch(() => {}), delay(STOP_MS, undefined, { ref: false })])

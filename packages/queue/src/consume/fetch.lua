@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Fetches waiting jobs of a lane and locks them, also in a full Redis: only jobs that are done free
--- memory. A stalled job is fetched alone, because its worker runs it alone and would return all
--- others.
+-- Fetches waiting jobs of a lane and locks them. Runs in a full Redis, too, because only jobs that
+-- complete free memory. A quarantined job is fetched alone, because its worker runs it alone and
+-- would return all others.
 --
 -- KEYS  1   beginning of the lane's keys
 -- ARGV  1   a JSON object:
@@ -31,16 +31,16 @@ local LEASE_MS = 50
 local lane, input = KEYS[1], cjson.decode(ARGV[1])
 local lease, worker, capacity, most = input.lease, input.worker, input.capacity, input.capacity.jobs
 -- Returns after how many ms this worker must look again at the jobs that it leaves, or 0 if another
--- one does.
+-- worker will look.
 local function whenToLook()
   local ms = math.max(redis.call('PTTL', lease), 1)
   return redis.call('SET', lease .. ':looker', worker, 'NX', 'PX', ms) and ms or 0
 end
 -- Returns the attempts of a job since it was last retried by hand, and whether it is quarantined.
 -- BullMQ counts failed attempts in `atm`. It counts a crash as a stall of every job that the worker
--- had locked, although at most one of these jobs caused it. So only a job's first stall is added to
--- `atm`. From then on, the job is quarantined: it runs alone, and its attempts count in `atm`
--- before they begin (see fail-job.ts). The field `suspect` marks it.
+-- had locked, although at most one of them caused the crash. So we add only a job's first stall to
+-- `atm`. From then on, the job is quarantined (its field `suspect` is set): it runs alone, and each
+-- attempt is counted in `atm` before it begins (see fail-job.ts).
 local function attemptsOf(key, job)
   local attempts, stalls = tonumber(job[4] or 0), tonumber(job[5] or 0)
   if stalls == 0 then return attempts, false end
@@ -53,7 +53,7 @@ end
 local time = redis.call('TIME')
 local serverNow = time[1] * 1000 + math.floor(time[2] / 1000)
 local now = input.now or serverNow
--- Ends the lane's pause if its time is over: no process needs to remember it.
+-- Ends the lane's pause if its time is over, so that no process needs to watch it.
 local function endPause()
   local ends = string.match(redis.call('HGET', input.pauses, input.name) or '', '"untilMs":(%d+)')
   if not ends or tonumber(ends) > serverNow then return false end

@@ -1,13 +1,13 @@
-// The pauses of a process's fetching.
+// Pauses fetching in a process.
 export type Pauses = ReturnType<typeof createPauses>
 
-/** Counts pauses of a process's fetching. Each lasts until `resume` is called for it. */
+/** Counts the open pauses of a process. Each lasts until its caller calls `resume`. */
 export function createPauses() {
   let lasting = Promise.withResolvers<void>()
   lasting.resolve()
   const pauses = {
     open: 0,
-    /** Resolves when all pauses were resumed, or after `release`. */
+    /** Resolves when all pauses have been resumed, or after `release`. */
     over: () => lasting.promise,
     /** A job runs alone, or waits for the other jobs to end. No other job may begin. */
     isRunningAlone: false,
@@ -19,12 +19,12 @@ export function createPauses() {
       pauses.open -= 1
       if (pauses.open === 0) lasting.resolve()
     },
-    /** Resolves `over`, because the process stops. */
+    /** Resolves `over` although pauses are open, because the process stops. */
     release: () => lasting.resolve(),
     /**
-     * Runs the work of a job that may crash its worker, once fetching is paused and `othersDone`
-     * has resolved: a crash counts against every job that the process has locked. Do not call while
-     * `isRunningAlone`.
+     * Runs the work of a job that may crash its worker, because a crash counts against every job
+     * that the process has locked. Pauses fetching and waits for `othersDone` first. Do not call it
+     * while `isRunningAlone`.
      */
     async runAlone<Result>(
       othersDone: () => Promise<unknown>,

@@ -1,11 +1,11 @@
--- Accepts jobs or refuses them, charges the buckets of their keys, assigns stamps to threads (their
--- places in the order of acceptance), and adds the accepted jobs, in one step. A job whose deadline
--- has passed is refused: its caller has got another answer by now.
+-- In one step, accepts or refuses jobs, charges the buckets of their keys, assigns stamps to
+-- threads (their places in the order of acceptance), and adds the accepted jobs. Refuses a job
+-- whose deadline has passed, because its caller has already got another answer.
 --
 -- A stamp is the last stamp plus one, or Redis's own time in µs if that is later. Stamps stay below
 -- `ceiling`. A server that did not write the ceiling (a promoted replica, or the same server after
 -- a restart) may have lost the last stamps, and its clock may be behind. It continues from the
--- ceiling, so stamps keep rising if it lost less than SPARE.
+-- ceiling, so stamps keep rising unless it lost stamps of more than SPARE.
 --
 -- ARGV  1     a JSON object:
 --             most         most threads, bytes and interactive threads in the load
@@ -26,12 +26,12 @@
 --include ../load/load.lua
 --include ../bullmq-layout/jobs.lua#add
 local JOB_BYTES = 625 -- What a job needs in Redis beside its name and the rest of its data.
--- If less time is left (µs), the caller is likely to get the job's id instead of the result, which
--- is then retained.
+-- If less time than this is left until the deadline (µs), the caller is likely to get the job's id
+-- instead of the result. The result is then retained.
 local LATE = 900000
--- How far (µs) the ceiling is above the last stamp: AHEAD when it is written, and at least SPARE.
--- At most FARTHEST above the clock: behind a proxy that leads each connection to another server,
--- every call could raise it.
+-- How far the ceiling is above the last stamp (µs): AHEAD when it is written, and always at least
+-- SPARE. It is at most FARTHEST above the clock, because behind a proxy that leads each connection
+-- to another server, every call could raise it.
 local SPARE, AHEAD, FARTHEST = 5000000, 10000000, 600000000
 local base, input = KEYS[1], cjson.decode(ARGV[1])
 local most, claims = input.most, input.claims
@@ -43,8 +43,8 @@ local callers, tenants, buckets = input.callers, {}, {}
 for at, caller in ipairs(callers) do
   local id, burst = caller.bucket, caller.burst
   if id and not buckets[id] then
-    -- A bucket is refilled steadily up to its burst. A full bucket needs no key in Redis, so its
-    -- key expires.
+    -- A bucket is refilled steadily up to its burst. A full bucket needs no key, so the key
+    -- expires.
     local level, packed = burst, redis.call('GET', base .. 'bucket:' .. id)
     if packed then
       local before, since = cmsgpack.unpack(packed)
@@ -93,10 +93,10 @@ for at, entry in ipairs(input.entries) do
     writeJob(lane .. id, name, '{"stamp":' .. string.format('%.0f', stamp) .. rest, ARGV[2], enqueuedAt)
     stamp = stamp + job.threads
     count(load, job, 1)
-    -- Tenants take turns in the interactive lane: in front of a tenant's third job are its own
-    -- first two, and three of each other tenant. So a flood delays other tenants by these turns
-    -- only. The job's place is the number of its tenant's jobs times the number of tenants. (An
-    -- interactive job has one thread.)
+    -- Tenants take turns in the interactive lane. For example, in front of a tenant's third job are
+    -- the tenant's first two jobs and three jobs of each other tenant. So a flood from one tenant
+    -- delays the others only by these turns. The job's place is the number of its tenant's jobs
+    -- times the number of tenants. (An interactive job has one thread.)
     local place = own.interactive * load.interactiveTenants
     if job.interactive > 0 and place < load.interactive then
       inserted[#inserted + 1] = {lane, id, place - 1}

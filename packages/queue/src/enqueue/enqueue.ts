@@ -1,6 +1,6 @@
 // Adds jobs with accepted threads to the queue, before a deadline and within bounds. Jobs that
-// arrive during a round trip share the next one. Callers can also wait until Redis's replicas have
-// a job, so that a failover does not lose it.
+// arrive during a round trip are sent together in the next one. Callers can also wait until Redis's
+// replicas have a job, so that a failover does not lose it.
 import { type ChooseGroup, createGroupCommit } from '@sluice/process'
 import { asList, createSilence, openRedisClock, openScript, serverOf } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
@@ -21,12 +21,12 @@ import { CLAIM_MS, type Claim, makeClaim } from '../replies/results.ts'
 export type JobInput = Omit<IngestJob, 'stamp'>
 export type Enqueuer = ReturnType<typeof createEnqueuer>
 
-/** A job that is to be added, or a charge, on its way to Redis. */
+/** A job to add, or a charge without a job, on its way to Redis. */
 interface Entry {
   caller: Caller
   quotes: number
   lane: Lane
-  /** '' for a charge. */
+  /** Empty for a charge. */
   id: string
   name: string
   threads: number
@@ -39,26 +39,31 @@ interface Entry {
   state: 'waiting' | 'sent' | 'dropped'
 }
 
-/** The deadline of an entry: callers learn within two seconds that Redis hangs. */
+/**
+ * The deadline of an entry. It is short, so that callers learn within two seconds that Redis hangs.
+ */
 const ENQUEUE_MS = 1_800
 /**
- * If the oldest entry has waited longer, new requests are refused. A process that just started
- * needs less time to work off a burst.
+ * If the oldest entry has waited longer than this, new requests are refused. A process that has
+ * just started needs less time to work off a burst.
  */
 const BUSY_MS = 1_000
 /**
- * A refused request refreshes the copy of the load, at most once in this time: while all requests
- * are refused, no other call refreshes the copy.
+ * A refused request refreshes the copy of the load, at most once in this time. Without this,
+ * nothing would refresh the copy while all requests are refused.
  */
 const REFRESH_MS = 100
 
 /**
- * The outcome of an entry: see enqueue.lua. `claimedBy`: the id of the earlier job of the same
- * request.
+ * The outcome of an entry: see enqueue.lua. `claimedBy`: the id of the earlier job with the same
+ * Idempotency-Key.
  */
 type EntryOutcome = string | { claimedBy: string }
 
-/** Opens a queue for new jobs, on a connection that fails fast: see `connectFailFast`. */
+/**
+ * Opens a queue for new jobs.
+ * @param redis a connection that fails fast: see `connectFailFast`.
+ */
 export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBounds) {
   const enqueueEntries = openScript(redis, new URL('./enqueue.lua', import.meta.url))
   const clock = openRedisClock(redis)
@@ -150,8 +155,8 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
   }
 
   /**
-   * Sends an entry. If this rejects after sending, the script may have run, unless the error is a
-   * refusal.
+   * Sends an entry. If this rejects after the entry was sent, the script may have run, unless the
+   * error is a refusal.
    */
   function send(entry: Entry): Promise<EntryOutcome> {
     waiting.add(entry)
@@ -173,7 +178,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     if (isAnswering()) send(entry).catch(() => {})
   }
 
-  /** Refreshes the copy of the load, which comes with every reply: sends a charge of nothing. */
+  /** Refreshes the copy of the load, which comes with every reply, by a charge of 0 quotes. */
   const refreshCopy = (caller: Caller) => charge(caller, 0)
 
   return {
@@ -182,13 +187,11 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       bulk: openQueue(keys, 'bulk', redis),
     },
     charge,
-    /**
-     * Returns whether jobs can be added: Redis is connected, and has left no command unconfirmed.
-     */
+    /** Returns whether jobs can be added: Redis is connected, and is not late with a reply. */
     isAnswering,
     /**
-     * Adds a job, whose threads get their stamps. Returns its id or, if an earlier job of the same
-     * request has claimed the Idempotency-Key, the id of that job: then no job is added.
+     * Adds a job, and returns its id. If an earlier job of the same request has claimed the
+     * Idempotency-Key, adds nothing and returns the id of the earlier job.
      *
      * @param id from `newJobId`: a caller can wait for the job before it is added.
      * @param quota is charged one for each quote, and at least one for each thread.
@@ -203,7 +206,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       if (typeof outcome === 'object') return outcome.claimedBy
       throw copy.errorOf(outcome, entry.caller)
     },
-    /** Throws what enqueueing would most likely throw, apart from errors of idempotency keys. */
+    /** Throws what enqueueing would most likely throw now. Does not check idempotency keys. */
     admit(caller: Caller, lane: Lane): void {
       const now = performance.now()
       const refusal = copy.refusalOf(caller, lane, now)
@@ -219,8 +222,8 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
         throw new QueueUnavailableError()
     },
     /**
-     * @throws {RateLimitedError} if the key's quota is used up. The queue's bounds don't apply to
-     * reads.
+     * Checks the quota only, because the queue's bounds don't apply to reads.
+     * @throws {RateLimitedError} if the key's quota is used up.
      */
     admitRead(caller: Caller): void {
       if (caller.quota && copy.quotaLeft(caller.quota) === 0) throw copy.errorOf('rate', caller)
@@ -256,10 +259,10 @@ function jobEntry(id: string, lane: Lane, job: JobInput, quota: Quota | undefine
 }
 
 /**
- * Waits until Redis has confirmed an entry, at most until its deadline. An entry that was not sent
- * by then is dropped. The script refuses a sent entry that reaches it later. So
- * `AcceptanceUnknownError` is thrown only at the deadline: before that, the entry may still be
- * accepted. After any other error, it never will be.
+ * Waits until Redis has confirmed an entry, at most until the entry's deadline. If the entry was
+ * not sent by then, it is dropped. If it was sent and reaches the script later, the script refuses
+ * it. So `AcceptanceUnknownError` is thrown only at the deadline, because until then the entry may
+ * still be accepted. After any other error, it never will be.
  */
 function confirmed(
   entry: Entry,
@@ -272,7 +275,7 @@ function confirmed(
     if (!isSent) entry.state = 'dropped'
     reject(isSent ? new AcceptanceUnknownError(entry.id, cause) : new QueueUnavailableError())
   }
-  // Replies that have arrived by the deadline are read first.
+  // Read replies that have arrived by the deadline first.
   const timer = setTimeout(() => setImmediate(onLate), ENQUEUE_MS)
   send(entry).then(resolve, (error) => {
     cause = error
@@ -284,7 +287,7 @@ function confirmed(
 
 const callerId = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`
 
-/** Bounds of one run of the script, which blocks Redis for a millisecond or two. */
+/** Bounds of one call of the script, which then blocks Redis for a millisecond or two. */
 const ENTRIES_AT_ONCE = 100
 const CHARACTERS_AT_ONCE = 2_000_000
 
@@ -305,7 +308,7 @@ export type Replication = ReturnType<typeof openReplication>
 const WAIT_MS = 1_000
 
 /**
- * Lets callers wait until this number of replicas has their jobs: on a connection of its own,
+ * Lets callers wait until `replicas` replicas of Redis have their jobs. Uses a separate connection,
  * because WAIT blocks.
  */
 export function openReplication(
@@ -316,12 +319,12 @@ export function openReplication(
 ) {
   const own = replicas > 0 ? redis.duplicate().on('error', onError) : undefined
   /**
-   * Returns for each time whether enough replicas have all writes, and Redis has been the same
-   * server since then.
+   * Returns for each time whether Redis has been the same server since then, and enough replicas
+   * have its writes.
    */
   const areReached = createGroupCommit(async (times: number[]) => {
-    // WAIT waits only for the writes of its own connection. A replica that has this write has all
-    // writes before it.
+    // WAIT waits only for the writes of its own connection. A replica that has this write also has
+    // all earlier writes.
     await own?.set(`${base}replicated`, '')
     const reached = (await own?.wait(replicas, WAIT_MS)) ?? 0
     return times.map((since) => reached >= replicas && serverOf(redis).since < since)

@@ -2,17 +2,18 @@
 -- `progress` is a JobProgress of job.ts. These fields of a job are Sluice's own:
 --   tries          its failed attempts and its retries by hand, a line of JSON each, the newest first
 --   failedThreads  the failed threads of its last failed attempt
---   failure        its result, once it has failed for good
+--   failure        its result, once it has failed permanently
 --   triedBefore    the number of its attempts before its last retry by hand
---   resultBefore   its result before that retry, until it fails for good again: its stored threads are not stored again
+--   resultBefore   its result before that retry, until it fails permanently again: threads with a
+--                  receipt in it are not stored again
 --   load           see load.lua
 --   suspect        the job is quarantined: see fetch.lua
 --part attempt
 #!lua flags=allow-oom
--- Records a failed attempt of a job whose lock the worker still has. A final one also fails the job
--- for good, in one step, so that no worker can die between: moves the job to BullMQ's failed ones,
--- stores its result, notifies the replica that waits, counts the job in its import, and removes it
--- from the load. Then evicts what exceeds the bound.
+-- Records a failed attempt of a job whose lock the worker still has. If the attempt was final, also
+-- fails the job permanently. It does so in the same step, so that a worker can't die in between:
+-- moves the job to BullMQ's failed ones, stores its result, notifies the replica that waits, counts
+-- the job in its import, and removes it from the load. Then evicts failed jobs above the bound.
 -- ARGV  1  a JSON object:
 --          keptMs   ms to keep failed jobs
 --          bytes    their bytes bound
@@ -44,7 +45,7 @@ local function recordAttempt(key)
   redis.call('HSET', key, 'tries', attempts, 'failedThreads', job.failedThreads)
 end
 local refused = {}
--- A broken import or reply stream must not keep a job from failing.
+-- Runs a function that may throw: a broken import or reply stream must not keep a job from failing.
 local function tryTo(run, ...)
   local isDone, problem = pcall(run, ...)
   if not isDone then refused[#refused + 1] = type(problem) == 'table' and problem.err or problem end
@@ -53,7 +54,7 @@ local function failForGood(id, lane, final)
   failActive(lane, id, final.reason, final.stacks, final.progress, now)
   redis.call('HDEL', lane .. id, 'resultBefore')
   redis.call('HSET', lane .. id, 'failure', final.result)
-  -- Sends no result: the replica looks it up.
+  -- Send no result: the replica looks it up.
   if final.stream then tryTo(append, base, final.stream, {id, ''}) end
   local import, outcome = final.import, {id, final.outcome}
   if import then tryTo(writeImport, base, final.tenant, import, 'progress', outcome, now, input.imports) end
@@ -82,7 +83,8 @@ return {1, math.max(more, evictImports(base, input.imports, now)), discarded, re
 --part move
 #!lua flags=allow-oom
 -- Retries or discards failed jobs. Jobs that are not failed stay as they are. A retried job keeps
--- its data, and with it its place in the order of acceptance, and counts as load again.
+-- its data, including its stamp (its place in the order of acceptance), and is counted in the load
+-- again.
 -- ARGV  1    retry or discard
 --       2-3  beginning of both lanes' keys
 --       4    a retry as a line of `tries`
@@ -98,7 +100,7 @@ return {1, math.max(more, evictImports(base, input.imports, now)), discarded, re
 -- ever stalled remains quarantined.
 local function retry(base, lane, id, now, operation)
   local stalls, progress, attempts = historyOf(lane, id)
-  -- BullMQ's `progress` is a number until Sluice writes it.
+  -- `progress` is a number until Sluice writes it.
   progress = progress and string.sub(progress, 1, 1) == '{' and cjson.decode(progress) or {}
   progress.retriedAt, progress.operation = now, operation
   local failure = redis.call('HGET', lane .. id, 'failure')
@@ -130,8 +132,8 @@ for i = 7, #ARGV do
 end
 return moved
 --part outcome
--- Counts what became of a job that an operation retried: `stored` or `failedAgain`, until the
--- operation expires.
+-- Counts the outcome of a job that an operation retried, as `stored` or `failedAgain`, unless the
+-- operation has expired.
 local function countOutcome(base, operation, outcome)
   local key = operation and base .. 'operation:' .. operation
   if key and redis.call('EXISTS', key) == 1 then redis.call('HINCRBY', key, outcome, 1) end

@@ -1,4 +1,4 @@
-// Records failed attempts, fails jobs for good, and retries or discards failed jobs.
+// Records failed attempts, fails jobs permanently, and retries or discards failed jobs.
 import type { FailedThread, OperationKind, RecordedAttempt } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
@@ -10,16 +10,16 @@ export interface FailedSetOptions {
   /** Names this process in the failed attempts of a job, and in the list of completed jobs. */
   name: string
   /**
-   * The most bytes of Redis for failed jobs, as BullMQ keeps them. At this bound, the oldest are
-   * evicted first.
+   * The most bytes of Redis that failed jobs may use. Above this bound, the oldest are evicted
+   * first.
    */
   failedBytes: number
-  /** Receives the id of each failed job that was evicted. */
+  /** Called with the id of each failed job that was evicted. */
   onEvicted: (jobId: string) => void
   onError: (error: Error) => void
 }
 
-/** What a final failure stores with its job. */
+/** What a final failure stores with the job. */
 export interface FinalFailure {
   result: JobResult
   progress: JobProgress
@@ -29,17 +29,17 @@ export interface FinalFailure {
 
 const FAILED_KEPT_MS = 30 * 24 * 60 * 60 * 1000
 /**
- * The most characters of a reason in `tries` and `failedThreads`. BullMQ keeps the reason of the
- * last attempt whole.
+ * Bounds a reason in `tries` and `failedThreads`. BullMQ's own field has the whole reason of the
+ * last attempt.
  */
 const REASON_CHARACTERS = 300
 /**
- * The bound of `tries`, and of `failedThreads`. Above it, the oldest attempts and the last threads
- * are left out.
+ * Bounds the bytes of `tries` and of `failedThreads`. Above it, the oldest attempts and the last
+ * threads are left out.
  */
 const FIELD_BYTES = 4_096
 
-/** The failed threads of a job, and how many there were. */
+/** The failed threads of a job, as far as they fit, and their number. */
 interface FailedThreads {
   count: number
   threads: FailedThread[]
@@ -47,8 +47,8 @@ interface FailedThreads {
 
 /**
  * Makes a function that records a failed attempt of a locked job, and the threads that failed. With
- * `final`, the same step fails the job for good. Without `final`, the caller lets BullMQ count the
- * attempt. Each call evicts the oldest failed jobs above their bound.
+ * `final`, the same step fails the job permanently. Without `final`, the caller must let BullMQ
+ * count the attempt. Each call also evicts the oldest failed jobs above their bound.
  *
  * @throws if this worker has lost the lock. Then nothing changes.
  */
@@ -77,7 +77,7 @@ export function createRecordAttempt(
       worker,
       reason: shortened(message),
     }
-    // An error of the whole job names no threads.
+    // An error of the whole job does not name its threads.
     const count =
       final?.result.receipts.filter((receipt) => receipt === null).length ?? failed.length
     const texts = {
@@ -135,9 +135,9 @@ function shortened(reason: string): string {
 }
 
 /**
- * Reads what Redis has of a job's failures: `tries` (its failed attempts and its retries, oldest
- * first), the number of attempts before the last retry, the failed threads, and the result once the
- * job has failed for good.
+ * Reads what Redis has about a job's failures: `tries` (its failed attempts and its retries, oldest
+ * first), the number of attempts before the last retry, the failed threads and, once the job has
+ * failed permanently, its result.
  */
 export async function readAttempts(redis: Redis, jobKey: string) {
   const [attempts, threads, failure, before] = await redis.hmget(
@@ -159,7 +159,7 @@ export async function readAttempts(redis: Redis, jobKey: string) {
   }
 }
 
-/** Reads the receipts of the threads of a job that were stored before an operator retried it. */
+/** Reads the receipts of the threads that were stored before an operator retried the job. */
 export async function readReceiptsBefore(
   redis: Redis,
   jobKey: string,
@@ -169,11 +169,11 @@ export async function readReceiptsBefore(
 }
 
 /**
- * Makes a function that retries or discards these jobs, if they are failed, and returns the number
- * of jobs moved.
+ * Makes a function that retries or discards those of the given jobs that are failed, and returns
+ * their number.
  *
  * @param by who asked for it.
- * @param operation counts what becomes of retried jobs.
+ * @param operation counts the outcomes of the retried jobs.
  */
 export function createMoveFailed(redis: Redis, { base, jobs }: QueueKeys) {
   const move = openScript(redis, new URL('./failed-set.lua#move', import.meta.url))

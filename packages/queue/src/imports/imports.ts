@@ -1,4 +1,5 @@
-// Records the progress of imports: of its requests or, if nobody waits for the import, of its jobs.
+// Records the progress of an import: of its requests or, if nobody waits for the import, of its
+// jobs.
 import { type Outcome, PROBLEMS_KEPT, type Problem, type ProblemCode } from '@sluice/contract'
 import { asList, openScript, scriptJson } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
@@ -10,34 +11,33 @@ export interface ImportProblem {
   index: number
   line?: number
   externalId?: string
-  /** The problem's body as POST /sources would have answered it; none if the item's job failed. */
+  /** The problem with which POST /sources would have answered. Absent if the item's job failed. */
   refused?: Problem
   /** The job that failed. */
   jobId?: string
 }
 
 /**
- * The outcome of a job or of a request. An import that has enough problems stores its further
- * outcomes without them.
+ * The outcome of a job or of a request. Once an import has enough problems, further outcomes are
+ * stored without problems.
  */
 interface ImportProgress {
   counts: Counts
   problems?: ImportProblem[]
-  /** A request's problem that it waits for at the moment. */
+  /** The problem because of which the request waits at the moment. */
   waitsFor?: ProblemCode | undefined
 }
 
 /**
- * The numbers of items. Only requests have `received`, `again` (items that were not taken in, and
- * that the caller may post again) and `open` (1 while the request is under way).
+ * Numbers of items. Only requests have `received`, `again` (items that were not accepted, so the
+ * caller may post them again) and `open` (1 while the request is under way).
  */
 type Counts = Record<Outcome | 'failed', number> &
   Partial<Record<'received' | 'again' | 'open', number>>
 
 /**
- * How the request of an import ended that was recorded last. `whole`: it is all of the import.
- * `part`: nobody knows whether more requests come. `cut`: its body did not come to its end, or its
- * API was killed.
+ * How the last recorded request of an import ended. `whole`: it was the whole import. `part`:
+ * nobody knows whether more requests come. `cut`: its body broke off, or its API was killed.
  */
 export type ImportEnd = (typeof ENDS)[number]
 
@@ -47,26 +47,27 @@ export interface RecordedRequest {
   tenant: string
   by: string
   requestId: string
-  /** `cut` while it is under way. */
+  /** Is `cut` while the request is under way. */
   ended: ImportEnd
 }
 
 /**
- * An import with its progress so far: at most `PROBLEMS_KEPT` problems, in the order of the input.
+ * An import with its progress so far, and at most `PROBLEMS_KEPT` problems in the order of the
+ * input.
  */
 export type FoundImport = NonNullable<Awaited<ReturnType<ReturnType<typeof createImports>['find']>>>
 
 /**
- * An import in a list. Nothing is known of its tenant and items until all jobs of one that nobody
- * waits for are in Redis.
+ * An import in a list. If nobody waits for the import, its tenant and items are known only once all
+ * of its jobs are in Redis.
  */
 export type ListedImport = ReturnType<typeof describeImport> & { id: string }
 
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
 const FINISHED_KEPT_MS = 24 * 60 * 60 * 1000
 /**
- * A request that is under way is recorded every second. Without a record for this time, its API is
- * gone.
+ * A request under way is recorded every second. If it was not recorded for this time, its API has
+ * died.
  */
 const GONE_MS = 10_000
 const LISTED = 100
@@ -76,7 +77,7 @@ const LISTED = 100
  */
 const IMPORT_BYTES = 64 * 1024 * 1024
 
-/** The bytes of outcomes that are read of an import with many of them. */
+/** Of an import with many outcomes, about this number of bytes is read. */
 const PROBLEM_BYTES = 1024 * 1024
 
 /** The bounds of imports, as scripts get them. */
@@ -90,8 +91,8 @@ export function importBounds(bytes = IMPORT_BYTES) {
 }
 
 /**
- * Keeps imports in Redis, with a hash field for each job or request, so that a job that completes
- * twice counts once.
+ * Keeps imports in Redis. Each job or request has a hash field, so a job that completes twice
+ * counts once.
  */
 export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number) {
   const run = openScript(redis, new URL('./write-import.lua#write', import.meta.url))
@@ -114,8 +115,8 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
 
   return {
     /**
-     * Call once all jobs of an import are in Redis, with the numbers of its items and jobs, and the
-     * refused items.
+     * Records an import that nobody waits for: the numbers of its items and jobs, and the refused
+     * items. Call it once all jobs are in Redis.
      */
     async open(
       id: string,
@@ -137,13 +138,16 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
         refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)),
       })
     },
-    /** Records the outcome of a job that belongs to an import; recording it again replaces it. */
+    /**
+     * Records the outcome of a job if the job belongs to an import. Recording it again replaces the
+     * earlier record.
+     */
     async recordJob(job: CompletedJob): Promise<void> {
       const { tenant, import: own } = job.data
       if (own !== undefined) await write(tenant, own.id, undefined, { [job.id]: progressOf(job) })
     },
     /**
-     * Records the outcomes of the items of a request so far. Replaces the earlier record of this
+     * Records the outcomes of a request's items so far. Replaces the earlier record of this
      * request.
      */
     async recordRequest(
@@ -153,8 +157,8 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       await write(tenant, importId, { tenant, by, ended }, { [requestId]: scriptJson(outcome) })
     },
     /**
-     * Lists imports, the latest expiry first: unfinished before finished ones, and the newest
-     * progress first.
+     * Lists imports by descending time of expiry: unfinished imports come before finished ones, and
+     * those that progressed last come first.
      */
     async list(): Promise<ListedImport[]> {
       const tenants = await redis.zrange(`${base}imports:age`, '0', '-1')
@@ -180,8 +184,8 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       )
     },
     /**
-     * Finds an import of a tenant, '' for any. Reads a bounded number of outcomes, however many it
-     * has.
+     * Finds an import of a tenant, or of any tenant if `ofTenant` is empty. Reads a bounded number
+     * of outcomes.
      */
     async find(id: string, ofTenant = '') {
       const [count, ...outcomes] = asList(
@@ -220,7 +224,10 @@ const LISTED_FIELDS = ['tenant', 'by', 'received', 'jobs', 'failed', 'totals', '
 type ImportTotals = Partial<Counts & Record<'begunAt' | 'changedAt', number>>
 type About = Readonly<Partial<Record<string, string>>>
 
-/** @param jobsDone of an import that nobody waits for: only that one has jobs. */
+/**
+ * @param jobsDone the number of completed jobs, if nobody waits for the import: otherwise it has no
+ * jobs.
+ */
 function describeImport(
   { tenant, by, received, jobs, failed: refused, ended }: About,
   totals: ImportTotals,
@@ -245,18 +252,18 @@ function describeImport(
     isWaitedFor,
     received: received === undefined ? totals.received : Number(received),
     counts: { created, updated, unchanged, failed: failed + Number(refused ?? 0) },
-    /** The items that were not taken in, and that the caller may have posted again since. */
+    /** The items that were not accepted. The caller may have posted them again since. */
     again,
-    /** How an import that is done ended. */
+    /** How the import ended, once it is done. */
     ended: ENDS.find((one) => one === ended) ?? 'whole',
     done: isWaitedFor ? isOver : jobsDone >= Number(jobs),
-    /** In ms since 1970: the first and the last record of its outcomes. */
+    /** When the first and the last outcome were recorded, in ms since 1970. */
     begunAt,
     changedAt,
   }
 }
 
-/** Describes the outcome of a job for its import, as Redis keeps it. */
+/** Describes the outcome of a job in the form in which its import stores it. */
 export function progressOf({
   id: jobId,
   data,

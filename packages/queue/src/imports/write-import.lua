@@ -1,10 +1,10 @@
--- Imports in Redis. The hash `import:ID:about` has the numbers of an import: those of one that
--- nobody waits for once all of its jobs are in the queue. `import:ID:progress` has the outcomes of
--- its jobs, which may come earlier, or of its requests, if callers wait. The sorted set
--- `import:ID:problems` names those with problems, by the index of their first one. The field
--- `totals` of `about` has the sums of these outcomes, for lists. `imports` is a bounded store of
--- tenants, with the expiry as time: finished imports are evicted before unfinished ones. Needs
--- `bounded.lua`.
+-- Imports in Redis. The hash `import:ID:about` has the numbers of an import. If nobody waits for
+-- the import, it is written once all of the import's jobs are in the queue. The hash
+-- `import:ID:progress` has the outcomes of the import's jobs, which may come earlier, or of its
+-- requests if callers wait. The sorted set `import:ID:problems` names the outcomes with problems,
+-- by the index of their first problem. The field `totals` of `about` has the sums of the outcomes,
+-- for lists. `imports` is a bounded store of tenants. Its times are times of expiry, so finished
+-- imports are evicted before unfinished ones. Needs `bounded.lua`.
 local IMPORT_BYTES = 800 -- Redis's own cost of an import, and its totals.
 local FIELD_BYTES = 40 -- Redis's own cost of a field.
 local IMPORTS_AT_ONCE = 100
@@ -12,9 +12,9 @@ local function keysOf(base, import)
   local key = base .. 'import:' .. import .. ':'
   return key .. 'about', key .. 'progress', key .. 'problems'
 end
--- Adds an outcome (JSON) to the totals, in place of the one that its job or request had before.
--- Returns the outcome, without its problems if the import has enough of them, otherwise with the
--- first of them.
+-- Adds an outcome (JSON) to the totals, and subtracts the earlier outcome of the same job or
+-- request. Returns the outcome with its first problems, or without problems if the import has
+-- enough.
 local function addUp(about, before, outcome, now, most)
   local totals = cjson.decode(redis.call('HGET', about, 'totals') or '{}')
   local old, decoded = before and cjson.decode(before).counts or {}, cjson.decode(outcome)
@@ -59,8 +59,9 @@ local function evictImports(base, bounds, now)
   return evictOfTenants(base .. 'imports', bounds.bytes, now, IMPORTS_AT_ONCE, remove)
 end
 --part find
--- Returns, unless it is another tenant's import, the number of its outcomes, and outcomes: all if
--- they are few, otherwise only those with problems, until they have enough bytes.
+-- Returns the number of an import's outcomes, and outcomes: all if they are few, otherwise only
+-- outcomes with problems, until the bytes are reached. Returns nothing if the import belongs to
+-- another tenant.
 -- ARGV  id, tenant ('' for any), the most outcomes, their bytes
 --include write-import.lua
 local about, progress, problems = keysOf(KEYS[1], ARGV[1])

@@ -1,5 +1,5 @@
-// A job: its payload, lanes, options for BullMQ, fields once it is fetched, and result, a receipt
-// for each thread.
+// Defines a job: its payload, its options for BullMQ, its fields once it is fetched, and its result
+// with a receipt for each thread.
 import { hash, randomUUIDv7 } from 'node:crypto'
 import type {
   Outcome,
@@ -11,7 +11,7 @@ import type {
 } from '@sluice/contract'
 import { effectiveScore, MESSAGE, STORED_STATUS } from '@sluice/contract'
 
-/** A job's payload: the one thread of a post, or about fifty threads of an import. */
+/** A job's payload: one thread of a post, or about fifty threads of an import. */
 export interface IngestJob {
   tenant: string
   /**
@@ -20,13 +20,15 @@ export interface IngestJob {
    */
   stamp: number
   requestId: string
-  /** The id of the key that posted it. */
+  /** The id of the key with which the job was posted. */
   keyId?: string
-  /** The caller got the job's id with its answer, so the job's result is retained. */
+  /**
+   * Whether the caller got the job's id as its answer, so that the job's result must be retained.
+   */
   retained: boolean
   /** The API replica that waits for the result. */
   replyTo?: string
-  /** The job's import, if no caller waits for the import, and the threads' positions in it. */
+  /** If no caller waits for the import: its id, and the threads' positions in it. */
   import?: { id: string; places: number[] }
   /** The claim on the request's Idempotency-Key: see `claimName`. */
   claim?: string
@@ -37,13 +39,13 @@ export interface IngestJob {
   threads: Thread[]
 }
 
-/** The last digits of a job's id are a hash of the externalId of its first thread. */
+/** The last digits of a job's id are a hash of its first thread's externalId. */
 const NAME_DIGITS = 8
 const nameDigits = (externalId: string) => hash('sha256', externalId).slice(0, NAME_DIGITS)
 
 /**
- * Makes an id, which sorts by time (UUIDv7, RFC 9562) and can't be guessed. @param externalId of a
- * job's first thread
+ * Makes an id that sorts by time (UUIDv7, RFC 9562) and can't be guessed.
+ * @param externalId of the job's first thread
  */
 export function newJobId(externalId?: string): string {
   const id = randomUUIDv7()
@@ -51,76 +53,80 @@ export function newJobId(externalId?: string): string {
 }
 
 /**
- * Returns Redis's pattern of the ids of jobs whose first thread has this externalId. Few others
- * match.
+ * Returns a pattern for Redis that matches the ids of jobs whose first thread has this externalId.
+ * Few other ids match.
  */
 export function idsOfThread(externalId: string): string {
   return '?'.repeat(36 - NAME_DIGITS) + nameDigits(externalId)
 }
 
-/** Names a job after its threads: people find it by its name. */
+/** Names a job after its threads, so that people can search for it. */
 export function nameJob(threads: readonly Thread[]): string {
   const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
   const first = nameOf(threads[0])
   const name =
     threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
-  // Redis's parser of JSON refuses half a surrogate pair.
+  // Redis's JSON parser refuses half a surrogate pair.
   return name.toWellFormed()
 }
 
 const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /**
- * Checks the form of an id of a job, import or operation. Another text could name another key, or
- * be a secret.
+ * Checks that a text has the form of an id of a job, import or operation. Any other text could name
+ * another key, or be a secret.
  */
 export function isJobId(text: string): boolean {
   return JOB_ID.test(text)
 }
 
 /**
- * Interactive jobs have one waiting caller each. Bulk jobs belong to imports or to callers that do
- * not wait.
+ * An interactive job has one waiting caller. A bulk job belongs to an import, or to a caller that
+ * does not wait.
  */
 export type Lane = 'interactive' | 'bulk'
 
 export const LANES: readonly Lane[] = ['interactive', 'bulk']
 
-/** Attempts that a job gets before it fails for good, crashes of its worker included. */
+/**
+ * A job fails permanently after this number of attempts. Crashes of its workers count as attempts.
+ */
 export const MAX_ATTEMPTS = 5
 
-/** BullMQ's options, without a bound of attempts: the consumer bounds them. */
+/** BullMQ's options of a job. They do not bound the attempts, because the consumer does. */
 export const JOB_OPTIONS = JSON.stringify({
   attempts: Number.MAX_SAFE_INTEGER,
   backoff: { type: 'tries' },
 })
 
-/** A job as the worker gets it. */
+/** A job as a worker fetches it. */
 export interface FetchedJob {
   id: string
   /** Names its threads: see `nameJob`. */
   name: string
   lane: Lane
   data: IngestJob
-  /** A digest of each thread's content: equal threads have equal digests, in any job. */
+  /**
+   * A digest of each thread's content. Equal threads have equal digests, also in different jobs.
+   */
   digests: readonly string[]
-  /** Which attempt this is, from 1. Crashes of its workers count. */
+  /** The number of this attempt, from 1. Crashes of the job's workers count. */
   attempt: number
-  /** A worker may have worked on the job before without finishing. */
+  /** Whether a worker may have begun the job before without finishing it. */
   redelivered: boolean
   /**
-   * A worker that had locked the job crashed or froze. The job may be the cause, so it runs alone
-   * in its process.
+   * Whether a worker that had locked the job crashed or froze. The job may be the cause, so it runs
+   * alone in its process.
    */
   quarantined: boolean
   /**
-   * When it was enqueued, on the monotonic clock of this process: a wait is measured by Redis's
-   * clock, because the clocks of processes may be wrong.
+   * When the job was enqueued, on the monotonic clock of this process. The wait itself was measured
+   * by Redis's clock, because the clocks of processes may be wrong.
    */
   waitsSince: number
   /**
-   * The receipts of the threads that were stored before an operator retried the job. They are not
-   * stored again.
+   * The receipts of the threads that were stored before an operator retried the job. Those threads
+   * are not stored again.
    */
   receiptsBefore?: JobResult['receipts'] | undefined
 }
@@ -129,7 +135,7 @@ export interface FetchedJob {
 export interface LockedJob extends FetchedJob {
   /** The bytes of the job's data in Redis. */
   bytes: number
-  /** The lock's value: BullMQ identifies the owner by it. */
+  /** The lock's value, by which BullMQ identifies the owner. */
   token: string
   progress: JobProgress
   /** In ms since 1970. */
@@ -137,11 +143,11 @@ export interface LockedJob extends FetchedJob {
 }
 
 /**
- * What Sluice stores in the field `progress` of BullMQ's jobs. It has no attempts: BullMQ counts
- * them in `atm` (see fetch.lua).
+ * What Sluice stores in the field `progress` of a BullMQ job. Attempts are not in it, because
+ * BullMQ counts them in `atm` (see fetch.lua).
  */
 export interface JobProgress {
-  /** When the job went back to waiting, in ms since 1970. */
+  /** When the job was returned to the waiting ones, in ms since 1970. */
   waitingSince?: number
   /** When the job was last retried by hand, in ms since 1970. */
   retriedAt?: number
@@ -150,23 +156,26 @@ export interface JobProgress {
 }
 
 /**
- * The part of an answer that does not follow from the request, so that nothing large crosses Redis
- * twice.
+ * The part of an answer that does not follow from the request. The request itself need not cross
+ * Redis a second time.
  */
 export interface Receipt {
   source: Pick<SourceAnswer, 'outcome' | 'wordCount' | 'createdAt'>
   /** One letter for each quote of the request: see `LETTERS`. */
   outcomes: string
-  /** Fields whose stored value is not the request's, or which the request left out. */
+  /**
+   * Fields of the source whose stored value differs from the request, or which the request left
+   * out.
+   */
   sourceDiffers?: Partial<SourceAnswer>
   /** The same for quotes, by the quote's index in the request. */
   quotesDiffer?: Record<string, Partial<QuoteAnswer>>
 }
 
 export interface JobResult {
-  /** One for each thread; null for a thread that could not be stored. */
+  /** A receipt for each thread, or null for a thread that could not be stored. */
   receipts: readonly (Receipt | null)[]
-  /** Why the job failed for good. */
+  /** Why the job failed permanently. */
   failure?: string
 }
 
@@ -179,14 +188,17 @@ export interface CompletedJob
 }
 
 /**
- * Reads a job's `progress`, as Redis or BullMQ has it: a number before the first `updateProgress`.
+ * Reads a job's `progress`, as Redis or BullMQ returns it. It is a number until Sluice has written
+ * it.
  */
 export function readProgress(progress: unknown): JobProgress {
   if (typeof progress === 'string' && progress.startsWith('{')) return JSON.parse(progress)
   return typeof progress === 'object' && progress !== null ? progress : {}
 }
 
-/** Returns the attempts that people see: at most `MAX_ATTEMPTS`, because crashes may exceed it. */
+/**
+ * Returns the attempts to show to people: at most `MAX_ATTEMPTS`, although crashes may add more.
+ */
 export function attemptsShown(attempts: unknown): number {
   return Math.min(Number(attempts ?? 0), MAX_ATTEMPTS)
 }
@@ -216,7 +228,7 @@ export function makeReceipt(
   }
 }
 
-/** Builds the answer from a request, its receipt, and the ids, which follow from the request. */
+/** Builds the answer from a request and its receipt. The ids follow from the request. */
 export function readReceipt(
   thread: Thread,
   { source: stored, outcomes, sourceDiffers, quotesDiffer }: Receipt,
@@ -241,7 +253,7 @@ function sentSource({ createdAt: _, ...source }: Thread['source']) {
   return { ...source, description: source.description ?? null }
 }
 
-/** A score that was never sent follows from the stored votes. */
+/** Adds a score that was never sent: it follows from the stored votes. */
 function scored<Fields extends Votes>(fields: Fields): Fields {
   const score = effectiveScore(fields)
   return score === undefined ? fields : { ...fields, score }

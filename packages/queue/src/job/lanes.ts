@@ -1,4 +1,4 @@
-// The lanes of a queue: the names of their keys in Redis, and BullMQ's own view of them.
+// Names a queue's lanes and their keys in Redis, and opens BullMQ's own objects for them.
 import { type Job, Queue, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { keysOf, readWithoutData } from '../bullmq-layout/layout.ts'
@@ -7,8 +7,8 @@ import { type IngestJob, JOB_OPTIONS, type Lane, MAX_ATTEMPTS } from './job.ts'
 export type QueueKeys = ReturnType<typeof queueKeys>
 
 /**
- * Names the keys of a queue. All share a hash tag: a cluster then keeps them on one node, as
- * scripts require.
+ * Names the keys of a queue. All share a hash tag, so a cluster keeps them on one node, as scripts
+ * require.
  */
 export function queueKeys(queue: string) {
   /** BullMQ's own prefix. */
@@ -19,9 +19,9 @@ export function queueKeys(queue: string) {
   return {
     prefix,
     queues,
-    /** The beginning of Sluice's own keys. */
+    /** The prefix of Sluice's own keys. */
     base: `${prefix}:sluice:`,
-    /** The beginning of BullMQ's keys of each lane. */
+    /** The prefix of BullMQ's keys of each lane. */
     jobs: { interactive: interactive.jobs, bulk: bulk.jobs },
     markers: { interactive: interactive.marker, bulk: bulk.marker },
     failed: { interactive: interactive.failed, bulk: bulk.failed },
@@ -36,12 +36,12 @@ export function ownStore(store: string, tenant: string): string {
 export type Queues = Readonly<Record<Lane, Queue<IngestJob>>>
 
 /**
- * Bounds BullMQ's events, which serve only people who look for a fault, and may contain the reason
+ * Bounds BullMQ's events. They only serve people who look for a fault, and may contain the reason
  * of a failure.
  */
 const EVENTS_KEPT = 1_000
 
-/** Opens BullMQ's own view of a lane. */
+/** Opens BullMQ's own queue for a lane. */
 export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<IngestJob> {
   const queue = new Queue<IngestJob>(keys.queues[lane], {
     connection: redis,
@@ -53,15 +53,12 @@ export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<Inge
   return queue
 }
 
-/**
- * How often a lane is searched for jobs whose lock has expired. In each interval, one worker does
- * so.
- */
+/** In each interval, one worker searches the lane for jobs whose lock has expired. */
 const STALLED_CHECK_MS = 2_000
 
 /**
- * Opens BullMQ's own worker of a lane, which handles the rare cases: failed attempts, jobs that are
- * returned, and stalled jobs. If a worker is killed, other workers fetch its jobs within `lockMs +
+ * Opens BullMQ's own worker for a lane. It handles the rare cases: failed attempts, returned jobs
+ * and stalled jobs. If a worker is killed, other workers fetch its jobs within `lockMs +
  * STALLED_CHECK_MS`.
  */
 export function openWorker(
@@ -76,8 +73,8 @@ export function openWorker(
     autorun: false,
     lockDuration: lockMs,
     stalledInterval: STALLED_CHECK_MS,
-    // No bound of BullMQ's: it counts a crash against every job that the worker had locked.
-    // fetch.lua counts instead.
+    // BullMQ must not bound stalls, because it counts a crash against every job that the worker had
+    // locked. fetch.lua counts them instead.
     maxStalledCount: Number.MAX_SAFE_INTEGER,
     settings: { backoffStrategy: delayBeforeNextAttempt },
     removeOnComplete: { count: 0 },
@@ -86,8 +83,8 @@ export function openWorker(
 }
 
 /**
- * Half a second, doubled for each further attempt. Random, so that jobs that failed together are
- * not retried together.
+ * The delay is half a second, doubled for each further attempt. It is random, so that jobs that
+ * failed together are not retried together.
  */
 function delayBeforeNextAttempt(attempts: number): number {
   return 500 * 2 ** (attempts - 1) * (0.5 + Math.random())

@@ -1,6 +1,7 @@
-// The load of the queue, which load.lua counts: its bounds, an audit, and a replica's copy of it
-// and of the keys' buckets, to refuse requests before their bodies are read. Also samples how fast
-// the queue drains: that rate bounds how many callers wait, and says when refused ones try again.
+// Copies the load of the queue, which load.lua counts, and the levels of the keys' buckets into an
+// API replica, which can then refuse a request before it reads the body. Measures how fast the
+// queue drains: the rate bounds how many callers may wait, and says when a refused caller should
+// try again. Also audits the load.
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { Lane } from '../job/job.ts'
@@ -15,8 +16,8 @@ import {
 } from './refusals.ts'
 
 /**
- * The bounds of the load: the jobs of both lanes that are accepted, and have not completed or
- * failed for good.
+ * The bounds of the load. The load is the jobs of both lanes that are accepted, and have neither
+ * completed nor failed permanently.
  */
 export interface QueueBounds {
   queueThreads: number
@@ -24,26 +25,28 @@ export interface QueueBounds {
   queueBytes: number
   /** The part of each bound that one tenant may use, from 0 to 1. */
   tenantShare: number
-  /** A caller that would wait longer for its turn, by the measured rate, is refused. */
+  /** A caller is refused if, by the measured rate, it would wait longer than this for its turn. */
   waitingSeconds: number
   /** The most bytes of Redis for idempotency keys. */
   claimBytes: number
 }
 
-/** The load of a queue, or of one tenant in it. `interactive`: threads of that lane. */
+/** The load of a queue, or of one tenant in it. `interactive`: the threads of that lane. */
 export type Load = Record<'threads' | 'bytes' | 'interactive', number>
-/** The load of the whole queue. `drained`: threads that ever left it. */
+/** The load of the whole queue. `drained`: all threads that ever left it. */
 export type LoadTotals = Load & Record<'drained' | 'drainedInteractive', number>
 
 type Aged<Copied> = Copied & { at: number }
 type Sample = Aged<LoadTotals>
 
-/** An older copy of the load refuses nothing: jobs may have been completed meanwhile. */
+/** A copy that is older than this refuses nothing, because jobs may have completed since. */
 const FRESH_MS = 250
-/** Above this number, entries that are not fresh are removed. */
+/** When the copy has more entries than this, entries that are not fresh are removed. */
 const MAX_ENTRIES = 1_000
 const LEAST_INTERACTIVE = 500
-/** Rates are those of the last five seconds, by samples at least a quarter of a second apart. */
+/**
+ * Rates are measured over the last five seconds, by samples at least a quarter of a second apart.
+ */
 const WINDOW_MS = 5_000
 const BETWEEN_MS = 250
 /**
@@ -52,15 +55,15 @@ const BETWEEN_MS = 250
  */
 const BACKLOG = 100
 /**
- * The capacity is a number of threads a second. It is FIRST_CAPACITY until a backlog was measured,
- * then a running mean: the last measurement counts by WEIGHT.
+ * The capacity in threads a second: FIRST_CAPACITY until a backlog was measured, then a running
+ * mean in which the last measurement has the weight WEIGHT.
  */
 const FIRST_CAPACITY = 500
 const WEIGHT = 0.2
 
 const EMPTY: Load = { threads: 0, bytes: 0, interactive: 0 }
 
-/** Makes the copy, which has the last replies of enqueue.lua. */
+/** Makes the copy, which is updated from the replies of enqueue.lua. */
 export function createLoadCopy(bounds: QueueBounds) {
   const tenants = new Map<string, Aged<Load>>()
   const buckets = new Map<string, Aged<{ level: number }>>()
@@ -115,8 +118,8 @@ export function createLoadCopy(bounds: QueueBounds) {
       if (quota !== undefined) keep(buckets, quota.keyId, { level, at })
     },
     /**
-     * Returns how many quotes a key may post now, by Redis's last reply. Undefined before the first
-     * reply.
+     * Returns how many quotes a key may post now, by Redis's last reply. Returns undefined before
+     * the first reply.
      */
     quotaLeft(quota: Quota): number | undefined {
       const bucket = buckets.get(quota.keyId)
@@ -133,16 +136,16 @@ export function createLoadCopy(bounds: QueueBounds) {
       return new QueueUnavailableError() // late
     },
     /**
-     * Returns the error with which the script would most likely refuse a job. An old copy of the
-     * load refuses none.
+     * Returns the error with which the script would most likely refuse a job. Returns none if the
+     * copy is old.
      */
     refusalOf(
       { tenant, quota }: Caller,
       lane: Lane,
       now: number,
     ): QueueFullError | RateLimitedError | undefined {
-      // The copy of a bucket may be of any age: apart from the steady refill, the level can only
-      // have fallen.
+      // The copy of a bucket may be of any age. Since then, the level can have risen by the steady
+      // refill only: what the copy refuses, the script refuses, too.
       const bucket = quota && buckets.get(quota.keyId)
       const level = quota && bucket ? levelAt(bucket, quota, now) : 1
       if (quota && level <= 0) return new RateLimitedError(quota, level)
@@ -172,29 +175,29 @@ function keep<Entry extends { at: number }>(
 }
 
 /**
- * Returns the new mean of the capacity: of the interactive threads that leave the load in a second
- * while a backlog waits.
+ * Returns the new mean of the capacity, from the interactive threads that left the load between two
+ * samples.
  */
 function capacityAfter(capacity: number, last: Sample, next: Sample): number {
   const [passed, left] = [next.at - last.at, next.drainedInteractive - last.drainedInteractive]
-  // A store that is unavailable drains nothing, which shows nothing about the capacity.
+  // While the store is unavailable, nothing drains, which does not measure the capacity.
   if (passed >= WINDOW_MS || left <= 0) return capacity
   return capacity + WEIGHT * ((left / passed) * 1000 - capacity)
 }
 
 /**
- * Refused callers come again when the load is down to this part of its bound. At the bound, only
- * one would get in.
+ * Refused callers are told to come again when the load has fallen to this part of its bound. At the
+ * bound, only one of them would get in.
  */
 const ROOM = 0.9
 const MOST_SECONDS = 60
-/** A shorter span of samples shows no rate. */
+/** A shorter span of samples is too short to measure a rate. */
 const LEAST_SPAN_MS = 500
 
 /**
- * Returns after how many seconds, from 1 to 60, a refused caller should try again. The load that
- * caused the refusal drains at the rate of `samples` or, if they show none, by `capacity` threads a
- * second. `most` are its bounds.
+ * Returns after how many seconds, from 1 to 60, a refused caller should try again. Takes the drain
+ * rate from `samples` or, if they are too few, from `capacity` (threads a second). `most` is the
+ * bound of `load`.
  */
 function retryAfter(load: Load, most: Load, samples: readonly Sample[], capacity: number): number {
   const perSecond = drained(samples, 'drained') ?? capacity
@@ -211,7 +214,9 @@ function retryAfter(load: Load, most: Load, samples: readonly Sample[], capacity
   return Math.min(MOST_SECONDS, Math.max(1, Math.ceil(seconds * (1 + Math.random() / 4))))
 }
 
-/** Returns how many threads a second left the load. Undefined before that was measured. */
+/**
+ * Returns how many threads a second left the load. Returns undefined if the samples do not show it.
+ */
 function drained(
   [first, ...others]: readonly Sample[],
   field: 'drained' | 'drainedInteractive',
@@ -223,17 +228,19 @@ function drained(
 }
 
 /**
- * The jobs that one call checks, in 0.5 ms. With a call every five seconds, 200,000 jobs take half
- * an hour.
+ * One call checks this number of jobs, in 0.5 ms. With a call every five seconds, 200,000 jobs take
+ * half an hour.
  */
 const JOBS_AT_ONCE = 500
 
-/** The result of comparing the totals with the jobs. `many`: too many jobs to compare at once. */
+/**
+ * The result of comparing the totals with the jobs. `many`: there were too many jobs to compare.
+ */
 export type LoadAudit = (typeof AUDITS)[number]
 const AUDITS = ['right', 'corrected', 'many'] as const
 
 /**
- * Makes a function that audits the next few jobs and, after the last ones, returns the result: see
+ * Makes a function that audits the next jobs. After the last job, it returns the result: see
  * load.lua.
  */
 export function createLoadAudit(

@@ -1,11 +1,11 @@
-// Callers of the queue, and the errors that refuse their jobs. After any of them but
-// `AcceptanceUnknownError`, the job was not accepted and never will be.
+// Defines callers of the queue, and the errors that refuse their jobs. After each of these errors
+// except `AcceptanceUnknownError`, the job was not accepted and never will be.
 
 export interface Quota {
   /** The public id of the key. */
   keyId: string
   quotesPerSecond: number
-  /** The most that may be posted at once after a pause, in quotes. */
+  /** The most quotes that may be posted in one moment after a pause. */
   burstQuotes: number
 }
 
@@ -34,7 +34,7 @@ export function orUnavailable<Result>(query: Promise<Result>): Promise<Result> {
 export class QueueFullError extends Error {
   override name = 'QueueFullError'
   readonly bound: 'full' | 'share'
-  /** After how many seconds, from 1 to 60, to try again. */
+  /** The caller should try again after this number of seconds, from 1 to 60. */
   readonly retryAfter: number
 
   constructor(bound: QueueFullError['bound'], retryAfter: number) {
@@ -57,7 +57,7 @@ export class RateLimitedError extends Error {
   }
 }
 
-/** The request's Idempotency-Key stands for another request. */
+/** The Idempotency-Key was used before, with another request. */
 export class IdempotencyKeyReusedError extends Error {
   override name = 'IdempotencyKeyReusedError'
 }
@@ -77,22 +77,23 @@ export class AcceptanceUnknownError extends Error {
 }
 
 /**
- * After how long to try again when Redis is out of memory. Memory becomes free as jobs complete.
+ * When Redis is out of memory, callers should try again after this time. Memory is freed as jobs
+ * complete.
  */
 const OUT_OF_MEMORY_S = 10
 
-/** An error of a command within a script names the script. */
+/** Redis names the script in an error of a command within a script. */
 const WITHIN_SCRIPT = /user_script/
 /**
- * With one of these codes, Redis refuses only the first write of a script, so the script wrote
- * nothing. Redis 6.2 puts other words before the code.
+ * Redis gives these errors only for the first write of a script, so the script wrote nothing. Redis
+ * 6.2 puts other words before the code.
  */
 const NOTHING_WRITTEN = /\b(OOM|READONLY|MISCONF|NOREPLICAS) /
 const OUT_OF_MEMORY = /\bOOM /
 
 /**
- * Makes a refusal of an error that Redis replied to a script. Undefined if the script may have
- * written a part.
+ * Converts an error that Redis replied to a script to a refusal. Returns undefined if the script
+ * may have written some of its data.
  */
 export function refusalByRedis(error: Error): QueueFullError | QueueUnavailableError | undefined {
   if (WITHIN_SCRIPT.test(error.message) && !NOTHING_WRITTEN.test(error.message)) return undefined

@@ -5,18 +5,17 @@
 --include ../bounded.lua
 --include ../bullmq-layout/jobs.lua#states
 local CLAIM_BYTES = 1100 -- Redis's own cost of a claim without its result, on Redis 6.2. Later ones need less.
--- Evicts claims that have expired or are above the bound, at most `most`. Returns 1 if more must be
+-- Evicts at most `most` claims that have expired or are above the bound. Returns 1 if more must be
 -- evicted.
 local function boundClaims(base, now, bounds, most)
   return evictOfTenants(base .. 'claims', bounds.bytes, now - bounds.ms, most, function(name, hasExpired)
-    -- The hash of an expired claim has expired, too. A hash that still exists belongs to a newer
-    -- claim on this name, so it stays.
+    -- An expired claim's hash has expired as well. If a hash exists, a newer claim uses the name.
     if not hasExpired then redis.call('UNLINK', base .. 'claim:' .. name) end
   end)
 end
--- Returns the outcome for a job whose key is claimed: `claimed` with the earlier job's id, or
--- `reused` if the key stands for another request. Returns nothing if the claim is void: its job
--- failed for good or was removed, and has no result.
+-- Returns the outcome for a job whose Idempotency-Key is claimed: `claimed` with the earlier job's
+-- id, or `reused` if the key was used with another request. Returns nothing if the claim is void:
+-- it has no result, and its job failed permanently or was removed.
 local function claimedOutcome(base, claim)
   local key = base .. 'claim:' .. claim.name
   local job, lane, fingerprint = unpack(redis.call('HMGET', key, 'job', 'lane', 'fingerprint'))
@@ -34,8 +33,8 @@ local function addClaim(base, now, bounds, claim, tenant, lane, job)
 end
 --part record
 #!lua flags=allow-oom
--- Stores the results of jobs in their claims, also in a full Redis: the jobs could not complete
--- otherwise. Skips claims that were evicted, or stand for another job by now.
+-- Stores the results of jobs in their claims. Runs in a full Redis, too, because the jobs could not
+-- complete otherwise. Skips claims that were evicted, or that another job has taken since.
 -- ARGV  1    ms to keep a claim
 --       2    bytes bound of all claims
 --       3 …  for each job: claim, job id, result
@@ -55,9 +54,9 @@ for at = 3, #ARGV, 3 do
 end
 return boundClaims(base, time[1] * 1000 + math.floor(time[2] / 1000), bounds, EVICTED_AT_ONCE)
 --part finish
--- Stores the result of a job that completes now in its claim. `record` has done so already, unless
--- another server was the primary a moment ago: without its job and without a result, the claim
--- would be void. Its bound in bytes does not count this result.
+-- Stores the result of a job in its claim as the job completes. The part `record` has usually done
+-- so already, but a failover may have lost that write. Without a result and without its job, the
+-- claim would be void. The claim's bytes do not include this result.
 local function finishClaim(base, name, job, result)
   local key = base .. 'claim:' .. name
   local claimedBy, stored = unpack(redis.call('HMGET', key, 'job', 'result'))

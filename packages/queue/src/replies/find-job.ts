@@ -9,13 +9,13 @@ export interface FoundJob {
   state: JobState
   changedAt: Date
   attempts: number
-  /** How many bytes `readRetained` reads, if the job has completed. */
+  /** If the job has completed: how many bytes `readRetained` reads. */
   bytes: number
 }
 
 /**
- * Finds a job of one thread by its id, without its payload: its retained result, otherwise BullMQ's
- * job.
+ * Finds a job of one thread by its id, without its payload. Looks for a retained result, then for
+ * BullMQ's job.
  */
 export async function findJob(
   queues: Queues,
@@ -25,7 +25,8 @@ export async function findJob(
 ): Promise<FoundJob | undefined> {
   for (let looks = 0; looks < 2; looks++) {
     const [owner, bytes, place, about] = await look(id)
-    // Nothing more is read for another tenant, so it can't tell a job of this one from none.
+    // Read no more for another tenant, so that it can't distinguish this job from one that does not
+    // exist.
     if (owner !== tenant) return undefined
     if (!Array.isArray(about))
       return {
@@ -35,7 +36,7 @@ export async function findJob(
         bytes: Number(bytes),
       }
     const state = await queues[place === 2 ? 'interactive' : 'bulk'].getJobState(id)
-    // The job may have completed since the look.
+    // The job may have completed after `look`.
     if (state !== 'unknown') return describeFound(state, about)
   }
   return undefined

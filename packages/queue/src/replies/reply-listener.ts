@@ -11,8 +11,8 @@ export type ReplyListener = ReturnType<typeof openReplyListener>
 
 const BLOCK_MS = 1_000
 /**
- * The `silentMs` of the reader (see `connectLike`): its connection counts as dead after twice the
- * time of a read.
+ * The `silentMs` of the reader (see `connectLike`): its connection counts as dead if a read takes
+ * twice as long as it should.
  */
 export const REPLY_SILENT_MS = 2 * BLOCK_MS
 
@@ -24,16 +24,19 @@ const OVERDUE_MS = 1_000
 const LOOK_UP_EVERY_MS = 500
 
 interface Waiter {
-  /** From then on (on the monotonic clock, in ms), the result is looked up. */
+  /**
+   * When the wait becomes overdue, on the monotonic clock, in ms. From then on, the result is
+   * looked up.
+   */
   overdueAt: number
   settle: (result: JobResult | undefined) => void
-  /** Called if Redis does not know the job: a job that was accepted is lost. */
+  /** Called if Redis does not know the job: a job that was accepted was lost. */
   lose: () => void
 }
 
 /**
  * Reads one reply stream for all waiting callers of a replica, on a connection that blocks. Looks
- * up the results of overdue replies.
+ * up the results whose replies are overdue.
  */
 export function openReplyListener(
   replica: string,
@@ -49,7 +52,7 @@ export function openReplyListener(
   let server = ''
   reader.once('ready', noteRead)
   reader.on('ready', () => {
-    // The stream of another server may lack the last entries, and give new ones lower ids: read it
+    // Another server's stream may lack the last entries, and give new entries lower ids. Read it
     // from its beginning.
     const { id } = serverOf(reader)
     if (id !== server) last = '0'
@@ -75,18 +78,19 @@ export function openReplyListener(
           last = id
           await readEntry(fields)
         }
-        // The callers that got their results are answered before the next read.
+        // Answer the callers that got their results before the next read.
         await setImmediate()
       } catch {
-        // The connection reconnects by itself, and its own listener logs it. Meanwhile results are
-        // looked up.
+        // The connection reconnects by itself, and its own listener logs the error. Until then,
+        // results are looked up.
         await delay(100, undefined, { signal: closing.signal }).catch(() => {})
       }
     }
   }
 
   /**
-   * Reads an entry: job ids and results in turn. '' stands for a large result, or a final failure.
+   * Reads an entry, a flat list of job id and result. An empty result stands for a large result or
+   * a final failure: look it up.
    */
   async function readEntry(fields: string[]): Promise<void> {
     const large: string[] = []
@@ -126,17 +130,18 @@ export function openReplyListener(
     replica,
     awaitedJobs: () => waiters.size,
     /**
-     * Returns whether the stream was read within `REPLY_SILENT_MS + BLOCK_MS`. If not, look-ups
-     * find the results, a second later.
+     * Returns whether the stream was read within `REPLY_SILENT_MS + BLOCK_MS`. If not, callers get
+     * their results by look-ups, a second later.
      */
     isListening: () => performance.now() - lastReadAt < REPLY_SILENT_MS + BLOCK_MS,
     /**
-     * Waits for a job. Call this before the job is enqueued, `accepted` once it is accepted, and
-     * `cancel` if no result will come. `result` resolves with undefined after `ms`, after `cancel`
-     * or `close`, or when `signal` aborts. It rejects with `AcceptanceUnknownError` if Redis does
-     * not know a job that was accepted.
+     * Waits for a job. Call this before the job is enqueued, then `accepted` once it is accepted,
+     * or `cancel` if no result will come. `result` resolves with undefined after `ms`, after
+     * `cancel` or `close`, or when `signal` aborts. It rejects with `AcceptanceUnknownError` if
+     * Redis does not know a job that was accepted.
      *
-     * @param lookUpAtOnce the job was accepted before, and may reply to no one.
+     * @param lookUpAtOnce look up the result immediately: the job was accepted earlier, and may not
+     * reply to this replica.
      */
     wait(
       jobId: string,
@@ -164,7 +169,7 @@ export function openReplyListener(
         settle(undefined)
       }
       function lose(): void {
-        // Redis does not know the job before it is enqueued.
+        // Before it is enqueued, Redis can't know the job.
         if (!isAccepted) return
         reject(new AcceptanceUnknownError(jobId))
         cancel()
@@ -179,8 +184,7 @@ export function openReplyListener(
     async close(): Promise<void> {
       closing.abort()
       for (const jobId of [...waiters.keys()]) settleJob(jobId, undefined)
-      // A blocked command is never settled while Redis is unavailable, so the connection is cut
-      // without waiting for it.
+      // While Redis is unavailable, a blocked command never settles, so do not wait for it.
       reader.disconnect()
     },
   }

@@ -1,19 +1,21 @@
--- Results of jobs that succeeded, transient and retained. A job that failed for good has its result
--- in its field `failure`. Transient results are stored in groups, because a key for each result
--- would need three more commands. A group is a hash `results:GROUP` (job id, result), which expires
--- as a whole. New results join the newest group, until it has a sixteenth of the time or of the
--- bytes that all groups may have. Then it becomes a member of the bounded store `transient`, and a
--- new group begins. `newest-results` has the newest group: its name, when it began (ms) and its
--- bytes, packed. A retained result is a hash `retained:ID`, and a member of `retained`, a bounded
--- store of tenants. It has the tenant, the job's data, which may be large, its result, when it
--- completed (ms), and at which attempt.
+-- Results of jobs that succeeded, transient and retained. (A job that failed permanently has its
+-- result in its field `failure`.)
+-- Transient results are stored in groups, because a key for each result would need three more
+-- commands. A group is a hash `results:GROUP` (job id, result), which expires as a whole. New
+-- results are added to the newest group until it has a sixteenth of the time or of the bytes that
+-- all groups may have. Then it becomes a member of the bounded store `transient`, and a new group
+-- begins. `newest-results` has the newest group's name, when it began (ms) and its bytes, packed.
+-- A retained result is a hash `retained:ID` and a member of `retained`, a bounded store of tenants.
+-- It has the tenant, the job's data (which may be large), its result, when it completed (ms), and
+-- at which attempt.
 local RESULT_BYTES = 450 -- Redis's own cost of a result.
 local GROUPS = 16
 --part reply
--- Bounds a stream to 16 MB: an entry has at most 12 KB. A replica looks up what it misses.
+-- Bounds a stream to 16 MB, as an entry has at most 12 KB. A replica looks up the results that it
+-- misses.
 local ENTRIES_KEPT = 1300
 local REPLIES_KEPT_MS = 600000 -- The stream of a replica that is gone expires after this time without new entries.
--- Adds an entry to the stream of a replica: ids of jobs and their results in turn.
+-- Adds an entry to a replica's stream: a flat list of job id and result.
 local function append(base, stream, replies)
   local key = base .. 'replies:' .. stream
   redis.call('XADD', key, 'MAXLEN', '~', ENTRIES_KEPT, '*', unpack(replies))
@@ -30,7 +32,7 @@ local function newestGroup(base)
   local packed = redis.call('GET', base .. 'newest-results')
   if packed then return cmsgpack.unpack(packed) end
 end
--- Returns the groups, the newest first.
+-- Returns the groups, newest first.
 local function groupsOf(base)
   local groups = redis.call('ZREVRANGE', base .. 'transient:age', 0, -1)
   local newest = newestGroup(base)
@@ -85,13 +87,13 @@ for at, id in ipairs(ids) do
 end
 return found
 --part look
--- Returns the small facts about a job, so that neither a poll nor a look-up by another tenant costs
--- what the job's data costs: its tenant, the bytes of its data and result if they are retained
--- (otherwise 0), and then
+-- Returns the small facts about a job, so that a poll, or a look-up by another tenant, need not
+-- read the job's data: its tenant, the bytes of its data and result if they are retained (otherwise
+-- 0), and then
 --   of a job that is retained: when it completed (ms), attempts
 --   of a job in the queue: place of its lane in ARGV, and the list that `timesOf` returns
--- Returns nothing if Redis does not know the job, or if it has several threads: only operators need
--- its id.
+-- Returns nothing if Redis does not know the job, or if the job has several threads: only operators
+-- use the ids of such jobs.
 -- ARGV  1    job id
 --       2-3  beginning of both lanes' keys
 --include ../load/load.lua#release
@@ -110,9 +112,9 @@ for lane = 2, 3 do
 end
 --part retain
 #!lua flags=allow-oom
--- Returns the job's result. If it has none yet, returns '' and marks the job, so that its result
--- will be retained. If the caller sends the job's data, which Redis no longer has, a transient
--- result becomes a retained one.
+-- Returns the job's result. If the job has no result yet, returns '' and marks the job, so that its
+-- result will be retained. If the job has a transient result, and the caller sends the job's data
+-- (which Redis no longer has), the result becomes a retained one.
 -- ARGV  1    job id
 --       2    the job's data or ''
 --       3    ms to keep the result

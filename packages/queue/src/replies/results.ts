@@ -1,5 +1,5 @@
-// Results of jobs: looks them up, retains them for callers that have a job's id, and stores them in
-// the claims of idempotency keys.
+// Looks up results of jobs, retains them for callers that have a job's id, and stores them in the
+// claims of idempotency keys.
 import { hash } from 'node:crypto'
 import type { Thread } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
@@ -9,13 +9,13 @@ import type { QueueKeys } from '../job/lanes.ts'
 
 /** How long results stay, and how many bytes of Redis they may use. */
 export interface ResultBounds {
-  /** For results whose job's id the caller has. */
+  /** For results of jobs whose id the caller has. */
   retainedMs: number
   /** For all other results. */
   transientMs: number
   /** For all results together: see complete.lua. */
   resultBytes: number
-  /** For the list of jobs that completed last. */
+  /** For the list of recently completed jobs. */
   recentBytes: number
   /** For idempotency keys. */
   claimBytes: number
@@ -23,15 +23,16 @@ export interface ResultBounds {
 
 export type Results = ReturnType<typeof createResults>
 
-/** How long a result is kept if it becomes retained only after its job completed. */
+/** How long a result is kept if it becomes a retained one only after its job has completed. */
 const RETAINED_MS = 3_600_000
 const IDS_AT_ONCE = 200
 
 /**
  * Opens the results of jobs. They are stored outside BullMQ, which would prune transient and
- * retained ones alike.
+ * retained results alike.
  *
- * @param largeReads a connection for large replies, behind which no caller's post may wait.
+ * @param largeReads a connection for large replies. On `redis`, callers' posts would wait behind
+ * them.
  */
 export function createResults(redis: Redis, { base, jobs }: QueueKeys, largeReads = redis) {
   const find = openScript(redis, new URL('./results.lua#find', import.meta.url))
@@ -39,8 +40,8 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys, largeRead
   const retain = openScript(redis, new URL('./results.lua#retain', import.meta.url))
   return {
     /**
-     * Returns the results of the jobs that Redis knows, by id: undefined for a job that is not
-     * done.
+     * Returns the results of the jobs that Redis knows, by id. The result is undefined if a job is
+     * not done.
      */
     async find(ids: readonly string[]): Promise<Map<string, JobResult | undefined>> {
       const results = new Map<string, JobResult | undefined>()
@@ -55,9 +56,11 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys, largeRead
       return results
     },
     /**
-     * Returns the job's result. If it has none yet, its result will be retained.
+     * Returns the job's result. If the job has none yet, makes sure that its result will be
+     * retained.
      *
-     * @param data the job's payload. With it, a transient result is retained, too, for an hour.
+     * @param data the job's payload. If it is passed, a transient result becomes a retained one,
+     * for an hour.
      */
     async retainResult(jobId: string, data = '', tenant = ''): Promise<JobResult | undefined> {
       const result = String(
@@ -65,14 +68,14 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys, largeRead
       )
       return result === '' ? undefined : JSON.parse(result)
     },
-    /** Returns the result of a job that is done and has this claim: see `claimName`. */
+    /** Returns the result that this claim has for this job: see `claimName`. */
     async findClaimed(claim: string, jobId: string): Promise<JobResult | undefined> {
       const [claimedBy, result] = await redis.hmget(`${base}claim:${claim}`, 'job', 'result')
       return claimedBy === jobId && typeof result === 'string' ? JSON.parse(result) : undefined
     },
     /**
-     * Returns a retained result, the job's payload, when (ms since 1970) and at which attempt the
-     * job completed.
+     * Returns a retained result, the job's payload, and when (ms since 1970) and at which attempt
+     * the job completed.
      */
     async findRetained(jobId: string) {
       const { result: text, data, at, attempts } = await redis.hgetall(`${base}retained:${jobId}`)
@@ -92,7 +95,7 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys, largeRead
       )
       return data && result ? { data, result } : undefined
     },
-    /** Returns what is small of a job of one thread: see `#look`. */
+    /** Returns the small facts about a job of one thread: see the part `look` of results.lua. */
     async look(jobId: string): Promise<readonly unknown[]> {
       return asList(await look(base, jobId, jobs.interactive, jobs.bulk))
     },
@@ -100,14 +103,14 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys, largeRead
 }
 
 /**
- * While Redis is unavailable, retaining is repeated after this pause, at most RETAIN_ATTEMPTS
- * times: for five minutes.
+ * While Redis is unavailable, retaining is tried again after this pause, at most RETAIN_ATTEMPTS
+ * times (five minutes).
  */
 const RETAIN_AGAIN_MS = 500
 const RETAIN_ATTEMPTS = 600
 /**
- * The most characters of all payloads that wait for Redis. A job that exceeds it is marked without
- * its payload: if it completes before Redis answers, its result is not retained.
+ * Bounds the characters of all payloads that wait for Redis. Above it, a job is marked without its
+ * payload: if it completes before Redis answers, its result is not retained.
  */
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
@@ -125,8 +128,8 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
       isDone = await retainResult(jobId, data, tenant).then(() => true, again)
     characters -= data.length
   }
-  // A function of its own: in `retain`, a payload that exceeds the bound would stay in memory while
-  // it waits.
+  // A separate function: if `retain` made the text, it would keep a payload above the bound in
+  // memory while it waits.
   return (jobId: string, payload: Pick<IngestJob, 'tenant' | 'threads'>): Promise<void> => {
     const text = JSON.stringify(payload)
     return retain(jobId, characters + text.length > MAX_CHARACTERS ? '' : text, payload.tenant)
@@ -134,8 +137,8 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
 }
 
 /**
- * How long a claim (the job that an idempotency key of a tenant stands for, and its result) stays,
- * unless it is evicted.
+ * How long a claim stays, unless it is evicted. A claim is the job that an idempotency key of a
+ * tenant stands for, and that job's result.
  */
 export const CLAIM_MS = 24 * 60 * 60 * 1000
 
@@ -143,24 +146,24 @@ export const CLAIM_MS = 24 * 60 * 60 * 1000
 export type Claim = ReturnType<typeof makeClaim>
 
 /**
- * Names a claim by a hash: a key may be its caller's secret. Equal keys of two tenants have
- * different claims.
+ * Names a claim by a hash, because a key may be its caller's secret. Equal keys of two tenants have
+ * different names.
  */
 export function claimName(tenant: string, key: string): string {
   return hash('sha256', JSON.stringify([tenant, key]), 'base64url')
 }
 
 /**
- * Makes a job's claim. Its fingerprint has the lane: callers that wait get another answer than
- * those that do not.
+ * Makes a job's claim. The lane is part of the fingerprint, because callers that wait get another
+ * answer than callers that do not.
  */
 export function makeClaim(name: string, lane: Lane, threads: readonly Thread[]) {
   return { name, fingerprint: `${lane} ${hash('sha256', JSON.stringify(threads), 'base64url')}` }
 }
 
 /**
- * Makes a function that stores the results of jobs in their claims, but not of a failed job: its
- * key is free again.
+ * Makes a function that stores the results of jobs in their claims. A failed job's result is not
+ * stored, so its key can be used again.
  */
 export function createRecordClaims(redis: Redis, { base }: QueueKeys, claimBytes: number) {
   const record = openScript(redis, new URL('./claims.lua#record', import.meta.url))
