@@ -1,5 +1,5 @@
-// The documents in MongoDB, by collection, and the stages of a thread on its way there: request,
-// draft, plan, round.
+// Types of the documents in MongoDB, by collection, and of the stages that a thread goes through
+// before it is stored: request, draft, plan, round.
 import type {
   Outcome,
   QuoteFields,
@@ -21,8 +21,8 @@ export type SourceValues = Omit<WithDates<SourceFields>, 'service' | 'externalId
 export type QuoteValues = WithDates<QuoteFields>
 
 /**
- * When the fields of a document were accepted, in µs: `stamp` of the newest fields, `stamps` of
- * each older field.
+ * When the fields of a document were accepted, in µs. `stamp` is the newest fields' time, `stamps`
+ * has the time of each older field.
  */
 export interface Stamps {
   stamp: number
@@ -31,8 +31,8 @@ export interface Stamps {
 
 interface Meta extends Stamps {
   /**
-   * New with each write, except the renewal of a reservation. A guarded update takes effect only if
-   * the stored version is still the version that was read.
+   * Changes with each write, except the renewal of a reservation. A guarded update takes effect
+   * only if the stored version is still the one that was read.
    */
   version: ObjectId
   /**
@@ -40,51 +40,50 @@ interface Meta extends Stamps {
    */
   derived?: string[]
   /**
-   * The id of the request that inserted the document. `changedBy`: of the last one that changed it.
+   * The id of the request that inserted the document. `changedBy`: the id of the last request that
+   * changed it.
    */
   insertedBy: string
   changedBy?: string
 }
 
-/**
- * The identity of a batch: its writer, and its number among the writer's batches, counted from 1.
- */
+/** The identity of a batch: its writer, and its number among the writer's batches, from 1. */
 export interface WriterBatch {
   writer: string
   batch: number
 }
 
 /**
- * A token this old counts as its writer's crash: whoever meets the source sums its quotes, at most
- * once in this time, until the token is gone. A dead writer's job is delivered again within this
- * time.
+ * A token of this age suggests that its writer has crashed. Any process that meets the source then
+ * sums its quotes, at most once in this time, until the token is removed. A dead writer's job is
+ * delivered again within this time.
  */
 export const STALE_MS = 10_000
 
 /**
- * The mark of a writer in a source, for one request. While the batch is above the watermark of its
- * writer, the token is open: the totals may be ahead of the quotes or, in a reserved source, behind
+ * The mark of a writer in a source, for one request. The token is open while its batch is above its
+ * writer's watermark. Then the totals may be ahead of the quotes or, in a reserved source, behind
  * them.
  */
 export interface WriterToken extends WriterBatch {
   request: string
   since: Date
   /**
-   * Present if the writer reserved the source for a sum: others then do not open the source. New
-   * with each renewal.
+   * Present if the writer reserved the source for a sum. Other processes then do not open the
+   * source. Changes with each renewal.
    */
   excludes?: ObjectId
-  /** When the quotes were last summed, since the token became stale. */
+  /** When the quotes were last summed since the token became stale. */
   summed?: Date
 }
 
 /**
- * A document of the collection `writers`: the watermark of one writer name. A process takes a new
- * name after it abandoned a batch.
+ * A document of the collection `writers`: the watermark of a writer's name. A process takes a new
+ * name after it has abandoned a batch.
  */
 export interface WriterDocument {
   _id: string
-  /** All batches of the writer up to this one have ended, and no sum missed a quote of them. */
+  /** All batches up to this one have ended, and no sum missed their quotes. */
   watermark: number
 }
 
@@ -97,28 +96,29 @@ export interface SourceDocument extends SourceValues {
   /** The earliest moment at which a request for this source was accepted. */
   acceptedAt: Date
   status: typeof STORED_STATUS
-  /**
-   * The words of all stored quotes, and the number of these quotes. Exact while no token is open.
-   */
+  /** The words of all stored quotes, and their number. Exact while no token is open. */
   wordCount: number
   quoteCount: number
   meta: Meta & {
-    /** The tenant's hash, `acceptedAt` and `_id` in one text: sorts a tenant's sources by date. */
+    /**
+     * The tenant's hash, `acceptedAt` and `_id` in one text, which sorts a tenant's sources by
+     * date.
+     */
     listKey: string
     /**
-     * A stamp of all quotes. It counts for fields with an older stamp, except in quotes whose own
-     * cover is as high.
+     * A stamp that counts for all quotes: for each field with an older stamp, unless the quote's
+     * own cover is as high.
      */
     cover?: number
     tokens?: WriterToken[]
     /**
-     * Set before each sum. A writer that opened the source before the sum finds another epoch, and
-     * recounts.
+     * Changes before each sum. If a writer opened the source before the sum, it finds another
+     * epoch, and recounts.
      */
     epoch?: ObjectId
     /**
-     * The digest of the last request, if it contained all quotes: an equal request then moves only
-     * stamps.
+     * The digest of the last request, if that request contained all quotes. If the next request
+     * equals it, only stamps change.
      */
     digest?: string
   }
@@ -128,20 +128,20 @@ export interface QuoteDocument extends QuoteValues {
   _id: string
   sourceId: string
   /**
-   * A request's stamp (16 digits), `.`, and the quote's index in it (6 digits): the smallest of all
-   * its requests.
+   * A request's stamp (16 digits), `.`, and the quote's index in the request (6 digits). If several
+   * requests contain the quote, the smallest of these texts.
    */
   position: string
   wordCount: number
   meta: Meta & {
     /**
-     * The highest cover of the source that is already part of the quote's own stamps. Only a higher
-     * cover of the source raises these stamps.
+     * The highest cover of the source that the quote's own stamps include. Only a higher cover of
+     * the source raises the stamps.
      */
     cover?: number
     /**
-     * Serves to compare a text with the stored one without reading the stored one. A tool that
-     * changes the text must remove the digest.
+     * By this, a text is compared with the stored text without reading it. A tool that changes the
+     * text must remove the digest.
      */
     textDigest?: string
   }
@@ -150,30 +150,31 @@ export interface QuoteDocument extends QuoteValues {
 export type QuoteWithoutText = Omit<QuoteDocument, 'text'>
 
 export interface StoreRequest {
-  /** Unique to the request, and the same each time it is delivered. */
+  /** Unique to the request, and the same each time that the request is delivered. */
   id: string
   tenant: string
   /**
-   * The place in the one order of acceptance, in µs since 1970. Only requests for different sources
-   * may share it.
+   * The request's place in the order of acceptance, in µs since 1970. Requests for different
+   * sources may share it.
    */
   stamp: number
-  /** An earlier delivery may have written a part of the request. */
+  /** An earlier delivery may have written some of the request. */
   redelivered: boolean
   thread: Thread
-  /** Equal threads have equal digests. Without a digest, repeats are not recognised. */
+  /**
+   * Equal threads have equal digests. Without a digest, repeats of the thread are not recognised.
+   */
   digest?: string
 }
 
-/** A quote of a request: its fields, and the names and the position that the request gives it. */
+/** A quote of a request: its fields, and the ids and the position that follow from the request. */
 export interface InputQuote {
   names: Pick<QuoteDocument, '_id' | 'sourceId' | 'position'>
   values: QuoteValues
 }
 
 /**
- * A request in the store's own terms: with the ids of its documents, and with dates in place of
- * texts.
+ * A request as the store uses it: with the ids of its documents, and with dates instead of texts.
  */
 export interface InputThread extends Pick<StoreRequest, 'id' | 'stamp' | 'redelivered' | 'digest'> {
   names: Pick<SourceDocument, '_id' | 'tenant' | 'service' | 'externalId'>
@@ -183,10 +184,13 @@ export interface InputThread extends Pick<StoreRequest, 'id' | 'stamp' | 'redeli
 
 /**
  * A write of a document: an insert, or an update that takes effect only if the stored version is
- * the one that was read.
+ * still the one that was read.
  */
 export interface GuardedWrite<Stored = SourceDocument | QuoteDocument> {
-  /** The document as it was read; absent if none was stored. `document`: as it is to be stored. */
+  /**
+   * `stored`: the document as it was read, absent if none was stored. `document`: the document as
+   * it is to be stored.
+   */
   stored?: Stored
   document: Stored
   /** The update, if it does not replace the whole document. */
@@ -195,11 +199,11 @@ export interface GuardedWrite<Stored = SourceDocument | QuoteDocument> {
 
 /** A source or a quote as this round will store it. */
 export interface Draft<Stored> extends GuardedWrite<Stored> {
-  /** The document differs from the stored one in a field, or in the position. */
+  /** Whether the document differs from the stored one in a field or in the position. */
   changed: boolean
-  /** The document needs a write: it changed, or a field has a later stamp than before. */
+  /** Whether the document needs a write: it changed, or a field has a later stamp than before. */
   advanced: boolean
-  /** What to answer to the last request that was merged. */
+  /** The outcome to answer to the last request that was merged. */
   outcome: Outcome
 }
 
@@ -207,15 +211,15 @@ export type SourceDraft = Draft<SourceDocument>
 export type QuoteDraft = Draft<QuoteDocument>
 
 /**
- * A thread as it was read. All threads of a round may share one map `quotes`. It has the stored
- * quotes that the requests name, without the quotes of repeats.
+ * A thread as it was read. All threads of a round may share one map `quotes`. The map has the
+ * stored quotes that the requests name, but not the quotes of repeats.
  */
 export interface StoredThread {
   source?: SourceDocument | undefined
   quotes: ReadonlyMap<string, QuoteDocument>
 }
 
-/** The writes that put all of the requests into the store, and the outcomes to answer. */
+/** The writes that store all of the thread's requests, and the outcomes to answer. */
 export interface ThreadPlan {
   source: SourceDraft
   /** Every quote that the requests name, as it will be stored. */
@@ -225,7 +229,7 @@ export interface ThreadPlan {
    * counted it.
    */
   quoteWrites: readonly QuoteDraft[]
-  /** One for each request, in their order, with its quotes in their order. */
+  /** One for each request, in their order. The quotes are in the order of the request. */
   outcomes: { source: Outcome; quotes: Outcome[] }[]
 }
 
@@ -237,16 +241,16 @@ export interface ThreadWork {
   /** In the order of their stamps. */
   requests: InputThread[]
   /**
-   * An earlier round may have changed the thread, so the thread stays in the batch until it is
+   * Whether an earlier round may have changed the thread. Then it stays in the batch until it is
    * stored.
    */
   mayHaveChanged: boolean
   /**
-   * Read the source with majority: an answer without a write must not depend on a source that is
-   * rolled back.
+   * Whether to read the source with majority: an answer without a write must not depend on a source
+   * that may be rolled back.
    */
   readsMajority: boolean
-  /** The number of rounds in which another process won. */
+  /** The number of rounds in which another process wrote first. */
   refusals: number
   isStored: boolean
 }
@@ -261,8 +265,8 @@ export interface ThreadRound {
 export interface OpenThread extends ThreadRound {
   source: SourceDocument
   /**
-   * The source has its final totals and fields. Otherwise it is reserved, and they are committed
-   * after the quotes.
+   * Whether the source already has its final totals and fields. If not, it is reserved, and they
+   * are committed after the quotes.
    */
   isFinal: boolean
 }

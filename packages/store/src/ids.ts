@@ -3,11 +3,11 @@
 import { hash } from 'node:crypto'
 import { contentOf, type QuoteFields, type SourceFields } from '@sluice/contract'
 
-/** 144 bits: two names do not collide by chance, and base64url needs no padding. */
+/** An id has 144 bits: two names do not collide by chance, and base64url needs no padding. */
 const ID_LENGTH = 24
 
 /**
- * Hashes the JSON of a tuple: if the parts were only joined, two different tuples could form the
+ * Hashes the JSON of a tuple. If the parts were only joined, two different tuples could form the
  * same text.
  */
 export function hashTuple(...parts: unknown[]): string {
@@ -23,8 +23,8 @@ export function sourceIdOf(
 }
 
 /**
- * Returns the id of a quote's source, or of a source itself: a quote's id begins with the id of its
- * source.
+ * Returns the id of the source to which a document's id belongs: a quote's id begins with its
+ * source's id.
  */
 export function sourceIdIn(documentId: string): string {
   return documentId.slice(0, ID_LENGTH)
@@ -34,11 +34,11 @@ export function compareIds(one: { _id: string }, other: { _id: string }): number
   return one._id < other._id ? -1 : 1
 }
 
-/** Sorts after all characters of ids. */
+/** Sorts after every character of an id. */
 const AFTER_IDS = '~'
 
 /**
- * Returns the filter of the quotes of these sources (at least one). An index of `sourceId` or of
+ * Returns the filter for the quotes of these sources (at least one). An index of `sourceId` or of
  * `_id` serves it.
  */
 export function quotesOf(...sourceIds: string[]) {
@@ -50,19 +50,19 @@ export function quotesOf(...sourceIds: string[]) {
 }
 
 /**
- * Times in milliseconds are padded to this length, because list keys sort as text. It lasts for
+ * List keys sort as text, so times in milliseconds are padded to this length. It is enough for
  * 30,000 years.
  */
 const MS_DIGITS = 15
 
-/** Returns the prefix that all list keys of a tenant share. No other tenant's keys have it. */
+/** Returns the prefix that all list keys of a tenant share, and no other tenant's keys have. */
 export function listPrefixOf(tenant: string): string {
   return `${hashTuple(tenant)}/`
 }
 
 /**
- * Returns the part of a `listKey` after its prefix. A cursor without an id precedes all others of
- * its date.
+ * Returns the part of a `listKey` after its prefix. A cursor without an id sorts before all others
+ * of its date.
  */
 export function listCursorOf(at: Date, id = ''): string {
   return `${String(at.getTime()).padStart(MS_DIGITS, '0')}/${id}`
@@ -74,8 +74,9 @@ export function listKeyOf(tenant: string, acceptedAt: Date, id: string): string 
 }
 
 /**
- * Returns the ids of a request's quotes, each by its externalId. A quote without one has an id by
- * its content and by the number of equal quotes before it in the request.
+ * Returns the ids of a request's quotes. Each is computed from the quote's externalId. Without an
+ * externalId, it is computed from the quote's content and from the number of equal quotes before it
+ * in the request.
  */
 export function quoteIdsOf(sourceId: string, quotes: readonly QuoteFields[]): string[] {
   const equalsBefore = new Map<string, number>()

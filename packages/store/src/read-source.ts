@@ -1,4 +1,4 @@
-// The entry point `@sluice/store/read`: reads stored sources as callers see them, a page at a time.
+// Entry point `@sluice/store/read`: reads stored sources as callers see them, a page at a time.
 // Never writes.
 import type {
   ListedSource,
@@ -25,8 +25,8 @@ export type { QuoteDocument, SourceDocument }
 export { CommandFailedError, chunksOf, IDS_PER_QUERY }
 
 /**
- * Returns the oldest write of a source that should have ended, by its tokens: the writer is slow or
- * dead.
+ * Returns the oldest write of a source that should have ended by now, if its tokens show one: the
+ * writer is slow or dead.
  */
 export async function findUnfinished(db: Db, tokens: readonly WriterToken[], signal: AbortSignal) {
   const old = tokens.filter(({ since }) => Date.now() - since.getTime() >= STALE_MS)
@@ -44,8 +44,8 @@ type StoredSource = Pick<SourceDocument, '_id' | 'createdAt' | 'tenant'> &
   Omit<SourcePage['source'], 'id' | 'createdAt'>
 type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'>
 
-// Only the fields that callers see are read: other tools may keep large ones of their own in the
-// same documents.
+// Read only the fields that callers see, because other tools may keep large fields in the same
+// documents.
 const SOURCE_FIELDS = { ...fieldsOf(SourcePageSchema.properties.source), tenant: 1 }
 const QUOTE_FIELDS = fieldsOf(SourcePageSchema.properties.quotes.items)
 
@@ -56,15 +56,19 @@ function fieldsOf({ properties }: { properties: object }): Record<string, 1> {
 }
 
 /**
- * Makes the reads of sources. They read from the primary with majority, so they find each thread
- * that was answered as stored. @throws {CommandFailedError}
+ * Makes the functions that read sources. They read from the primary with majority, so they find
+ * each thread that was answered as stored.
+ * @throws {CommandFailedError}
  */
 export function createSourceReads(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
   const sources = db.collection<SourceDocument>('sources', options)
   const quotes = db.collection<QuoteDocument>('quotes', options)
   return {
-    /** Reads a page of a tenant's source. Undefined if the tenant has no source of this id. */
+    /**
+     * Reads a page of a tenant's source. Returns undefined if the tenant has no source with this
+     * id.
+     */
     readSource: (
       tenant: string,
       id: string,
@@ -84,9 +88,9 @@ export function createSourceReads(db: Db) {
         }
       }),
     /**
-     * Reads a tenant's sources by their ids, in the order of the ids. Omits ids of which the tenant
-     * has no source. Once the texts exceed `most` characters, returns the ids that were not looked
-     * up as `rest`.
+     * Reads a tenant's sources by their ids, in the order of the ids. Omits ids for which the
+     * tenant has no source. If the texts exceed `most` characters, stops, and returns the remaining
+     * ids as `rest`.
      */
     readSources: (
       tenant: string,
@@ -97,7 +101,7 @@ export function createSourceReads(db: Db) {
       withinTime(gone, async (signal) => {
         const found = new Map<string, StoredSource>()
         let [place, characters] = [0, 0]
-        // One query at a time: a read occupies one connection.
+        // One query after the other, so that a read occupies only one connection.
         while (place < ids.length && characters <= most) {
           const some = ids.slice(place, place + Math.min(IDS_PER_QUERY, documentsAtOnce(most)))
           const query = sources.find<StoredSource>(
@@ -117,7 +121,10 @@ export function createSourceReads(db: Db) {
         })
         return { sources: shown, rest: ids.slice(place).filter((id) => !found.has(id)) }
       }),
-    /** Lists a tenant's sources, newest first. Undefined if `after` is no cursor of this list. */
+    /**
+     * Lists a tenant's sources, newest first. Returns undefined if `after` is no cursor of this
+     * list.
+     */
     listSources: (
       tenant: string,
       query: SourceListQuery,
@@ -128,12 +135,15 @@ export function createSourceReads(db: Db) {
 }
 
 /**
- * The time limit of a read. It is long because, for each page, the server sorts all quotes of a
- * source, perhaps a million.
+ * The time limit of a read. It is long, because the server sorts all quotes of a source for each
+ * page, perhaps a million.
  */
 const READ_MS = 10_000
 
-/** Ends a read after `READ_MS`, or when its caller is gone. @throws {CommandFailedError} */
+/**
+ * Ends a read after `READ_MS`, or when its caller has disconnected.
+ * @throws {CommandFailedError}
+ */
 export async function withinTime<Found>(
   gone: AbortSignal,
   read: (signal: AbortSignal) => Promise<Found>,
@@ -147,14 +157,14 @@ export async function withinTime<Found>(
 }
 
 /**
- * By default, a page ends once its texts exceed this number of characters, so that the page fits
- * into memory.
+ * By default, a page ends when its texts exceed this number of characters, so that it fits into
+ * memory.
  */
 const PAGE_CHARACTERS = 512 * 1024
 
 /**
- * How many documents a server may send before the page's length is looked at. Few have as many
- * characters.
+ * How many documents the server may send before the length of the page is checked. A document
+ * rarely has as many characters.
  */
 const documentsAtOnce = (mostCharacters: number) => mostCharacters / 4_096
 
@@ -176,8 +186,8 @@ async function pageOf<Found extends object>(
 }
 
 /**
- * Asks for one document more than the page has, to see whether more follow. The batch of a short
- * page is larger still, so that the first reply is the last.
+ * Asks for one document more than the page has, to learn whether more follow. If the page is short,
+ * the batch is larger than the page, so that the first reply is the last.
  */
 function optionsOf(limit: number, signal: AbortSignal, most: number) {
   return {
@@ -192,7 +202,7 @@ type QuotePage = Omit<SourcePage, 'source'>
 
 /**
  * Reads a page of quotes. The first page decides the order: by date if all quotes have a date,
- * otherwise by position. Later pages keep the order of `after`.
+ * otherwise by position. Later pages keep the order that `after` names.
  */
 async function readQuotes(
   quotes: Collection<QuoteDocument>,
@@ -202,8 +212,8 @@ async function readQuotes(
   most: number,
 ): Promise<QuotePage> {
   /**
-   * Reads a page in one order. While the server sorts, it keeps only the quotes of the page, and
-   * above 100 MB uses its disk.
+   * Reads a page in one order. While the server sorts, it keeps only the quotes of the page in
+   * memory, and uses its disk above 100 MB.
    */
   async function read(byDate: boolean, filter: Filter<QuoteDocument> = {}): Promise<QuotePage> {
     const how = {
@@ -225,7 +235,7 @@ async function readQuotes(
   if (after !== undefined) return read(false, afterPosition(after))
   const page = await read(true)
   const [first] = page.quotes
-  // Quotes without a date come first: if the first one has a date, all have.
+  // Quotes without a date come first, so if the first one has a date, all have.
   return first === undefined || first.createdAt !== undefined ? page : read(false)
 }
 
@@ -256,19 +266,22 @@ type StoredEntry = StoredSource & Pick<SourceDocument, 'acceptedAt' | 'quoteCoun
 
 const ENTRY_FIELDS = { ...SOURCE_FIELDS, acceptedAt: 1, quoteCount: 1 }
 /**
- * The most sources that are read for a page of one service, so that many sources of other services
- * do not make the page slow.
+ * At most this number of sources is read for a page of one service. Without the bound, many sources
+ * of other services would make the page slow.
  */
 const EXAMINED = 5_000
-/** The first and the longest span of time in which `newestIn` looks for sources. */
+/** The shortest and the longest span of time in which `newestIn` looks for sources. */
 const FIRST_SPAN_MS = 1_000
 const LONGEST_SPAN_MS = 365 * 24 * 3_600_000
 /** Precedes all ids. */
 const FIRST_ID = '-'.repeat(24)
-/** Sorts after all dates. */
+/** Sorts after every date. */
 const END = ':'
 
-/** Reads a page by the index of `meta.listKey`. Undefined if `after` is no cursor of this list. */
+/**
+ * Reads a page by the index of `meta.listKey`. Returns undefined if `after` is no cursor of this
+ * list.
+ */
 async function readList(
   sources: Collection<SourceDocument>,
   tenant: string,
@@ -276,8 +289,8 @@ async function readList(
   signal: AbortSignal,
   most: number,
 ): Promise<SourceList | undefined> {
-  // A cursor has the place of the page's end in the list, and a tag that shows whether it belongs
-  // to this list.
+  // A cursor has the place in the list at which a page ended, and a tag that shows to which list it
+  // belongs.
   const tag = hashTuple('list', tenant, service, since).slice(0, 8)
   const [, cursor, tagOfCursor] = LIST_CURSOR.exec(after ?? '') ?? []
   if (after !== undefined && tagOfCursor !== tag) return undefined
@@ -293,7 +306,7 @@ async function readList(
     prefix + listCursorOf(new Date(Math.max(0, before - ms)), FIRST_ID)
   const range = await newestIn(sources, whole, wanted, startOf, signal)
 
-  // A page of one service ends at the `EXAMINED`-th source of all services.
+  // A page of one service ends at the `EXAMINED`-th source, counting the sources of all services.
   const sort = { 'meta.listKey': -1 } as const
   const nth = {
     sort,
@@ -308,8 +321,8 @@ async function readList(
   const how = { projection: ENTRY_FIELDS, sort, ...optionsOf(limit, signal, most) }
   const { page, last } = await pageOf(sources.find<StoredEntry>(filter, how), limit, most)
 
-  // The next page begins after the last source or, if this page has all that was examined, where
-  // that ended.
+  // The next page begins after the last source. If all examined sources fit on this page, it begins
+  // where the examined range ended.
   const isWhole = end === null && range === whole
   const rest = isWhole ? undefined : examined.$gte.slice(prefix.length)
   const next = last === undefined ? rest : listCursorOf(last.acceptedAt, last._id)
@@ -319,10 +332,11 @@ async function readList(
 type ListRange = Record<'$gte' | '$lt', string>
 
 /**
- * Returns the newest part of a range that has at least `wanted` sources, or the whole range.
- * DocumentDB and the emulator sort the whole range for each page, so a short range is faster.
- * Begins with a second before the end of the range, and makes the span eight times as long until
- * enough sources are in it. `startOf(ms)` returns the key that is `ms` before the end.
+ * Returns the newest part of a range that has at least `wanted` sources, or the whole range. A
+ * short range is faster, because DocumentDB and the emulator sort the whole range for each page.
+ * The first span is the last second of the range, and each further span is eight times as long,
+ * until one has enough sources.
+ * @param startOf returns the key that is `ms` before the range's end.
  */
 async function newestIn(
   sources: Collection<SourceDocument>,

@@ -14,7 +14,7 @@ import type {
 } from '../documents.ts'
 import { listKeyOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
 
-/** Converts an accepted request into the store's own terms. */
+/** Converts an accepted request to the form that the store uses. */
 export function inputThread({ tenant, thread, ...request }: StoreRequest): InputThread {
   const { service, externalId, ...source } = thread.source
   const sourceId = sourceIdOf(tenant, thread.source)
@@ -34,14 +34,14 @@ function withDate<Fields extends { createdAt?: string }>({ createdAt, ...values 
   return createdAt === undefined ? values : { ...values, createdAt: new Date(createdAt) }
 }
 
-/** The version of a document that is not written yet. */
+/** The version of a document that has not been written. */
 const UNWRITTEN = new ObjectId('000000000000000000000000')
-/** The word count of a text that is not counted yet. */
+/** The word count of a text that has not been counted. */
 export const UNCOUNTED = -1
 
 /**
  * Makes the draft of a source that is not stored. The request is the whole thread, so its digest is
- * stored.
+ * kept.
  */
 export function newSource({
   id: insertedBy,
@@ -86,7 +86,7 @@ export function newQuote(
 
 /**
  * Plans a thread that is not stored, from its only request. The quotes of one request have
- * different ids.
+ * different ids, so they need no merge.
  */
 export function planNew(request: InputThread): ThreadPlan {
   const source = newSource(request)
@@ -115,7 +115,7 @@ export function acceptedAtOf(stamp: number): Date {
 
 type WithDerived<Values> = { values: Values; derived: { derived?: string[] } }
 
-/** Adds derived fields of a source: the date of acceptance, and the score from the votes. */
+/** Adds the derived fields of a source: the date of acceptance, and the score from the votes. */
 export function withDerived(
   input: SourceValues,
   acceptedAt: Date,
@@ -136,8 +136,8 @@ export function withDerivedScore<Values extends Votes>(values: Values): WithDeri
 }
 
 /**
- * 96 bits: texts do not collide by chance. A tenant that makes texts collide harms its own quotes
- * only.
+ * A hash has 96 bits, so texts do not collide by chance. A tenant that makes texts collide on
+ * purpose harms only its own quotes.
  */
 const TEXT_HASH_LENGTH = 16
 

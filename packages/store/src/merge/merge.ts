@@ -1,4 +1,4 @@
-// Merges requests into a stored thread, or into a new one. The functions are pure: law 1
+// Merges requests into a stored thread or a new one. The functions are pure, because law 1
 // (docs/glossary.md) needs that.
 import type { Outcome } from '@sluice/contract'
 import type {
@@ -31,7 +31,7 @@ import {
  */
 export const REPLACED = ''
 
-/** Merges requests, at least one and in the order of their stamps, into the stored thread. */
+/** Merges requests into the stored thread: at least one, in the order of their stamps. */
 export function mergeRequests(stored: StoredThread, requests: readonly InputThread[]): ThreadPlan {
   let source: SourceDraft | undefined = stored.source && unmerged(stored.source)
   const quotes = new Map<string, QuoteDraft>()
@@ -52,8 +52,8 @@ export function mergeRequests(stored: StoredThread, requests: readonly InputThre
 }
 
 /**
- * Merges a request's quotes into the drafts. `changed`: this or an earlier delivery of it changed a
- * quote.
+ * Merges a request's quotes into the drafts. `changed`: this delivery of the request, or an earlier
+ * one, changed a quote.
  */
 function mergeQuotes(stored: StoredThread, request: InputThread, drafts: Map<string, QuoteDraft>) {
   const { cover = 0, tokens = [] } = stored.source?.meta ?? {}
@@ -83,8 +83,8 @@ function markChanged(draft: SourceDraft, request: string): SourceDraft {
 
 /**
  * Merges field by field: the request that was accepted last wins, and a field that it leaves out is
- * kept. So merging is commutative, associative and idempotent. No two requests for one source have
- * the same stamp.
+ * kept. So merging is commutative, associative and idempotent, as no two requests for one source
+ * have the same stamp.
  */
 function mergeValues<Some extends object>(
   stored: Some,
@@ -125,7 +125,7 @@ export function unmerged<Stored>(stored: Stored): Draft<Stored> {
   return { stored, document: stored, changed: false, advanced: false, outcome: 'unchanged' }
 }
 
-/** Merges a request's fields of a source into the draft. */
+/** Merges a request's fields of the source into the draft. */
 export function mergeSource(draft: SourceDraft, request: InputThread): SourceDraft {
   const before = draft.document
   const stampOf = (name: string) => stampOfField(before, name, 0)
@@ -173,8 +173,8 @@ function inputOfSource(document: SourceDocument): SourceValues {
 }
 
 /**
- * Merges a request's fields of a quote into the draft. A smaller position is stored, too, but is
- * not an update.
+ * Merges a request's fields of a quote into the draft. A smaller position is stored, but does not
+ * count as an update.
  */
 function mergeQuote(
   draft: QuoteDraft,
@@ -192,7 +192,7 @@ function mergeQuote(
     request.stamp,
   )
   const isMoved = position < before.position
-  // If the position gets smaller, no earlier delivery of the request has merged this quote: it
+  // If the position gets smaller, no earlier delivery of the request has merged this quote, so it
   // counts as advanced.
   const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })
   if (!advanced && !isMoved) return { ...draft, outcome }
@@ -222,8 +222,8 @@ function mergeQuote(
 }
 
 /**
- * Returns the stamp of a stored field. The source's cover counts for a quote whose own cover is
- * lower.
+ * Returns the stamp of a stored field. The source's cover counts unless the quote's own cover is as
+ * high.
  */
 export function stampOfField(
   { meta }: Pick<QuoteDocument, 'meta'>,
@@ -241,9 +241,9 @@ function inputOfQuote(document: QuoteDocument): QuoteValues {
 }
 
 /**
- * Returns the outcome of a request for one document. An earlier delivery of the request may have
- * stored it already. This one then changes nothing, and its outcome is what the earlier one did, or
- * `updated` if that is not known.
+ * Returns the outcome of a request for one document. If an earlier delivery of the request has
+ * stored it already, this delivery changes nothing, and returns the outcome of the earlier
+ * delivery, or `updated` if that is not known.
  */
 function outcomeOf(
   request: InputThread,

@@ -1,7 +1,7 @@
-// Shortens the work for repeats: requests that equal what is stored, and so change only stamps.
-// - The cover of a source is one stamp in place of a new stamp on each quote.
-// - A quote's own cover says which covers its stamps contain already: a source's cover counts only
-//   if it is higher.
+// Saves work for repeats: requests that equal what is stored, and so change only stamps.
+// - A source's cover is one stamp that replaces a new stamp on each quote.
+// - A quote's own cover is the highest cover that its stamps include: only a higher cover of the
+// source counts.
 // - The digest of the last request shows that the next one is equal, so no quotes are read.
 import type {
   InputThread,
@@ -14,8 +14,8 @@ import { newQuote } from './drafts.ts'
 import { mergeSource, unmerged } from './merge.ts'
 
 /**
- * Returns whether this is one request that equals the last request of the source, and that request
- * had all quotes. Then no quotes are read.
+ * Returns whether there is only one request, and it equals the last request of the source, which
+ * contained all quotes. If so, no quotes need to be read.
  */
 export function isRepeat(source: SourceDocument, requests: readonly InputThread[]): boolean {
   const [request] = requests
@@ -26,8 +26,8 @@ export function isRepeat(source: SourceDocument, requests: readonly InputThread[
 }
 
 /**
- * Returns the plan that a merge with the stored quotes would make: one new cover. Undefined if this
- * is no repeat.
+ * Returns the plan that a merge with the stored quotes would make: a new cover. Returns undefined
+ * if this is no repeat.
  */
 export function planRepeat(
   source: SourceDocument,
@@ -49,7 +49,7 @@ export function planRepeat(
   }
 }
 
-/** Shortens a plan by a cover in place of many stamps, and sets the digest to keep. */
+/** Shortens a plan: replaces many stamps by a cover, and sets the digest to keep. */
 export function shortenRepeats(
   stored: StoredThread,
   requests: readonly InputThread[],
@@ -63,7 +63,7 @@ export function shortenRepeats(
   return { ...plan, source: { ...plan.source, document: { ...document, meta } } }
 }
 
-/** Replaces the new stamps of quotes by a cover of their source, if both mean the same. */
+/** Replaces the quotes' new stamps by a cover of their source, if both have the same effect. */
 function withCover(stored: StoredThread, plan: ThreadPlan): ThreadPlan {
   const drafts = [...plan.quotes.values()]
   const cover = stored.source && coverOf(stored, drafts)
@@ -85,14 +85,14 @@ function withCover(stored: StoredThread, plan: ThreadPlan): ThreadPlan {
 }
 
 /**
- * Returns the cover that can replace the new stamps of the quotes. Undefined if a field would then
- * have another stamp than the merge sets.
+ * Returns the cover that can replace the quotes' new stamps. Returns undefined if a field would
+ * then have another stamp than the merge sets.
  */
 function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): number | undefined {
   const restamped = drafts.find(({ changed, advanced }) => advanced && !changed)
   const cover = restamped?.document.meta.stamp
   if (source === undefined || cover === undefined) return undefined
-  // While another process writes, it may store quotes that were not read.
+  // A process that is writing may store quotes that this one has not read.
   if (source.meta.tokens !== undefined) return undefined
   if (drafts.filter((draft) => draft.stored !== undefined).length !== source.quoteCount)
     return undefined
@@ -110,8 +110,8 @@ function hasStamp({ document: { meta }, stored }: QuoteDraft, stamp: number): bo
 }
 
 /**
- * Returns the draft with this cover as the quote's own. The source's cover then changes no stamp of
- * the quote.
+ * Returns the draft with this cover as the quote's own, so that the source's cover changes no stamp
+ * of the quote.
  */
 function withOwnCover(cover: number, { document, ...draft }: QuoteDraft): QuoteDraft {
   const meta = { ...document.meta, cover: Math.max(cover, document.meta.cover ?? 0) }
@@ -119,8 +119,8 @@ function withOwnCover(cover: number, { document, ...draft }: QuoteDraft): QuoteD
 }
 
 /**
- * Returns the digest of the first request, if that request contains every field of every stored
- * quote and no other process writes.
+ * Returns the digest of the first request if that request contains every field of every stored
+ * quote, and no other process is writing.
  */
 function digestToKeep(
   { source: stored }: StoredThread,

@@ -1,5 +1,5 @@
-// The commands of MongoDB that the store needs, and how much fits into one. Tests run the store on
-// commands in memory, too.
+// The commands of MongoDB that the store uses, and their size limits. Tests also run the store on
+// commands in memory.
 import type { Document } from 'mongodb'
 import type {
   QuoteDocument,
@@ -16,7 +16,7 @@ export interface Documents {
 
 export type CollectionName = keyof Documents
 
-/** The marks of a document that guards and checks compare. */
+/** The marks of a document by which guards and checks notice a write. */
 export type Version = { _id: string; meta: Pick<SourceDocument['meta'], 'version' | 'epoch'> }
 
 export interface UpdateStatement {
@@ -33,18 +33,18 @@ export interface UpdateStatement {
 
 /** The result of one write command. A refused write does not stop the others. */
 export interface WriteReply {
-  /** Documents that were inserted, or that a statement matched or upserted. */
+  /** The number of documents that were inserted, matched or upserted. */
   n: number
   /**
-   * Positions of refused writes: inserts of an `_id` that exists, writes that met a lock, or all:
-   * see `allRefused`.
+   * Positions of refused writes: inserts of an `_id` that exists, writes that met a lock, or all
+   * writes (see `allRefused`).
    */
   refused: number[]
 }
 
 /**
- * Returns the reply for a command that met a lock: only the documents' versions show which writes
- * took effect.
+ * Returns the reply for a command that met a lock. It reports all writes as refused, because only
+ * the documents' versions show which took effect.
  */
 export function allRefused({ length }: readonly unknown[]): WriteReply {
   return { n: 0, refused: Array.from({ length }, (_, at) => at) }
@@ -60,21 +60,21 @@ export type SourceTotals = QuoteTotals & Pick<SourceDocument, '_id' | 'meta'>
  */
 export const IDS_PER_QUERY = 100
 
-/** Guards need the versions of the primary, even if the URL prefers secondaries. */
+/** Guards need the versions that the primary has, even if the URL prefers secondaries. */
 export const PRIMARY = { readPreference: 'primary' } as const
 
 /**
- * `local` (the default): what the primary has and may roll back. `majority`: what a majority has;
- * it may be older.
+ * `local` (the default) reads what the primary has, and may roll back. `majority` reads what a
+ * majority has, which may be older.
  */
 export type ReadConcern = 'local' | 'majority'
 
 export interface StoreCommands {
-  /** The most documents of one `insert`, and statements of one `update`. */
+  /** The most documents of an `insert`, and the most statements of an `update`. */
   readonly writesPerCommand: number
   /**
-   * Reads documents by their ids, in any order. Not a snapshot: documents are read one after the
-   * other.
+   * Reads documents by their ids, in any order. This is no snapshot: documents are read one after
+   * the other.
    */
   find<Of extends CollectionName>(
     name: Of,
@@ -84,8 +84,8 @@ export interface StoreCommands {
   /** Reads quotes by their ids without their texts, in any order. */
   findWithoutTexts(ids: readonly string[], concern?: ReadConcern): Promise<QuoteWithoutText[]>
   /**
-   * Reads only the versions and epochs of these documents. `withEpoch` omits those without an
-   * epoch.
+   * Reads only the versions and epochs of these documents. With `withEpoch`, omits documents
+   * without an epoch.
    */
   findVersions(
     name: 'sources' | 'quotes',
@@ -93,17 +93,17 @@ export interface StoreCommands {
     withEpoch?: 'withEpoch',
   ): Promise<Version[]>
   /**
-   * Sums the stored quotes of each source. Omits sources without quotes. `areNeighbours`: few other
-   * sources have ids between these, so one query sums many of them.
+   * Sums the stored quotes of each source. Omits sources without quotes. `areNeighbours`: there are
+   * few other sources between these ids, so one query may sum many sources.
    */
   sumQuotes(
     sourceIds: readonly string[],
     areNeighbours?: 'areNeighbours',
   ): Promise<(QuoteTotals & { _id: string })[]>
-  /** Reads all sources, at most 25,000 at once. Not a snapshot. */
+  /** Reads all sources, in pages of at most 25,000. This is no snapshot. */
   scanSources(): AsyncIterable<SourceTotals[]>
   /**
-   * Throws, as `update` does, if the server refuses a document for another reason than a duplicate
+   * Throws (as `update` does) if the server refuses a document for another reason than a duplicate
    * or a lock.
    */
   insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>
@@ -116,11 +116,11 @@ export interface CommandOptions {
   /** The time limit of each command. */
   limitMs?: number
   /**
-   * Observes each command. The driver's own events would cost more: for them, the driver reads each
-   * reply twice.
+   * Observes each command. The driver's own events would cost more, because the driver then reads
+   * each reply twice.
    */
   metrics?: CommandMetrics
-  /** Whether the workers create the index for lists of sources. */
+  /** Whether workers create the index for lists of sources. */
   listsSources?: boolean
 }
 
@@ -129,25 +129,25 @@ export interface CommandMetrics {
   errors: { inc(labels: { code: string }): void }
 }
 
-/** A command must not exceed 16 MiB, and a character takes three bytes at most. */
+/** A command must not exceed 16 MiB, and a character takes at most three bytes. */
 export const CHARACTERS_PER_COMMAND = 3_000_000
 /**
- * If the first command takes longer, MongoDB is slow, and the others are sent `WRITES_AT_ONCE` at a
- * time.
+ * If the first command takes longer than this, MongoDB is slow, and the other commands are sent
+ * `WRITES_AT_ONCE` at a time.
  */
 const SLOW_MS = 500
 const WRITES_AT_ONCE = 4
 /**
- * If it takes less, the others may be this many times as large: a large command costs less for each
- * write.
+ * If the first command takes less than this, the others may be FAST_TIMES as large, because a large
+ * command costs less for each write.
  */
 const FAST_MS = 100
 const FAST_TIMES = 4
 
 /**
- * Sends items in as many commands as they need. The first one has at most `maxItems`, and its time
- * decides about the others: they are larger if MongoDB is fast, and several are sent at once if it
- * is slow. After a failure, it sends no further command.
+ * Sends items in as many commands as they need. The first command has at most `maxItems`. Its time
+ * decides about the others: if MongoDB is fast, they are larger, and if it is slow, several are
+ * sent in parallel. After a failure, sends no further command.
  */
 export async function sendInChunks<Item>(
   items: readonly Item[],
@@ -168,20 +168,20 @@ export async function sendInChunks<Item>(
   )
 }
 
-/** Sends all chunks, `atOnce` at a time. After a failure, it sends no other. */
+/** Sends all chunks, `atOnce` of them in parallel. After a failure, sends no further chunk. */
 export async function sendAll<Item>(
   chunks: Generator<Item[]>,
   atOnce: number,
   send: (chunk: Item[]) => Promise<void>,
 ) {
   async function sendNext(): Promise<void> {
-    // A loop that throws ends the generator, and so the other loops.
+    // A loop that throws ends the generator, and so ends the other loops.
     for (const chunk of chunks) await send(chunk)
   }
   await Promise.all(Array.from({ length: atOnce }, sendNext))
 }
 
-/** Returns the items in chunks for one command each. */
+/** Cuts the items into chunks, each of which fits into one command. */
 export function* chunksOf<Item>(
   items: readonly Item[],
   maxItems: number,

@@ -1,4 +1,5 @@
-// Connects to MongoDB with time limits and write concern, and probes whether it commits writes.
+// Connects to MongoDB with time limits and a write concern, and probes whether MongoDB commits
+// writes.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { MongoClient, MongoTopologyClosedError } from 'mongodb'
@@ -20,9 +21,11 @@ export type StoreConnection = ReturnType<typeof connectStore>
 const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
 
 /**
- * Connects to the database of the URL (or `sluice`) in the background, so that a process starts
- * while MongoDB is unavailable. Notices an unreachable server within 2 s, and one that hangs within
- * 10 s. `metrics` observe each command, which costs CPU: the driver reads each reply twice for it.
+ * Connects in the background to the database that the URL names (or `sluice`), so that a process
+ * can start while MongoDB is unavailable. Notices an unreachable server within 2 s, and a server
+ * that hangs within 10 s.
+ * @param metrics observe each command. This costs CPU, because the driver then reads each reply
+ * twice.
  */
 export function connectStore(url: string, metrics?: CommandMetrics) {
   const client = new MongoClient(url, {
@@ -46,7 +49,7 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
     db,
     async close(): Promise<void> {
       closing.abort()
-      // The driver asks MongoDB to end its sessions, which also end by themselves. So a MongoDB
+      // The driver asks MongoDB to end its sessions. They also expire without that, so a MongoDB
       // that hangs must not delay a stop.
       await Promise.race([client.close(), delay(CLOSE_MS, undefined, { ref: false })])
     },
@@ -57,20 +60,20 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
 const CLOSE_MS = 100
 const CONNECT_AGAIN_MS = 200
 
-/** Why the first connection of a client failed last. */
+/** Why the last attempt at a client's first connection failed. */
 const failures = new WeakMap<MongoClient, unknown>()
 
 /**
- * Returns the error itself, or why the client is not connected: a command that waits for that
- * learns only that it is not.
+ * Returns the error itself, or why the client is not connected: the error of a command that waited
+ * for the connection only says that there is none.
  */
 export function explained(error: unknown, client: MongoClient): unknown {
   return (error instanceof MongoTopologyClosedError && failures.get(client)) || error
 }
 
 /**
- * Connects until it succeeds once: the driver gives up if its first connection fails, otherwise it
- * reconnects by itself.
+ * Tries to connect until it succeeds once. The driver gives up after a failed first connection, but
+ * reconnects by itself after a successful one.
  */
 async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<void> {
   while (!closing.aborted) {
@@ -86,26 +89,28 @@ async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<
 /** The probe's document in `writers`. Workers need the rights for that collection anyway. */
 const PROBE = 'probe'
 /**
- * A range, because a router sends it to every shard. So the probe fails while any shard is
- * unavailable.
+ * A range instead of an id, because a router sends it to every shard. So the probe fails while any
+ * shard is unavailable.
  */
 const ONLY_PROBE = { _id: { $gte: PROBE, $lt: `${PROBE}\0` } }
-/** Half of what a document may have. */
+/** Half of the limit of a document. */
 const MAX_BYTES = 8 * 1024 * 1024
-/** The time limit of a probe's commands: a slow store passes, one that hangs does not. */
+/**
+ * The time limit of each of a probe's commands. A slow store passes, a store that hangs does not.
+ */
 export const PROBE_MS = 5_000
 
 /**
- * Resolves when MongoDB has committed a majority write of this size (at most `MAX_BYTES`). Begins
- * with a small write: while MongoDB is unavailable, probes cost little. Throws if MongoDB refuses,
- * is unavailable, or exceeds the commands' time limit.
+ * Resolves when MongoDB has committed a majority write of this size (at most `MAX_BYTES`). Writes a
+ * small document first, so that probes cost little while MongoDB is unavailable. Throws if MongoDB
+ * refuses, is unavailable, or exceeds the commands' time limit.
  */
 export async function commitProbe(
   commands: Pick<StoreCommands, 'update' | 'insert'>,
   bytes: number,
 ): Promise<void> {
   const fill = async (size: number) => {
-    // Random bytes can't be compressed.
+    // Random bytes, because they can't be compressed.
     const values = { since: new Date(), filler: randomBytes(size) }
     const { n } = await commands.update('writers', [
       { q: ONLY_PROBE, u: { $set: values }, multi: true },

@@ -1,11 +1,11 @@
-// Keeps a release from documents that it would misread or store again
+// Prevents that a release misreads documents or stores them twice
 // (docs/adr/0021-layout-of-mongodb.md), and gives the store an identity
 // (docs/adr/0023-identity-and-marks.md).
 import { randomUUID } from 'node:crypto'
 import type { Db } from 'mongodb'
 import { PRIMARY } from './commands.ts'
 
-/** The layout of the documents, as a number: ADR 21 says when it rises. */
+/** The number of the documents' layout. ADR 21 says when it rises. */
 const LAYOUT = 1
 
 /** The documents of the collection `layout`. */
@@ -27,8 +27,9 @@ export class StoreLayoutError extends Error {
 }
 
 /**
- * Returns whether the database has the number of this release. Throws a `StoreLayoutError` if it
- * has another one, and the driver's error if MongoDB is unavailable.
+ * Returns whether the database has this release's layout number. Returns false if it has none.
+ * @throws {StoreLayoutError} if it has another number, and the driver's error if MongoDB is
+ * unavailable.
  */
 export async function checkLayout(db: Db, signal?: AbortSignal): Promise<boolean> {
   const options = { ...PRIMARY, ...(signal && { signal }) }
@@ -40,11 +41,11 @@ export async function checkLayout(db: Db, signal?: AbortSignal): Promise<boolean
 const ANSWER_MS = 10_000
 
 /**
- * A store, for programs and for people. A copy of a database has the same id, so the name counts,
- * too.
+ * A store, for programs and for people. A copy of a database has the same id, so the name is part
+ * of the identity.
  */
 export interface Store {
-  /** Absent before a worker has used the database. */
+  /** Absent until a worker has used the database. */
   id?: string
   database: string
   hosts: string
@@ -56,8 +57,8 @@ export function hostsOf({ client }: Db): string {
 }
 
 /**
- * Reads which store a database is, as a majority knows it: an id that is rolled back must not be
- * told to the queue.
+ * Reads which store a database is. Reads with majority, because the queue must not learn an id that
+ * is rolled back later.
  */
 export async function readStore(db: Db, signal = AbortSignal.timeout(ANSWER_MS)): Promise<Store> {
   const options = { ...PRIMARY, readConcern: { level: 'majority' }, signal } as const
@@ -66,8 +67,8 @@ export async function readStore(db: Db, signal = AbortSignal.timeout(ANSWER_MS))
 }
 
 /**
- * Checks the layout as `checkLayout` does, writes what the database lacks of number and id, and
- * reads its identity.
+ * Checks the layout as `checkLayout` does, writes the layout number and the id if the database
+ * lacks them, and reads its identity.
  */
 export async function noteStore(db: Db): Promise<Store> {
   const signal = AbortSignal.timeout(ANSWER_MS)
@@ -90,15 +91,15 @@ export async function noteStore(db: Db): Promise<Store> {
 }
 
 /**
- * Gives the store another id: to processes that reach a copy of it under the same name, it is
- * another store.
+ * Gives the store another id. Processes that use a copy of it under the same name then see another
+ * store.
  */
 export async function renewStore(db: Db): Promise<Store> {
   const update = { $set: { id: randomUUID() } }
   await db
     .collection<IdentityDocument>('layout')
     .updateOne({ _id: STORE }, update, { upsert: true })
-  // The marks of queues may come from another Redis, or from another moment.
+  // The marks of queues may come from another Redis, or from before a restore.
   await db.collection('layout').updateMany({ mark: { $exists: true } }, { $set: { mark: 0 } })
   return readStore(db)
 }

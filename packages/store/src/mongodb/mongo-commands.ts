@@ -31,41 +31,42 @@ import {
 
 export type Runtime = typeof processRuntime
 
-/** The clocks, random numbers and ids of this process. Tests replace them. */
+/** The clocks, random numbers and ids that this process uses. Tests replace them. */
 export const processRuntime = {
   now: Date.now,
   /** Milliseconds by a clock that never jumps. */
   monotonic: () => performance.now(),
-  /** Keeps no process alive. */
+  /** A delay that does not keep the process alive. */
   delay: (ms: number): Promise<void> => delay(ms, undefined, { ref: false }),
   random: Math.random,
-  /** Returns an id that no other call ever returns, on any machine. */
+  /** Returns an id that is unique on all machines. */
   newId: () => new ObjectId(),
 }
 
-/** A command ends within this time, even if its connection hangs. */
+/** Every command ends within this time, even if its connection hangs. */
 const COMMAND_MS = 10_000
 /**
- * Small, because serialising blocks the event loop, and a server may lock a collection for a
+ * Few, because serialising blocks the event loop, and a server may lock a collection during a
  * command.
  */
 const WRITES_PER_COMMAND = 250
 const MARKS = { 'meta.version': 1, 'meta.epoch': 1 } as const
 
 /**
- * Makes the commands. A command throws a `CommandFailedError` at its time limit, a
- * `RefusedWriteError` if MongoDB refused a document, otherwise the driver's error. The driver's
- * `bulkWrite` is not used: it is slower, and does not distinguish a network error from a refused
- * write.
+ * Makes the commands. A command throws a `CommandFailedError` at its time limit, and a
+ * `RefusedWriteError` if MongoDB refused a document. Otherwise it throws the driver's error. It
+ * does not use the driver's `bulkWrite`, which is slower and does not distinguish a network error
+ * from a refused write.
  */
 export function mongoCommands(db: Db, options: CommandOptions = {}): StoreCommands {
   const { limitMs = COMMAND_MS, metrics } = options
   /**
-   * When the last write took effect, by the cluster's clock. A MongoDB without replicas has none.
+   * When the last write took effect, by the cluster's clock. Stays undefined if MongoDB has no
+   * replicas.
    */
   let writtenAt: Timestamp | undefined
   /**
-   * Sends a command with a signal: otherwise the driver (7.9) waits for ever for `drain` on a
+   * Sends a command with a signal. Without one, the driver (7.9) waits for ever for `drain` on a
    * destroyed socket.
    */
   async function within<Reply>(
@@ -95,7 +96,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
   ) {
     const command = { [kind]: name, ...writes, ordered: false, writeConcern: { w: 'majority' } }
     const writing = within(kind, async (signal): Promise<WriteReply> => {
-      // The driver itself throws a write concern error: the write may be rolled back.
+      // The driver itself throws write concern errors, because such a write may be rolled back.
       const { n, writeErrors, operationTime } = await db.command(command, { ...PRIMARY, signal })
       if (operationTime !== undefined && !writtenAt?.greaterThan(operationTime))
         writtenAt = operationTime
@@ -103,8 +104,8 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     })
     return writing.catch(async (error) => {
       if (!isConflict(error)) throw error
-      // A command that failed has not waited for a majority. A probe waits for one, and so for all
-      // writes before it.
+      // A failed command has not waited for a majority. The probe does, also for all writes before
+      // it.
       await commitProbe(commands, 0)
       return allRefused(ids)
     })
@@ -112,15 +113,15 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
   function find<Found extends { _id: string }>(
     name: CollectionName,
     ids: readonly string[],
-    // Named even if `local`: the URL may name another level, by which the check of epochs could
-    // miss one.
+    // Named even if it is `local`, because the URL may name another level, with which the check of
+    // epochs could miss one.
     level: ReadConcern = 'local',
     projection?: Document,
     condition?: Document,
   ): Promise<Found[]> {
     const collection = db.collection<{ _id: string }>(name, PRIMARY)
     const query = (some: readonly string[]) => {
-      // One more than the ids, so that the first reply is the last.
+      // A batch size above the number of ids, so that the first reply is the last.
       const how = {
         batchSize: IDS_PER_QUERY + 1,
         readConcern: { level },
@@ -144,8 +145,8 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
       return write('insert', name, { documents }, ids)
     },
     update(name, statements) {
-      // MongoDB's error for a statement on many documents does not name the refused one. Quotes
-      // have a source in common.
+      // If a statement writes many documents, MongoDB's error does not name the refused one. Name
+      // the source that the quotes share.
       const ids = statements.map(({ q, multi }) => (multi ? (q.sourceId ?? '') : q._id))
       return write('update', name, { updates: statements }, ids)
     },
@@ -155,16 +156,17 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
 }
 
 /**
- * Quotes are sharded by their sources: without this, a query asks all shards. Where nothing is
- * sharded, it costs little: on the emulators, 0.96 to 1.16 times the time for `IDS_PER_QUERY` ids.
+ * Returns a condition on `sourceId`, by which quotes are sharded: without it, a query asks all
+ * shards. It costs little where nothing is sharded: on the emulators, queries of `IDS_PER_QUERY`
+ * ids took 0.96 to 1.16 times as long.
  */
 function shardsOf(quoteIds: readonly string[]): Document {
   return { sourceId: { $in: [...new Set(quoteIds.map(sourceIdIn))] } }
 }
 
 /**
- * A page of sources has about 10 MB. It is not smaller, because the emulator walks through the
- * collection for each page.
+ * A page of sources has about 10 MB. Smaller pages would be slow on the emulator, which walks
+ * through the collection for each page.
  */
 const PAGE = {
   projection: { wordCount: 1, quoteCount: 1, meta: 1 },
@@ -172,23 +174,23 @@ const PAGE = {
   limit: 25_000,
 } as const
 
-/** The least sources of a page: see `createSteps`. */
+/** The smallest page of sources: see `createSteps`. */
 const LEAST_PAGE = 25
 
 const QUERIES_AT_ONCE = 8
 
 /**
- * Below this number of documents, a walk through the collection proves nothing: a planner that
- * weighs costs may use the index later.
+ * With fewer documents than this, a walk through the collection proves nothing, because a planner
+ * that weighs costs may use the index when there are more.
  */
 const SMALL = 1_000
 
 type Ask = (command: Document) => Promise<Document>
 
 /**
- * Returns the indexes that workers create, by collection: their names, each with its one field.
- * Quotes need an index only if the server walks the collection for a range of `_id`, or does not
- * explain its plan. Throws if MongoDB is unavailable.
+ * Returns the indexes that workers create, by collection: the name and the field of each. Quotes
+ * need an index only if the server walks the collection for a range of `_id`, or does not explain
+ * its plan. Throws if MongoDB is unavailable.
  */
 export async function indexesFor(
   ask: Ask,
@@ -199,7 +201,8 @@ export async function indexesFor(
 }
 
 async function walksRanges(ask: Ask): Promise<boolean> {
-  // A range of one source, stored or not: for a range of all ids, walking would be right.
+  // The range of one source, whether that is stored or not. For a range of all ids, a walk would be
+  // right.
   const find = { find: 'quotes', filter: { _id: quotesOf('some')._id } }
   try {
     const { queryPlanner } = await ask({ explain: find, verbosity: 'queryPlanner' })
@@ -212,7 +215,9 @@ async function walksRanges(ask: Ask): Promise<boolean> {
   }
 }
 
-/** Finds documents in queries of at most `idsPerQuery` ids, `QUERIES_AT_ONCE` at a time. */
+/**
+ * Finds documents in queries of at most `idsPerQuery` ids, `QUERIES_AT_ONCE` of them in parallel.
+ */
 async function findInQueries<Found>(
   ids: readonly string[],
   query: (some: readonly string[]) => Promise<Found[]>,
@@ -225,7 +230,9 @@ async function findInQueries<Found>(
   return found
 }
 
-/** Makes the commands that threads rarely need: sums of quotes, a walk through sources, indexes. */
+/**
+ * Makes the commands that few threads need: sums of quotes, a walk through all sources, indexes.
+ */
 function rareCommands(
   db: Db,
   within: <Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>,
@@ -237,13 +244,14 @@ function rareCommands(
   return {
     sumQuotes(sourceIds, areNeighbours) {
       const sum = { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } }
-      // With majority: totals must not include a quote that is rolled back. After `writtenAt`: a
-      // new primary may learn late of quotes that the former one confirmed before the sum's epoch.
+      // With majority, because totals must not include a quote that is rolled back. After
+      // `writtenAt`, because a new primary may be late to see quotes that the former one confirmed
+      // before the sum's epoch.
       const afterClusterTime = writtenAt()
       const readConcern = { level: 'majority', ...(afterClusterTime && { afterClusterTime }) }
       const query = (some: readonly string[]) => {
         const pipeline = [{ $match: quotesOf(...some) }, { $group: sum }]
-        // One more than the sums, so that the first reply is the last.
+        // A batch size above the number of sums, so that the first reply is the last.
         const command = {
           aggregate: 'quotes',
           pipeline,
@@ -257,12 +265,12 @@ function rareCommands(
           return cursor.firstBatch
         })
       }
-      // Without an index of `sourceId`, distant sources are summed one by one: one range of `_id`
-      // would contain the quotes of other sources, and DocumentDB walks the collection for 40
-      // ranges in one query.
+      // Without an index of `sourceId`, distant sources are summed one by one: a single range of
+      // `_id` would contain other sources' quotes, and DocumentDB walks the collection if a query
+      // has 40 ranges.
       return findInQueries(sourceIds, query, areNeighbours || hasSourceIndex ? IDS_PER_QUERY : 1)
     },
-    // In pages, because a cursor that is read slowly has no time limit.
+    // Reads in pages, because a cursor that is read slowly has no time limit.
     async *scanSources() {
       const inSteps = createSteps(PAGE.limit, LEAST_PAGE)
       for (let after = ''; ; ) {
@@ -293,8 +301,7 @@ function rareCommands(
           key: { [field]: 1 },
         }))
         await ask({ createIndexes: collection, indexes }).catch((error) => {
-          // MongoDB goes on with a build whose client has left, so a build that takes longer is no
-          // failure.
+          // MongoDB continues to build after its client has left, so a timeout is no failure.
           if (!isTimeOut(error)) throw error
         })
       }

@@ -11,14 +11,14 @@ import type { StoreRequest } from '../documents.ts'
 import { sourceIdIn, sourceIdOf } from '../ids.ts'
 
 /**
- * A command as a whole failed, so its outcome is unknown. MongoDB may be unavailable or unable to
- * commit, or the command alone may be too much for it: a probe decides. The `cause` may say which
+ * A whole command failed, so its outcome is unknown. MongoDB may be unavailable or unable to
+ * commit, or only this command may be too much for it: a probe decides. The `cause` may say which
  * documents MongoDB refused: see `refusalOf`.
  */
 export class CommandFailedError extends Error {
   /**
-   * MongoDB is certainly unavailable. No probe decides then, because a probe may succeed although
-   * the commands fail.
+   * Whether MongoDB is certainly unavailable. Then no probe decides, because a probe may succeed
+   * although the commands fail.
    */
   readonly isCertain: boolean
 
@@ -32,8 +32,8 @@ export class CommandFailedError extends Error {
 
 /**
  * Codes of errors that a probe does not meet, from MongoDB's `error_codes.yml`: Unauthorized (a
- * user may write one collection and not another), and errors of an overload, which a single small
- * write passes.
+ * user may write one collection but not another), and errors of an overload (a single small write
+ * may still succeed).
  */
 const CERTAIN_CODES = new Set([13, 402, 407, 433, 449, 450, 462])
 const CERTAIN_NAMES = /^Mongo(ServerSelection|NotConnected|ServerClosed|TopologyClosed)Error$/
@@ -41,8 +41,8 @@ const CERTAIN_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
 const DUPLICATE_KEY = 11_000
 /**
- * Another command has locked a document that this one writes. Engines that lock documents end a
- * deadlock by this error.
+ * Another command has locked a document that this command writes. Engines that lock documents end a
+ * deadlock with this error.
  */
 const WRITE_CONFLICT = 112
 
@@ -54,8 +54,8 @@ interface WriteError {
 }
 
 /**
- * The codes with which MongoDB refuses a document, and their names: write errors have the code
- * only.
+ * The codes with which MongoDB refuses a document, and their names, because write errors have only
+ * the code.
  */
 const CODE_NAMES: Readonly<Record<number, string>> = {
   2: 'BadValue',
@@ -67,16 +67,17 @@ const CODE_NAMES: Readonly<Record<number, string>> = {
   17419: 'BSONObjectTooLarge',
 }
 
-/** The most characters of a write error's `errInfo`, which can quote a whole document. */
+/** Bounds the characters of a write error's `errInfo`, which can quote a whole document. */
 const MAX_ERR_INFO = 1_024
 /**
- * Longer texts in `errInfo` are cut, so that most `errInfo` stays below its bound: equal failures
- * that are cut at different places form several groups of failed jobs.
+ * Cuts longer texts in `errInfo`, so that most of them stay within MAX_ERR_INFO. If `errInfo`
+ * itself is cut, equal failures are cut at different places, and form several groups of failed
+ * jobs.
  */
 const MAX_ERR_TEXT = 100
 /**
- * A replacer for JSON. Leaves the `_id` out, which the message has already. A pattern is a rule, so
- * it stays whole.
+ * A replacer for JSON. Leaves out the `_id`, which the message already has, and does not cut a
+ * pattern, which is a rule.
  */
 function cutText(name: string, value: unknown): unknown {
   if (name === 'failingDocumentId') return undefined
@@ -85,11 +86,11 @@ function cutText(name: string, value: unknown): unknown {
 }
 
 /**
- * MongoDB refused a write. The message names code, collection, document, and the rule if MongoDB
- * says it.
+ * MongoDB refused a write. The message names the code, the collection, the document and, if MongoDB
+ * reports it, the rule.
  */
 export class RefusedWriteError extends MongoServerError {
-  /** One error for each source of which the command could not write a document. */
+  /** An error for each source of which the command could not write a document. */
   sources: ReadonlyMap<string, RefusedWriteError>
 
   constructor(
@@ -99,7 +100,7 @@ export class RefusedWriteError extends MongoServerError {
   ) {
     const name = CODE_NAMES[code]
     const about = `code ${code}${name === undefined ? '' : ` ${name}`}, collection ${collection}, _id ${JSON.stringify(id)}`
-    // Plain JSON would write a regular expression, which may be the rule, as `{}`.
+    // Not as plain JSON, which would write a regular expression (which may be the rule) as `{}`.
     const json = errInfo === undefined ? '' : BSON.EJSON.stringify(errInfo, cutText)
     const info = json && `, errInfo ${json.slice(0, MAX_ERR_INFO)}`
     super({ code, errmsg: `${errmsg} (${about}${info})` })
@@ -109,8 +110,8 @@ export class RefusedWriteError extends MongoServerError {
 
 /**
  * Returns the positions of the writes that were refused because of another process's write: as
- * duplicates, or because both locked a document. Throws one `RefusedWriteError` for all that were
- * refused for other reasons.
+ * duplicates, or because both locked a document. If writes were refused for other reasons, throws
+ * one `RefusedWriteError` for all of them.
  */
 export function refusedIn(
   errors: readonly WriteError[],
@@ -129,14 +130,14 @@ export function refusedIn(
 }
 
 /**
- * Returns whether a command failed because another one locked its documents. Some writes may have
- * taken effect.
+ * Returns whether a command failed because another command had locked its documents. Some of its
+ * writes may have taken effect.
  */
 export function isConflict(error: unknown): boolean {
   return codeOf(error) === WRITE_CONFLICT
 }
 
-/** Returns why MongoDB refused a document of this request's thread, as far as the error says. */
+/** Returns why MongoDB refused a document of this request's thread, if the error says so. */
 export function refusalOf(error: unknown, { tenant, thread }: StoreRequest): Error | undefined {
   const refusal = error instanceof CommandFailedError ? error.cause : error
   return refusal instanceof RefusedWriteError
@@ -145,8 +146,9 @@ export function refusalOf(error: unknown, { tenant, thread }: StoreRequest): Err
 }
 
 /**
- * Returns the error itself if MongoDB refused a document with one of `CODE_NAMES`, or if it is no
- * error of MongoDB or its connection. Otherwise returns a `CommandFailedError`.
+ * Returns a `CommandFailedError`, except in two cases in which it returns the error itself: MongoDB
+ * refused a document with one of `CODE_NAMES`, or the error does not come from MongoDB or its
+ * connection.
  */
 export function asCommandFailed(error: unknown): unknown {
   if (error instanceof RefusedWriteError && codeOf(error) in CODE_NAMES) return error
@@ -157,15 +159,15 @@ export function asCommandFailed(error: unknown): unknown {
     : error
 }
 
-/** Returns whether a command exceeded the connection's time limit or its own. */
+/** Returns whether a command exceeded its own time limit or the connection's. */
 export function isTimeOut(error: unknown): boolean {
   return error instanceof CommandFailedError || error instanceof MongoNetworkTimeoutError
 }
 
 /**
  * Makes a function that calls `ask` with a number of items. If that takes MongoDB too long, it asks
- * for a tenth, down to `least`, and later calls ask for that number at once: a slow MongoDB answers
- * each of them.
+ * for a tenth, down to `least`. Later calls begin with the smaller number, so that even a slow
+ * MongoDB answers them in time.
  */
 export function createSteps(most: number, least: number) {
   let step = most
@@ -201,8 +203,7 @@ function codeOf(error: unknown): number {
 }
 
 /**
- * Returns what distinguishes an error for a metric: the code of the server, or the name of the
- * driver's error.
+ * Returns how a metric names an error: by the server's code, or by the name of the driver's error.
  */
 export function errorCodeOf(error: unknown): string {
   const code = codeOf(error)

@@ -1,13 +1,15 @@
-// Counts words: the word-like segments of a segmenter, in slices of time. The event loop runs
-// between two slices. A fast path for ASCII counts the same. One bit for each kind of character
-// that words are made of (UAX #29). Every other character has none.
+// Counts words (the word-like segments of a segmenter) in slices of time, between which the event
+// loop runs. A fast path for ASCII texts has the same results.
+
+// One bit for each kind of character that words consist of (UAX #29). All other characters have
+// none.
 const LETTER = 1
 const DIGIT = 2
 const UNDERSCORE = 4
 
 const ASCII = 128
 const KINDS = new Uint8Array(ASCII)
-// For each character that can join two neighbours into one word, the kinds that it joins. Both
+// For each character that can join its two neighbours into one word: the kinds that it joins. Both
 // neighbours must be of the same kind (WB6, WB7, WB11, WB12).
 const JOINS = new Uint8Array(ASCII)
 
@@ -19,8 +21,8 @@ fill(JOINS, DIGIT, ',;')
 fill(JOINS, LETTER | DIGIT, ".'")
 
 /**
- * Counts the words of an ASCII text, over ten times as fast as the segmenter. Undefined if the text
- * is not ASCII.
+ * Counts the words of an ASCII text, more than ten times as fast as the segmenter. Returns
+ * undefined if the text is not ASCII.
  */
 export function countAsciiWords(text: string): number | undefined {
   let words = 0
@@ -47,13 +49,13 @@ function fill(table: Uint8Array, value: number, characters: string): void {
   for (const character of characters) table[character.charCodeAt(0)] = value
 }
 
-// The number of characters (about 20 µs of ASCII) between reads of the clock: a read costs as much
-// as a short text.
+// The clock is read after this number of characters (about 20 µs of ASCII), because reading it
+// costs as much as a short text.
 const CHECK_EVERY = 5_000
 
 /**
- * Counts the words of each text. Never blocks the event loop for more than 50 ms, also if many
- * counts run at once.
+ * Counts the words of each text. Never blocks the event loop for more than 50 ms, even if many
+ * counts run at the same time.
  */
 export async function countWords(texts: readonly string[], slices: Slices): Promise<number[]> {
   const counts: number[] = []
@@ -72,13 +74,13 @@ export async function countWords(texts: readonly string[], slices: Slices): Prom
 const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
 
 /**
- * A slice blocks the event loop for `SLICE_MS` + a step that begins just before its end. A step
- * takes 20 ms at most: the segmenter on 100,000 characters of Chinese or Japanese. The bound for
- * both together is 50 ms.
+ * A slice blocks the event loop for at most 50 ms: for `SLICE_MS`, and for a step that begins just
+ * before its end. A step takes at most 20 ms (the segmenter, on 100,000 characters of Chinese or
+ * Japanese).
  */
 export const SLICE_MS = 10
 
-/** All work that uses the same `Slices` shares the time of each slice. */
+/** Divides time into slices. All work that uses the same `Slices` shares the time of each slice. */
 export type Slices = ReturnType<typeof createSlices>
 
 /** Creates slices of `sliceMs` milliseconds by the clock `now`, which returns milliseconds. */
@@ -102,8 +104,8 @@ export function createSlices(sliceMs: number, now: () => number = () => performa
     /** Returns whether the current slice has time left. Ask before each step. */
     hasTime: () => now() < (deadline ?? openSlice()),
     /**
-     * Resolves in a later iteration of the event loop: first come, first served, one caller per
-     * iteration.
+     * Resolves in a later iteration of the event loop. Callers are served in the order of their
+     * calls, one in each iteration.
      */
     nextSlice(): Promise<void> {
       if (deadline === undefined) openSlice()
@@ -113,7 +115,7 @@ export function createSlices(sliceMs: number, now: () => number = () => performa
 }
 
 /**
- * Counts the words of a text. One iterator serves all slices of the text: a text cut in two has
+ * Counts the words of a text. All slices use one iterator, because a text that is cut in two has
  * other words.
  */
 async function countSegments(text: string, slices: Slices): Promise<number> {

@@ -18,27 +18,27 @@ export interface ComparedSource {
   stored: QuoteTotals
   /** The sum of its stored quotes. */
   counted: QuoteTotals
-  /** When the source's last open token of a dead writer expires. Absent if it has none. */
+  /** When the last open token of a dead writer expires. Absent if the source has no such token. */
   openUntil?: Date
 }
 
 interface RepairReport {
   checked: number
   /**
-   * Sources whose totals disagreed with their quotes, or that had an expired token: a repair ends
-   * both.
+   * Sources whose totals disagreed with their quotes, or that had an expired token. A repair
+   * corrects both.
    */
   wrong: ComparedSource[]
-  /** Sources that agree with their quotes, and have the token of a dead writer until it expires. */
+  /** Sources that agree with their quotes, and have a dead writer's token that has not expired. */
   leftOpen: ComparedSource[]
   /** The number of sources that were being written at both checks. */
   beingWritten: number
 }
 
 /**
- * Compares the totals of all sources with their quotes. With `repair`, recounts the wrong ones and
- * removes expired tokens. Safe while workers run: sources that are being written are checked again
- * after 10 s. `onProgress` receives their number as `again`.
+ * Compares the totals of all sources with their quotes. With `repair`, recounts the wrong sources
+ * and removes expired tokens. Safe while workers run. Sources that are being written are checked
+ * again after 10 s: `onProgress` receives their number as `again`.
  */
 export async function repairSources(
   commands: StoreCommands,
@@ -69,8 +69,8 @@ export async function repairSources(
   if (busy.length === 0) return report
   const began = runtime.now()
   await runtime.delay(STALE_MS)
-  // `began` is by this machine's clock, `since` by the writer's, which may be a minute ahead: then
-  // an old token seems new, and its source is left alone.
+  // `began` is by this machine's clock. `since` is by the writer's clock, which may be a minute
+  // ahead: then an old token seems new, and its source is not checked.
   const isNew = (token: WriterToken) => !isStale(runtime, token) && token.since.getTime() > began
   for (const ids of chunksOf(busy, SOURCES_AT_ONCE)) {
     const some = await commands.find('sources', ids)
@@ -79,7 +79,7 @@ export async function repairSources(
   return report
 }
 
-/** Sums the quotes of as many sources at a time as MongoDB can. */
+/** Sums the quotes of as many sources in one command as MongoDB can. */
 function sumInSteps(commands: StoreCommands): StoreCommands['sumQuotes'] {
   const inSteps = createSteps(SOURCES_AT_ONCE, 1)
   return async (ids, areNeighbours) => {
@@ -94,8 +94,8 @@ function sumInSteps(commands: StoreCommands): StoreCommands['sumQuotes'] {
 }
 
 /**
- * Compares these sources, adds to the report, and repairs. Returns the ids of those that are being
- * written.
+ * Compares these sources, adds the results to the report, and repairs. Returns the ids of sources
+ * that are being written.
  */
 async function checkSome(
   { commands, runtime, repair }: WriteDeps & { repair: boolean },
@@ -114,8 +114,8 @@ async function checkSome(
   const sums = new Map(found.map(({ _id, ...sum }) => [_id, sum]))
   const compared = notInUse.map((source) => compare(source, sums.get(source._id) ?? NO_QUOTES))
   const toConfirm = compared.filter((one) => !agrees(one) || one.openUntil !== undefined)
-  // A source that was written after it was read may have agreed with its quotes all the time, so it
-  // is not reported.
+  // A source that was written after it was read may have agreed with its quotes all the time, so do
+  // not report it.
   const ids = toConfirm.map(({ id }) => id)
   const read = new Map(some.map(({ _id, meta }) => [_id, meta.version]))
   const now = await commands.findVersions('sources', ids)
@@ -152,8 +152,8 @@ function agrees({ stored, counted }: ComparedSource): boolean {
 
 /**
  * Removes the digest of each source, because a backup may lack quotes that the digest's request
- * contained. Returns the number of digests. A new version refuses the write of a worker that read
- * the digest before.
+ * contained. Returns the number of removed digests. Each source gets a new version, so that the
+ * write of a worker that has read the digest is refused.
  */
 export async function forgetDigests(
   commands: StoreCommands,

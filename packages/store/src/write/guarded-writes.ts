@@ -1,5 +1,5 @@
-// Opens the sources of a round, and writes the quotes, under guard: a write takes effect only if no
-// other process wrote the document since it was read.
+// Opens the sources of a round, and writes the quotes. Each write is guarded: it takes effect only
+// if no other process has written the document since it was read.
 import { isDeepStrictEqual } from 'node:util'
 import { textLength } from '@sluice/contract'
 import type { ObjectId } from 'mongodb'
@@ -31,14 +31,15 @@ export interface WriteDeps {
 }
 
 /**
- * A batch took more than `WRITE_WITHIN_MS`, as MongoDB is slow or this process was paused: other
- * processes no longer expect its quotes.
+ * A batch took more than `WRITE_WITHIN_MS`, because MongoDB is slow or this process was paused.
+ * Other processes no longer expect the batch's quotes.
  */
 export class PausedTooLongError extends Error {}
 
 /**
- * Opens each source or, with `toSum`, reserves it. `batch` goes into the tokens; it is absent if
- * the round writes and sums no quotes. Returns the threads whose sources were not refused.
+ * Opens each source or, with `toSum`, reserves it. Returns the threads whose sources were not
+ * refused.
+ * @param batch is written to the tokens. Absent if the round neither writes nor sums quotes.
  */
 export async function openSources(
   { commands, runtime }: WriteDeps,
@@ -76,8 +77,8 @@ export async function openSources(
 type NewToken = Omit<WriterToken, 'request'> | undefined
 
 /**
- * Returns the tokens to store: the tokens of other requests and, if the round writes or sums quotes
- * of the thread, a new one for each of our requests.
+ * Returns the tokens to store: other requests' tokens and, if the round writes or sums quotes of
+ * the thread, a new token for each of our requests.
  */
 function tokensOf(
   { work, stored, plan }: ThreadRound,
@@ -102,9 +103,10 @@ export function totalsAfter(
 }
 
 /**
- * Writes the quotes of all opened threads together, and returns the threads whose quotes are all
- * written. `openedAt` is a moment before their opening, by the monotonic clock. @throws
- * {PausedTooLongError}
+ * Writes the quotes of all opened threads together, and returns the threads whose quotes were all
+ * written.
+ * @param openedAt a moment before the threads were opened, by the monotonic clock.
+ * @throws {PausedTooLongError}
  */
 export async function writeQuotes(
   { commands, runtime }: WriteDeps,
@@ -135,8 +137,8 @@ export async function writeQuotes(
 /**
  * Sends all writes, inserts first, and returns the ids of the refused ones. Each write must set
  * `meta.version` to `version`, which no other write sets. Each command has its writes in the order
- * of their ids: on engines that lock documents, two commands that lock in one order never deadlock.
- * `checkTime` throws before a late command.
+ * of their ids: on engines that lock documents, two commands that lock in the same order never
+ * deadlock. `checkTime` throws if it is too late for another command.
  */
 export async function writeGuarded(
   commands: StoreCommands,
@@ -176,8 +178,8 @@ const charactersOf = ({ document, u = document }: GuardedWrite) => textLength(u)
 type Opening = Pick<OpenThread, 'isFinal' | 'source'> & { write?: GuardedWrite<SourceDocument> }
 
 /**
- * Plans the opening of a stored source: reserves it, updates it to be `after`, or leaves it as it
- * is.
+ * Plans the opening of a stored source: reserves the source, updates it to be `after`, or leaves it
+ * as it is.
  */
 function planStored(
   round: ThreadRound,
@@ -195,8 +197,8 @@ function planStored(
 }
 
 /**
- * Plans an update of a stored document to be `after`. If only stamps change, as by a repeat, only
- * these are written: then `sendUpdates` can join the updates of many documents.
+ * Plans an update after which a stored document is `after`. If only stamps change, as in a repeat,
+ * the update sets only the stamps: `sendUpdates` can then join the updates of many documents.
  */
 function planUpdate<Stored extends SourceDocument | QuoteDocument>(
   stored: Stored,
@@ -208,21 +210,21 @@ function planUpdate<Stored extends SourceDocument | QuoteDocument>(
 }
 
 /**
- * Returns whether a new cover must wait for the quotes: stored first, it would give their old
- * values a later stamp.
+ * Returns whether a new cover must wait for the quotes. If it were stored first, it would give a
+ * later stamp to their old values.
  */
 function isCoverBesideQuotes({ plan }: ThreadRound, stored: SourceDocument): boolean {
   return plan.source.document.meta.cover !== stored.meta.cover && plan.quoteWrites.length > 0
 }
 
-/** Returns whether a stored thread is already as the requests make it. */
+/** Returns whether the stored thread is already as the requests would make it. */
 export function needsNoWrite({ plan: { source, quoteWrites } }: ThreadRound): boolean {
   return quoteWrites.length === 0 && !source.advanced
 }
 
 /**
- * Plans an update of only these marks. A new version refuses writes by processes that read the
- * source before.
+ * Plans an update of only these marks. The new version refuses writes by processes that read the
+ * source earlier.
  */
 export function planMarks<Stored extends SourceDocument | QuoteDocument>(
   stored: Stored,
@@ -241,21 +243,21 @@ export function planMarks<Stored extends SourceDocument | QuoteDocument>(
 }
 
 /**
- * Measured on the emulator SecantusDB: 25 joined updates cost 0.55 times as much as 25 single ones,
- * 250 cost 1.2 times.
+ * Measured on the emulator SecantusDB: 25 joined updates take 0.55 times as long as 25 single ones,
+ * 250 take 1.2 times as long.
  */
 const IDS_PER_UPDATE = 25
 /**
- * Limits the commands in place of one, because each waits for a majority: smaller groups of updates
- * are not joined.
+ * Bounds the commands into which one command is divided, because each waits for a majority. Groups
+ * that would need more commands are not joined.
  */
 const MAX_JOINED = 25
 
 /**
  * Sends updates, which must be sorted by their ids. Returns the ids of the documents that do not
- * have the new version afterwards. Updates that are alike are joined, and sent in a command of
- * their own: their ids lie between the ids of the others, and a command must lock its documents in
- * the order of their ids. `checkTime` throws before a late command.
+ * have the new version afterwards. Joins updates that set the same values, and sends them in a
+ * separate command: their ids lie between the other ids, and a command must lock its documents in
+ * the order of their ids. `checkTime` throws if it is too late for another command.
  */
 async function sendUpdates(
   commands: StoreCommands,
@@ -267,7 +269,8 @@ async function sendUpdates(
   const updates = writes.map(({ stored, document, u = document }): UpdateStatement => {
     const { _id } = document
     // Quotes are sharded by their sources. With `sourceId`, only one shard gets and counts an
-    // update, joined or not: a second one might count copies that a migration left behind.
+    // update, joined or not. Without it, a second shard might count copies that a migration left
+    // behind.
     const shard = 'sourceId' in document && { sourceId: document.sourceId }
     return { q: { _id, ...shard, 'meta.version': stored?.meta.version }, u }
   })
@@ -294,8 +297,8 @@ async function sendUpdates(
 }
 
 /**
- * Joins updates that set the same values in documents of the same version, which costs less: in
- * place of one statement for each id, there is one for each `IDS_PER_UPDATE` ids.
+ * Joins updates that set the same values in documents of the same version. This costs less: one
+ * statement for each `IDS_PER_UPDATE` ids instead of one for each id.
  */
 function joinUpdates(alike: readonly UpdateStatement[]): UpdateStatement[] {
   return Array.from(chunksOf(alike, IDS_PER_UPDATE)).flatMap((some) => {

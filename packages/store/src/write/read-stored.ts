@@ -1,7 +1,7 @@
-// Reads the threads of a batch. Reads few stored texts, so that the memory of a worker does not
-// depend on their length. A further round reads again the threads that another process wrote
-// meanwhile, and the opened threads that another process sums. With majority, it also reads the
-// threads that need no write.
+// Reads the threads of a batch. It reads few stored texts, so that a worker's memory does not
+// depend on their length. A further round reads again the threads that another process has written
+// since, and opened threads that another process sums. It also reads, with majority, the threads
+// that need no write.
 import type {
   InputThread,
   OpenThread,
@@ -24,7 +24,10 @@ import type { UnendedBatch, Writer } from './writer.ts'
 export interface ReadThread {
   work: ThreadWork
   stored: StoredThread
-  /** Another process sums the quotes. Then the quotes were not read, and nothing may be written. */
+  /**
+   * Whether another process sums the quotes. Then the quotes were not read, and nothing may be
+   * written.
+   */
   isExcluded: boolean
 }
 
@@ -33,8 +36,8 @@ export interface ReadDeps extends SumDeps {
 }
 
 /**
- * Reads the sources first, then watermarks and quotes. A writer changes a source before its quotes,
- * so a source's version shows whether a writer has opened the source since it was read.
+ * Reads the sources first, then watermarks and quotes. Because a writer changes a source before its
+ * quotes, the source's version then shows whether a writer has opened the source since.
  */
 export async function readStoredThreads(
   deps: ReadDeps,
@@ -66,16 +69,17 @@ export async function readStoredThreads(
 }
 
 /**
- * Workers that write the same thread refuse each other's writes at times. This number of refusals
- * is a fault.
+ * Workers that write the same thread sometimes refuse each other's writes. After this number of
+ * refusals, something is wrong.
  */
 const MAX_REFUSALS = 100
-/** The pause before another round is random. Its bound doubles each round, up to this. */
+/** The upper bound of the random pause before another round doubles each round, up to this. */
 const MAX_BACK_OFF_MS = 100
 
 /**
- * Reads threads again after round number `round`. Then removes from each unended batch the threads
- * whose sources lack its token.
+ * Reads threads again after a round. Then removes from each unended batch the threads whose sources
+ * lack the batch's token.
+ * @param round the number of that round.
  */
 export async function readAgain(
   deps: ReadDeps & { unended: Iterable<UnendedBatch> },
@@ -91,9 +95,10 @@ export async function readAgain(
 }
 
 /**
- * Removes from each unended batch the threads whose sources lack the token of the batch: the batch
- * did not open them. If a refused update took effect and was then overwritten, the source has the
- * token. Reads with majority, because a write that removed the token might be rolled back.
+ * Removes from each unended batch the threads whose sources lack the batch's token, because the
+ * batch did not open them. (If a refused update took effect and was then overwritten, the source
+ * still has the token.) Reads with majority, because a write that removed the token might be rolled
+ * back.
  */
 async function dropUnopened(
   { commands }: ReadDeps,
@@ -111,14 +116,14 @@ async function dropUnopened(
 }
 
 /**
- * Prepares a refused thread for another round. A write that was refused may have taken effect, and
- * been overwritten since:
+ * Prepares a refused thread for another round. A refused write may have taken effect, and been
+ * overwritten since:
  *
  * - an insert: `meta.insertedBy` then names the request, so the outcome is right.
  * - an update with a token: the source then has the token, and `dropUnopened` finds it after the
- *   next read.
+ * next read.
  * - an update without a token: nothing shows it, so the thread counts as changed.
- * - the writes after the source was opened: the thread has changed.
+ * - a write after the source was opened: the thread has changed.
  */
 export function noteRefused(
   { work, stored, plan }: ThreadRound,
@@ -137,8 +142,8 @@ export function noteRefused(
 }
 
 /**
- * Makes the watermarks of these tokens' writers as new as possible: raises this process's own,
- * which writes to MongoDB, and reads the others. Waits for no recount.
+ * Makes the watermarks of these tokens' writers as new as possible. Raises this process's own
+ * watermark, which writes to MongoDB, and reads the others. Waits for no recount.
  */
 async function refreshWatermarks(
   { writer, watermarks }: ReadDeps,
@@ -155,18 +160,18 @@ async function refreshWatermarks(
   await watermarks.read(tokens.filter(({ writer: name }) => !own.has(name)))
 }
 
-/** The most texts of one query, and the most characters of stored texts in one batch. */
+/** The most texts in one query, and the most characters of stored texts in one batch. */
 const TEXTS_PER_QUERY = 50
 const MAX_CHARACTERS = 32_000_000
 
-/** A text that a request has for a stored quote, and the request's stamp. */
+/** A text that a request has for a stored quote, and that request's stamp. */
 type InputText = { _id: string; text: string; stamp: number }
 
 /**
- * Reads the quotes that the requests name, with majority: a quote that the round does not write
- * must not be rolled back after the answer. Reads a stored text only if it is newer than the texts
- * of the requests and differs from them, or if the quote has no text digest. Otherwise the quote
- * has the text of a request, or `REPLACED`.
+ * Reads the quotes that the requests name, with majority, because a quote that the round does not
+ * write must not be rolled back after the answer. Reads a stored text only if it is newer than the
+ * requests' texts and differs from them, or if the quote has no text digest. Otherwise the quote
+ * gets a request's text, or `REPLACED`.
  */
 async function readQuotes(
   commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,
@@ -204,7 +209,7 @@ async function readQuotes(
   return quotes
 }
 
-/** Returns the text for the merge, or undefined if it must be read. */
+/** Returns the text to merge, or undefined if the stored text must be read. */
 function knownText(
   quote: QuoteWithoutText,
   texts: readonly InputText[],
@@ -218,6 +223,6 @@ function knownText(
 }
 
 function hasText({ meta: { textDigest } }: QuoteWithoutText, text: string): boolean {
-  // The length is compared first: it costs no hash.
+  // Compare the length first, because that needs no hash.
   return textDigest?.startsWith(`${text.length}.`) === true && textDigest === textDigestOf(text)
 }

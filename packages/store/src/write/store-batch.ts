@@ -1,5 +1,5 @@
-// Stores a batch of requests in one round (read, plan, open, write, commit), or more if other
-// processes write, too.
+// Stores a batch of requests in one round (read, plan, open, write, commit), or in more rounds if
+// other processes write the same threads.
 import type { Outcome } from '@sluice/contract'
 import type {
   InputThread,
@@ -35,7 +35,7 @@ import { createWriter, type UnendedBatch } from './writer.ts'
 
 export type BatchStore = ReturnType<typeof createBatchStore>
 
-/** Creates a store for one process. It prepares the database before the first batch. */
+/** Creates the store of a process. It prepares the database before the first batch. */
 export function createBatchStore(commands: StoreCommands, runtime: Runtime = processRuntime) {
   const sumDeps = {
     commands,
@@ -49,16 +49,18 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
     slices: createSlices(SLICE_MS, runtime.monotonic),
   }
   let isPrepared = false
-  // Imports tend to be all new or all known, so a batch after an all-new one is not read first: the
-  // insert of a thread that is stored after all is refused, and the next round reads it.
+  // Imports are mostly all new or all known. So after a batch of only new threads, the next one is
+  // written without reading first. If a thread is stored after all, its insert is refused, and the
+  // next round reads it.
   let wereNew = false
   return {
     /**
-     * Stores a batch, and returns the answers by request id when all is written with majority. A
+     * Stores a batch. Returns the answers by request id once everything is written with majority. A
      * request gets no answer while another process sums its thread: store it again, which is safe
-     * at any time, in any process. Calls `onLastWrite` in each round when its commits are sent or,
-     * if it commits nothing, when its first command of quotes is sent. Does not call it for threads
-     * that are summed. @throws {CommandFailedError} if the outcome of the writes is not known.
+     * at any time and in any process.
+     * @param onLastWrite is called in each round when its commits are sent or, if it commits
+     * nothing, when its first command of quotes is sent. Not called for threads that are summed.
+     * @throws {CommandFailedError} if the outcome of the writes is not known.
      */
     async store(
       requests: readonly StoreRequest[],
@@ -82,13 +84,13 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
       }
     },
     /**
-     * Recounts the sources of requests that failed for good. @throws {CommandFailedError} as
-     * `store` does.
+     * Recounts the sources of requests whose jobs failed permanently.
+     * @throws {CommandFailedError} as `store` does.
      */
     async recountRequests(requests: readonly StoreRequest[]): Promise<void> {
       const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
-      // A late command of a failed request may still take effect, so only expired tokens are
-      // removed.
+      // Remove only expired tokens, because a late command of a failed request may still take
+      // effect.
       await recount(sumDeps, [...ids], () => false).catch((error) =>
         Promise.reject(asCommandFailed(error)),
       )
@@ -120,8 +122,8 @@ async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<b
         ({ work, stored: { source } }) => source && needsSum(batch.runtime, work, source),
       )
       const others = ready.filter((thread) => !toSum.includes(thread))
-      // Threads to sum go last, under their own batch number: a sum waits for writers, so no writer
-      // may wait for a sum.
+      // Threads to sum go last, with a batch number of their own: a sum waits for writers, so no
+      // writer may wait for a sum.
       await storeRound(batch, others, false)
       await storeRound(batch, toSum, true)
       const left = read.filter(
@@ -138,8 +140,9 @@ async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<b
 }
 
 /**
- * Plans and writes these threads, and adds the answers of those that were not refused. `toSum`,
- * whether all must be summed, is decided once, because a token may become stale at any moment.
+ * Plans and writes these threads, and adds the answers for the threads that were not refused.
+ * @param toSum whether all of them must be summed. The caller decides it once, because a token may
+ * become stale at any moment.
  */
 async function storeRound(
   batch: Batch,
@@ -149,8 +152,8 @@ async function storeRound(
   if (ready.length === 0) return
   const { runtime, writer, answers, unended, onLastWrite } = batch
   const planned = await planRounds(ready, batch.slices)
-  // An answer without a write must not depend on a source that can be rolled back: such a thread is
-  // read again.
+  // An answer without a write must not depend on a source that may be rolled back, so read such a
+  // thread again.
   const toConfirm = planned.filter(
     (round) =>
       round.stored.source !== undefined &&
@@ -176,7 +179,8 @@ async function storeRound(
     for (const [id, answer] of answersOf(thread)) answers.set(id, answer)
   }
   for (const round of toStore) if (!round.work.isStored) noteRefused(round, opened, toSum)
-  // Their totals were stored before their quotes. A sum in between may have missed the quotes.
+  // The totals of these were stored before their quotes, so a sum in between may have missed the
+  // quotes.
   const toCheck = stored.filter(({ isFinal, plan }) => isFinal && plan.quoteWrites.length > 0)
   if (begun !== undefined)
     begun.opened = toCheck.map(({ source: { _id, meta } }) => ({ id: _id, epoch: meta.epoch }))
@@ -204,7 +208,7 @@ async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise
   return rounds
 }
 
-/** Plans requests for one thread, in the order of their stamps. A pure function. */
+/** Plans requests for one thread, in the order of their stamps. This is a pure function. */
 export function planThread(stored: StoredThread, requests: readonly InputThread[]): ThreadPlan {
   const [first] = requests
   if (stored.source === undefined && first !== undefined && requests.length === 1)
@@ -213,7 +217,7 @@ export function planThread(stored: StoredThread, requests: readonly InputThread[
   return repeat ?? shortenRepeats(stored, requests, mergeRequests(stored, requests))
 }
 
-/** Ends the batches whose threads are all stored, or have no token of the batch. */
+/** Ends each batch whose threads are all stored, or do not have the batch's token. */
 function endStored({ writer, unended }: Batch): void {
   for (const one of unended) {
     one.left = one.left.filter(({ isStored }) => !isStored)
@@ -223,7 +227,7 @@ function endStored({ writer, unended }: Batch): void {
   }
 }
 
-/** Groups a batch's requests by thread, each group in the order of acceptance. */
+/** Groups a batch's requests by thread. Each group is in the order of acceptance. */
 function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
   const byThread = Map.groupBy(requests.map(inputThread), ({ names }) => names._id)
   return Array.from(byThread, ([id, ofThread]) => {

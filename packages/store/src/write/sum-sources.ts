@@ -1,6 +1,6 @@
-// Sums the quotes of sources. For safety, a new epoch is set before the sum: a writer whose quotes
-// the sum missed finds the new epoch, and recounts. The reservation, its renewals and the wait for
-// other writers serve progress alone.
+// Sums the quotes of sources. For correctness, it sets a new epoch before the sum: a writer whose
+// quotes the sum missed finds the new epoch, and recounts. The reservation, its renewals and the
+// wait for other writers only help sums to succeed.
 import type { ObjectId } from 'mongodb'
 import type { GuardedWrite, OpenThread, SourceDocument, WriterToken } from '../documents.ts'
 import { compareIds } from '../ids.ts'
@@ -26,25 +26,26 @@ export interface SumDeps extends WriteDeps {
   isExcluded: ReturnType<typeof createIsExcluded>
 }
 
-/** Bounds the time of one sum. */
+/** Bounds the time that one sum takes. */
 export const SOURCES_AT_ONCE = 100
 /** Upper bound of the random pause before a refused recount is repeated. */
 const BACK_OFF_MS = 50
 /**
- * The pause between two renewals. Others ignore a reservation that was not renewed for a second.
+ * The pause between two renewals. Other processes ignore a reservation that was not renewed for a
+ * second.
  */
 const RENEW_MS = 250
 /**
- * A sum waits for writers for at most this time, and only for tokens younger than this: the writers
- * of older tokens may be dead.
+ * A sum waits for writers for at most this time, and only if their tokens are younger than this:
+ * writers of older tokens may be dead.
  */
 const USUAL_BATCH_MS = 1_000
 const POLL_MS = 10
 export const NO_QUOTES: QuoteTotals = { wordCount: 0, quoteCount: 0 }
 
 /**
- * Sums the quotes of these sources and writes the totals, until no write is refused. Removes the
- * tokens that `isRemovable` selects: all quotes of such a token are written.
+ * Sums the quotes of these sources and writes the totals, again until no write is refused. Removes
+ * the tokens that `isRemovable` selects: all of their quotes must be written.
  */
 export async function recount(
   deps: SumDeps,
@@ -61,7 +62,7 @@ export async function recount(
   }
 }
 
-/** Recounts these sources once. Returns the ids of those that were refused or excluded. */
+/** Recounts these sources once. Returns the ids of sources that were refused or excluded. */
 async function recountOnce(
   deps: SumDeps,
   ids: readonly string[],
@@ -92,15 +93,17 @@ async function recountOnce(
   return found.map(({ _id }) => _id).filter((id) => !done.has(id))
 }
 
-/** Removes the digest: the sum may count quotes that the digest's request did not contain. */
+/**
+ * Removes the digest, because the sum may count quotes that the digest's request did not contain.
+ */
 function withoutDigest(stored: SourceDocument): Commit {
   const { digest: _, ...meta } = stored.meta
   return { stored, document: { ...stored, meta } }
 }
 
 /**
- * Writes the quotes of reserved sources, and sums. Returns the threads that were not refused, as
- * they are stored.
+ * Writes the quotes of reserved sources, and sums. Returns the threads that were not refused, with
+ * their sources as stored.
  */
 export async function writeAndSum(
   deps: SumDeps,
@@ -156,12 +159,11 @@ function isOfOneOf(threads: readonly OpenThread[]): IsToken {
 
 /**
  * Waits for the writers of open tokens, sets a new epoch, writes quotes, sums, and commits the
- * totals. Removes the tokens that `isOwn` selects: all quotes of such a token are written before
- * the sum begins.
+ * totals. Removes the tokens that `isOwn` selects: all of their quotes are written before the sum
+ * begins.
  *
- * @param writeQuotesOf writes the quotes of these sources. Returns what to commit of each source
- * whose quotes were not
- *   refused. The sum then replaces the totals.
+ * @param writeQuotesOf writes the quotes of these sources. Returns what to commit for each source
+ * whose quotes were not refused. The sum then replaces the totals.
  */
 async function sumSources(
   deps: SumDeps,
@@ -192,7 +194,7 @@ async function sumSources(
   }
 }
 
-/** Renews these reservations until `done` aborts, or until a renewal fails. */
+/** Renews these reservations until `done` aborts or a renewal fails. */
 async function renew(
   { commands, runtime }: WriteDeps,
   reserved: () => readonly SourceDocument[],
@@ -208,7 +210,7 @@ async function renew(
       const renewed = tokens.map((token) =>
         isOwn(token) && token.excludes ? { ...token, excludes } : token,
       )
-      // The version stays: nothing that a guard protects has changed.
+      // The version stays, because nothing that a guard protects has changed.
       return { q: { _id, 'meta.version': version }, u: { $set: { 'meta.tokens': renewed } } }
     })
     if (statements.length > 0) await commands.update('sources', statements)
@@ -216,8 +218,8 @@ async function renew(
 }
 
 /**
- * Waits until the batches of these tokens are settled, or until the tokens are too old to wait for.
- * A batch that settles before the sum needs no recount.
+ * Waits until these tokens' batches are settled, or the tokens are too old to wait for. If a batch
+ * settles before the sum, its writer does not need to recount.
  */
 async function awaitWriters(
   { runtime, watermarks }: SumDeps,
@@ -229,15 +231,16 @@ async function awaitWriters(
     const isWorthWaiting = tokens.some(
       (token) => !watermarks.covers(token) && ageOf(runtime, token) < USUAL_BATCH_MS,
     )
-    // The bound of the wait: the clock of another machine may be ahead, and its tokens seem young.
+    // Bounds the wait, because another machine's clock may be ahead, and its tokens then seem
+    // young.
     if (!isWorthWaiting || runtime.monotonic() - began > USUAL_BATCH_MS) return
     await runtime.delay(POLL_MS)
   }
 }
 
 /**
- * Sets a new epoch, after which a sum may begin. Returns the sources that were not refused, as they
- * are stored.
+ * Sets a new epoch, after which the sum may begin. Returns the sources that were not refused, as
+ * they are stored.
  */
 async function setEpoch(
   { commands, runtime, watermarks }: SumDeps,
@@ -252,8 +255,8 @@ async function setEpoch(
 type Commit = Record<'stored' | 'document', SourceDocument>
 
 /**
- * Commits reserved sources, with the tokens that `tokensAfter` keeps. Returns those that were not
- * refused.
+ * Commits reserved sources, with the tokens that `tokensAfter` keeps. Returns the sources that were
+ * not refused.
  */
 async function commitSources(
   { commands, runtime }: WriteDeps,

@@ -1,13 +1,12 @@
-// A token marks a source: its writer may still write quotes. A token is
+// A token marks a source whose writer may still write quotes. A token is
 // - open, until a watermark covers its batch
-// - stale, after STALE_MS: its writer is slow or dead. Whoever meets the source sums its quotes, at
-//   most once in STALE_MS
-//   (`summed` has the time)
+// - stale, after STALE_MS: its writer is slow or dead. Any process that meets the source then sums
+// its quotes, at most once in STALE_MS (`summed` has the time)
 // - expired, after EXPIRED_MS: no command of its writer takes effect any more. The next sum removes
-//   the token
-// - a reservation, if it has `excludes`: its writer sums the quotes, and other processes leave the
-//   source alone, as long
-//   as the reservation is renewed. This serves progress only, and not safety
+// the token
+// - a reservation, if it has `excludes`: its writer sums the quotes. Other processes leave the
+// source alone as long as the reservation is renewed. This helps the sum to succeed; correctness
+// does not need it
 import type { ObjectId } from 'mongodb'
 import {
   type SourceDocument,
@@ -19,18 +18,21 @@ import {
 import type { StoreCommands } from '../mongodb/commands.ts'
 import type { Runtime } from '../mongodb/mongo-commands.ts'
 
-/** A writer sends quotes only within this time after it opened their source. */
+/** A writer sends quotes only within this time after it has opened their source. */
 export const WRITE_WITHIN_MS = 30_000
 /**
  * After this time, no command of a token's writer takes effect any more: 30 s to write, 30 s for a
- * late command, 60 s between two clocks.
+ * late command, and 60 s between two clocks.
  */
 export const EXPIRED_MS = 120_000
-/** A reservation that was not renewed for this time blocks nobody: its process hangs or died. */
+/**
+ * A reservation that was not renewed for this time does not exclude others: its process hangs or
+ * has died.
+ */
 const UNRENEWED_MS = 1_000
 /**
- * The most renewals in memory, and the most watermarks. At this number, all are forgotten. A
- * forgotten renewal blocks for a second more; a forgotten watermark is read again.
+ * The most renewals, and the most watermarks, in memory. Above this number, all are forgotten. A
+ * forgotten renewal excludes for a second more, a forgotten watermark is read again.
  */
 const MAX_KNOWN = 10_000
 
@@ -47,7 +49,7 @@ export function isStale(runtime: Runtime, token: WriterToken): boolean {
   return ageOf(runtime, token) >= STALE_MS
 }
 
-/** Returns whether nothing that the token's writer has sent takes effect any more. */
+/** Returns whether no command of the token's writer can take effect any more. */
 export function isExpired(runtime: Runtime, token: WriterToken): boolean {
   return ageOf(runtime, token) >= EXPIRED_MS
 }
@@ -58,8 +60,8 @@ export function isMine({ requests }: ThreadWork, token: WriterToken): boolean {
 }
 
 /**
- * Returns whether to sum: an earlier round or delivery of the same requests, or a dead writer, left
- * a token.
+ * Returns whether to sum: an earlier round or delivery of the same requests left a token, or a dead
+ * writer did.
  */
 export function needsSum(
   runtime: Runtime,
@@ -74,8 +76,8 @@ export function needsSum(
 }
 
 /**
- * Returns the tokens that stay after a sum, without expired and removable ones. Notes the time of
- * the sum in the stale ones.
+ * Returns the tokens that stay after a sum: expired and removable tokens go, and stale ones get the
+ * time of the sum.
  */
 export function tokensAfterSum(
   runtime: Runtime,
@@ -90,8 +92,8 @@ export function tokensAfterSum(
 }
 
 /**
- * Makes the check whether another process sums a source. Times renewals by the clock of this
- * process, because the clocks of two machines differ.
+ * Makes a function that returns whether another process is summing a source. It times renewals by
+ * this process's clock, because the clocks of two machines differ.
  */
 export function createIsExcluded(runtime: Runtime) {
   const firstSeen = new Map<string, number>()
@@ -127,7 +129,10 @@ export function createWatermarks(commands: Pick<StoreCommands, 'find'>) {
   return {
     covers,
     remember,
-    /** Reads the watermarks of the writers of those batches that are not known to be settled. */
+    /**
+     * Reads the watermarks of these batches' writers, except for batches that are known to be
+     * settled.
+     */
     async read(batches: readonly WriterBatch[]): Promise<void> {
       const names = new Set(batches.filter((batch) => !covers(batch)).map(({ writer }) => writer))
       const documents = await commands.find('writers', [...names])

@@ -1,22 +1,23 @@
-// The commit log of this process: its documents in `writers`, one for each name of the writer, show
-// which batches are committed. Three functions move a watermark:
+// The commit log of this process. It has a document in `writers` for each name of the writer, whose
+// watermark shows which batches are committed. Three functions move a watermark:
 // - `settleState` calls `advance` until the watermark covers all batches that have ended
 // - `advance` checks the sources of these batches, and raises the watermark up to the first source
-//   that was summed too early
+// that was summed too early
 // - `recountMissed` recounts such sources in the background. `settleState` waits for it before it
-//   calls `advance` again
+// calls `advance` again
 import type { SourceDocument, ThreadWork, WriterBatch } from '../documents.ts'
 import { recount, type SumDeps } from './sum-sources.ts'
 
 export type Writer = ReturnType<typeof createWriter>
 
 /**
- * A source as a batch opened it: its totals include the batch's quotes, which were written later.
+ * A source that a batch has opened. Its totals include the batch's quotes, which are written after
+ * it.
  */
 type OpenedSource = { id: string; epoch: SourceDocument['meta']['epoch'] }
 type UncheckedSource = OpenedSource & { batch: number }
 
-/** A writer under one name. Its document in `writers` is stored with its first watermark. */
+/** A writer under one name. Its document in `writers` is created with the first watermark. */
 class WriterState {
   readonly name: string
   begun = 0
@@ -27,7 +28,7 @@ class WriterState {
   /** The sources of ended batches whose epochs are still to be checked. */
   unchecked: UncheckedSource[] = []
   watermark = 0
-  /** The last `advance`, after which the next one begins. */
+  /** The last `advance`. The next one begins when it has ended. */
   advancing = Promise.resolve()
   recounting: Promise<void> | undefined
   isScheduled = false
@@ -37,19 +38,22 @@ class WriterState {
   }
 }
 
-/** A batch that has not ended. It ends when its threads are stored, or have no token of it. */
+/**
+ * A batch that has not ended. It ends when each of its threads is stored, or does not have the
+ * batch's token.
+ */
 export interface UnendedBatch {
   state: WriterState
   batch: WriterBatch
-  /** The sources whose epochs are to be checked. */
+  /** The sources whose epochs must be checked. */
   opened: readonly OpenedSource[]
-  /** Its threads that are not stored, and that may have a token of it. */
+  /** Threads of the batch that are not stored, and may have its token. */
   left: readonly ThreadWork[]
 }
 
 /**
- * Batches that end within SETTLE_AFTER_MS share one check of epochs. After a failure, the next
- * check follows in SETTLE_AGAIN_MS.
+ * Batches that end within SETTLE_AFTER_MS share one check of epochs. If the check fails, the next
+ * one follows SETTLE_AGAIN_MS later.
  */
 const SETTLE_AFTER_MS = 20
 const SETTLE_AGAIN_MS = 1_000
@@ -57,7 +61,7 @@ const SETTLE_AGAIN_MS = 1_000
 /** Creates the commit log of this process. */
 export function createWriter(deps: SumDeps) {
   const { commands, runtime } = deps
-  /** The current state, and those that were abandoned and have batches to settle. */
+  /** The current state, and abandoned states that have batches to settle. */
   const states = new Set<WriterState>()
   let current: WriterState | undefined
 
@@ -77,8 +81,7 @@ export function createWriter(deps: SumDeps) {
   }
 
   /**
-   * Calls `advance` after the `advance` that is under way, which may have begun before the last
-   * batch ended.
+   * Calls `advance` after the running `advance`, which may have begun before the last batch ended.
    */
   function advanceOnce(state: WriterState): Promise<void> {
     state.advancing = state.advancing.catch(() => {}).then(() => advance(state))
@@ -86,9 +89,9 @@ export function createWriter(deps: SumDeps) {
   }
 
   /**
-   * Raises the watermark over the ended batches. Stops before the first batch with a source that
-   * was summed since the batch opened it: that sum may have missed quotes. A sum that begins after
-   * this check misses none.
+   * Raises the watermark over the batches that have ended. Stops before the first batch with a
+   * source that was summed since the batch opened it, because that sum may have missed quotes. A
+   * sum that begins after this check misses none.
    */
   async function advance(state: WriterState): Promise<void> {
     const upTo = state.contiguous
@@ -110,19 +113,22 @@ export function createWriter(deps: SumDeps) {
     )
   }
 
-  /** Raises the watermark in the writer's document, which is absent at first or after a removal. */
+  /**
+   * Raises the watermark in the writer's document, which does not exist at first or after it was
+   * removed.
+   */
   async function raise(state: WriterState, watermark: number): Promise<void> {
     if (state.watermark >= watermark) return
     const raised = { q: { _id: state.name }, u: { $max: { watermark } }, upsert: true } as const
     const { n } = await commands.update('writers', [raised])
-    // Zero if a late raise stored the document at the same moment.
+    // `n` is zero if a late `raise` created the document at the same moment.
     if (n === 1) state.watermark = watermark
   }
 
   /**
-   * Recounts these sources in the background, and removes the tokens of the writer's ended batches
-   * from them. Does nothing while an earlier recount runs: `settleState` waits for that recount,
-   * then calls `advance` again. `settleState` also receives the failure of a recount.
+   * Recounts these sources in the background, and removes from them the tokens of the writer's
+   * batches that have ended. Does nothing while an earlier recount runs: `settleState` waits for
+   * that recount, then calls `advance` again. `settleState` also receives a recount's failure.
    */
   function recountMissed(state: WriterState, upTo: number, ids: ReadonlySet<string>): void {
     async function recountAll(): Promise<void> {
@@ -138,7 +144,7 @@ export function createWriter(deps: SumDeps) {
   return {
     states: states as ReadonlySet<WriterState>,
     advanceOnce,
-    /** Begins a batch of these threads, whose tokens may then be written. */
+    /** Begins a batch of these threads. After this, their tokens may be written. */
     begin(left: readonly ThreadWork[]): UnendedBatch {
       current ??= new WriterState(runtime.newId().toHexString())
       states.add(current)
@@ -151,8 +157,8 @@ export function createWriter(deps: SumDeps) {
       }
     },
     /**
-     * Call when each thread of the batch is stored or has no token of it. The watermark covers the
-     * batch soon.
+     * Call when each thread of the batch is stored, or does not have the batch's token. The
+     * watermark covers the batch soon after.
      */
     end({ state, batch: { batch }, opened }: UnendedBatch): void {
       for (const source of opened) state.unchecked.push({ ...source, batch })
@@ -161,20 +167,20 @@ export function createWriter(deps: SumDeps) {
       void settleLater(state, SETTLE_AFTER_MS)
     },
     /**
-     * Call if some quotes of the batch are perhaps not written. The watermark then never covers the
+     * Call if some quotes of the batch may not be written. The watermark then never covers the
      * batch, and the next batch begins under a new name.
      */
     abandon({ state }: UnendedBatch): void {
       if (current === state) current = undefined
-      // The watermark still rises over the batches before this one. If it can't, other processes
+      // The watermark still rises over the batches before this one. If it fails to, other processes
       // sum their sources.
       void settleState(state)
         .catch(() => {})
         .finally(() => states.delete(state))
     },
     /**
-     * Resolves when the watermark covers all batches before the first that has not ended. Throws if
-     * MongoDB fails.
+     * Resolves when the watermark covers all batches before the first one that has not ended.
+     * Throws if MongoDB fails.
      */
     async settle(): Promise<void> {
       for (const state of states) await settleState(state)
