@@ -1,4 +1,4 @@
-// The dependencies that `main.ts` passes to the API's parts. Each part picks those that it needs.
+// The dependencies that `main.ts` passes to the parts of the API. Each part picks what it needs.
 import type { Keyring, KnownKey, RefusedKey } from '@sluice/credentials/keys'
 import type { ViewFor } from '@sluice/operations'
 import type { Logger, Readiness } from '@sluice/process'
@@ -15,21 +15,24 @@ export interface ApiDeps extends SourceReads {
   metrics: ApiMetrics
   /** Counts a request that was answered with this problem. */
   noteProblem: (code: string, context: RequestContext) => void
-  /** Counts a request that was refused because of its key, if it sent one. */
+  /**
+   * Counts a request that was refused because of its key. The key is undefined if the request had
+   * none.
+   */
   noteRefusedKey: (key: KnownKey | RefusedKey | undefined) => void
   keyring: Pick<Keyring, 'find'>
-  /** The quota of a key without limits of its own. */
+  /** The quota of a key that has no limits of its own. */
   quota: Omit<queue.Quota, 'keyId'>
   enqueuer: Pick<queue.Enqueuer, 'enqueue' | 'admit' | 'admitRead' | 'charge' | 'quotaLeft'>
   replyListener: Pick<queue.ReplyListener, 'replica' | 'wait'>
   confirmReplicated: queue.Replication['confirm']
   findClaimed: queue.Results['findClaimed']
   /**
-   * Returns the job's result, or has it retained for a caller that gets the id instead. Never
-   * throws.
+   * Returns the job's result if it has one. If not, has the result retained, because the caller
+   * gets the job's id instead. Never throws.
    */
   retainResult: (jobId: string) => Promise<queue.JobResult | undefined>
-  /** As `retainResult`, but tries again for minutes while Redis does not answer. */
+  /** Does the same as `retainResult`, but tries again for minutes if Redis does not answer. */
   retainLater: ReturnType<typeof queue.createRetainLater>
   /** @throws {QueueUnavailableError} */
   findJob: (tenant: string, jobId: string) => Promise<queue.FoundJob | undefined>
@@ -42,24 +45,25 @@ export interface ApiDeps extends SourceReads {
   readTurns: ReadTurns
   parser: Pick<BodyParser, 'thread' | 'array' | 'jobAnswer'>
   /**
-   * The memory of all bodies in flight, inflaters included, and of answers that are not read yet.
+   * The memory of all bodies in flight (including inflaters), and of answers that have not been
+   * read yet.
    */
   bodyBudget: Pick<Budget, 'reserve'>
   /**
-   * The bytes of large answers to callers without a key, each until a second after its connection
-   * has closed.
+   * The bytes of large answers to callers without a key. They count until a second after the
+   * connection has closed.
    */
   publicBudget: Pick<Budget, 'reserve'>
   /** The disk space of all unread answers of imports. */
   spillBudget: Budget
-  /** The delay of the event loop in the last second. */
+  /** The delay of the event loop in the last second, at the 99th percentile. */
   loopDelay: { p99Ms: number }
   settings: ApiSettings
   readiness: () => Promise<Readiness>
-  /** Aborts when the process must stop. From then on, each answer closes its connection. */
+  /** Aborts when the process must stop. After that, each answer closes its connection. */
   stopping: AbortSignal
   /**
-   * Aborts shortly before the grace time ends, when open requests must be answered: see
+   * Aborts shortly before the grace time ends. Open requests must be answered then: see
    * `LAST_ANSWERS_MS`.
    */
   graceOver: AbortSignal

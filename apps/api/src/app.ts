@@ -26,7 +26,7 @@ export type ServedRoute = Pick<Route, 'method' | 'path' | 'access' | 'parameters
 
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
-/** Builds the app. It listens nowhere yet. */
+/** Builds the app. It does not listen yet. */
 export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): Express {
   const app = express()
   function addRoutes(access: ServedRoute['access']): void {
@@ -56,8 +56,8 @@ export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): 
 }
 
 /**
- * A path of OpenAPI as Express writes it: a bare colon would begin a parameter. Some clients encode
- * each part of a path, and so the colon of `/sources:batch`.
+ * Converts a path of OpenAPI for Express, in which a bare colon would begin a parameter. Some
+ * clients encode each segment of a path, including the colon of `/sources:batch`.
  */
 function expressPaths(path: string): string[] {
   const colons = path.includes(':') ? ['\\:', '%3A', '%3a'] : ['']
@@ -93,8 +93,8 @@ function answerError(deps: MiddlewareDeps): ErrorMiddleware {
 }
 
 /**
- * Maps an error to an answer. Logs the error itself if it is a fault of our own, else the message
- * of its cause.
+ * Maps an error to an answer. Logs the error itself if the API is at fault, otherwise only the
+ * message of its cause.
  */
 function problemAnswer(error: unknown, { path, requestId, log }: RequestContext): Answer {
   const known = asProblem(error)

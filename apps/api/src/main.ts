@@ -1,4 +1,4 @@
-// The API process: enqueues, waits for replies, builds the app, and listens.
+// The API process: enqueues jobs, waits for replies, builds the app and listens.
 import { randomUUID } from 'node:crypto'
 import { runProcess } from '@sluice/boot'
 import { createReadState, openAdmin, watchRedisLoss } from '@sluice/operations'
@@ -20,30 +20,30 @@ const opened = openMetrics('api', apiMetrics)
 const { metrics } = opened
 
 /**
- * LAST_ANSWERS_MS before the grace time ends, requests are answered. AFTER_ANSWERS_MS before,
- * connections are cut.
+ * LAST_ANSWERS_MS before the grace time ends, open requests are answered. AFTER_ANSWERS_MS before
+ * it ends, connections are cut.
  */
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
-/** How often the load is compared with some of the queue's jobs: see `createLoadAudit`. */
+/** This often, the load is compared with the next jobs of the queue: see `createLoadAudit`. */
 const AUDIT_EVERY_MS = 5_000
 /**
- * Heartbeats, one each second, share a reading of the queue's state for this time: a reading may
- * cost Redis 2 ms.
+ * Heartbeats are sent each second, but read the queue's state only this often, because a reading
+ * may cost Redis 2 ms.
  */
 const PEAKS_EVERY_MS = 5_000
 /**
- * The bound of `publicBudget`: documents and pages that callers without a key read within a second.
+ * The bound of `publicBudget`: documents and pages that callers without a key may read in a second.
  */
 const OPEN_BYTES = 16 * 1024 * 1024
 /**
- * The bound of `readBudget`. Less than the connections to MongoDB (20), because checks of keys need
- * some.
+ * The bound of `readBudget`. It is less than the number of connections to MongoDB (20), because
+ * checks of keys need some.
  */
 const READS_AT_ONCE = 8
 /**
- * A stopping process still serves new requests for the smaller of this time and this share of the
- * grace time.
+ * A stopping process continues to accept requests for LINGER_MS, or for this share of the grace
+ * time if that is shorter.
  */
 const LINGER_MS = 1_500
 const LINGER_SHARE = 0.25
@@ -81,7 +81,7 @@ await runProcess({
       onStep({ operation: { id, kind } }, { isLast }) {
         if (isLast) log.info({ operationId: id, kind }, 'operation.completed')
       },
-      // While Redis is unavailable, its connection's own listener logs that.
+      // While Redis is unavailable, the connection's own listener logs the error.
       onError: (err) =>
         redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),
     })

@@ -1,4 +1,4 @@
-// Declares the metrics of the API, and samples those that are read when Prometheus asks.
+// Declares the metrics of the API, and samples some of them at each scrape.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { QueueState } from '@sluice/operations'
 import { type MetricsOf, metric, mongoMetrics, type openMetrics, SECONDS } from '@sluice/process'
@@ -69,7 +69,7 @@ export const apiMetrics = {
 
 export type ApiMetrics = MetricsOf<typeof apiMetrics>
 
-/** The gauges of this replica alone. */
+/** The gauges that describe only this replica. */
 const OWN_GAUGES = ['awaitedJobs', 'connections', 'bodyBytes', 'redisLostAt'] as const
 
 type SampledApi = Record<(typeof OWN_GAUGES)[number], () => number> & {
@@ -101,13 +101,13 @@ export function sampleApi(
 const RESOLUTION_MS = 50
 
 /**
- * Measures each second the 99th percentile of the event loop's delays in that second, until the
- * process ends.
+ * Measures the 99th percentile of the event loop's delay, each second for the last second, until
+ * the process ends.
  */
 export function watchLoopDelay(): { p99Ms: number } {
   const delay = { p99Ms: 0 }
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  // Not at once: building the app blocks the event loop, and is over before the first caller comes.
+  // Not yet: building the app blocks the event loop, but is over before the first caller comes.
   setImmediate(() => histogram.enable())
   setInterval(() => {
     delay.p99Ms = histogram.percentile(99) / 1e6 - RESOLUTION_MS

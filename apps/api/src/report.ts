@@ -1,5 +1,6 @@
 // What an API replica reports in its heartbeats: counts by name, refusals by tenant and by reason,
-// and refused keys. Tenants and keys are unbounded, and labels of metrics must not be.
+// and refused keys. Metrics can't have labels for tenants and keys, because their number is
+// unbounded.
 import type { ProcessReport } from '@sluice/boot/heartbeats'
 import { type CountName, PROBLEMS, type RefusedKeyCount } from '@sluice/contract'
 import type { KnownKey, RefusedKey } from '@sluice/credentials/keys'
@@ -9,8 +10,8 @@ import type { ApiMetrics } from './metrics.ts'
 import type { RequestContext } from './request/request-context.ts'
 
 /**
- * Problems that mean that the queue, a tenant or the process has used up its bound, or that a
- * server is unavailable.
+ * Problems which mean that the queue, a tenant or the process has reached a bound, or that a server
+ * is unavailable.
  */
 export const CAPACITY: ReadonlySet<string> = new Set([
   ...['queue_full', 'tenant_share', 'overloaded'],
@@ -23,7 +24,7 @@ const COUNTED = { refused: REFUSALS, timedOut: codesOf(504), forbidden: codesOf(
 const INVALID = codesOf(400)
 const POSTS: ReadonlySet<unknown> = new Set(['/sources', '/sources:batch'])
 
-/** Returns the count of a problem: see COUNTS. */
+/** Returns the name under which a problem is counted: see COUNTS. */
 function countNameOf({
   code,
   route,
@@ -36,7 +37,7 @@ function countNameOf({
 }
 
 const MOST_TENANTS = 1_000
-/** Heartbeats carry at most this many characters of a tenant's name. */
+/** A heartbeat has at most this many characters of a tenant's name. */
 const SHOWN_TENANT = 64
 
 type Refusals = Map<`refused:${string}`, number>
@@ -61,7 +62,7 @@ export function countProblems({ problems }: Pick<ApiMetrics, 'problems'>) {
     note(code: string, { tenant, route, request }: ProblemContext): void {
       problems.inc({ code, route, method: request.method ?? '' })
       const name = tenant.slice(0, SHOWN_TENANT)
-      // Operators, and callers whose key was not checked yet, have no tenant.
+      // Operators have no tenant, nor have callers whose key was not checked yet.
       if (REFUSALS.has(code) && tenant !== '') count(refusals.byTenant, `refused:${name}`)
       if (CAPACITY.has(code)) count(refusals.byReason, `refused:${code}:${name}`)
     },
@@ -69,11 +70,12 @@ export function countProblems({ problems }: Pick<ApiMetrics, 'problems'>) {
 }
 
 /**
- * Operators see a key for this time after its last refusal, and the keys with the most refusals.
+ * Operators see a refused key for this time after its last refusal, and only the keys with the most
+ * refusals.
  */
 const SHOWN_MS = 5 * 60_000
 const SHOWN_KEYS = 10
-/** While this number of keys is shown, no further key is counted. */
+/** While this number of keys is counted, no further key is added. */
 const MOST_KEYS = 1_000
 
 /**
@@ -87,8 +89,7 @@ export function countRefusedKeys(
   const byKey = new Map<string, Omit<RefusedKeyCount, 'lastMsAgo'> & { lastAt: number }>()
   return {
     /**
-     * @param key was refused because of its role if it is known; undefined if the header was
-     * missing.
+     * @param key undefined if the header was missing. A known key was refused because of its role.
      */
     note(key: KnownKey | RefusedKey | undefined): void {
       const why = key?.outcome === 'known' ? 'role' : (key?.why ?? 'unknown')
@@ -99,7 +100,7 @@ export function countRefusedKeys(
       const requests = (byKey.get(keyId)?.requests ?? 0) + 1
       byKey.set(keyId, { keyId, tenant, why, requests, lastAt: now() })
     },
-    /** Lists the keys that were refused lately, those with the most refusals first. */
+    /** Lists the recently refused keys, those with the most refusals first. */
     list(): RefusedKeyCount[] {
       for (const [keyId, { lastAt }] of byKey) if (now() - lastAt > SHOWN_MS) byKey.delete(keyId)
       const counts = [...byKey.values()].sort((one, other) => other.requests - one.requests)
@@ -110,7 +111,7 @@ export function countRefusedKeys(
   }
 }
 
-/** What became of the callers that waited for a result. */
+/** The outcomes of callers that waited for a result. */
 const WAITED: Readonly<Record<string, string>> = {
   ...{ 'POST /sources 200': 'answered', 'POST /sources 500': 'answered' },
   ...{ 'POST /sources 504': 'timedOut', 'POST /sources late': 'timedOut' },

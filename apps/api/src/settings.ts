@@ -1,4 +1,4 @@
-// The settings of the API, and which of them callers see as limits.
+// The settings of the API. Callers see some of them as limits.
 import { LIMIT_DETAILS, type LimitName, type LimitsAnswer } from '@sluice/contract'
 import type { Settings } from '@sluice/process'
 import { agreedSettings, processSettings, redisReplicasSetting, setting } from '@sluice/process'
@@ -12,7 +12,10 @@ const limit = (env: string, name: LimitName, max?: number) =>
     ...(max !== undefined && { max }),
   })
 
-/** The limit of an import that is an array. No setting: a caller with more items sends lines. */
+/**
+ * The limit of an import as an array. It is no setting, because a caller with more items can send
+ * lines.
+ */
 export const IMPORT_ITEMS = {
   value: 1_000,
   unit: 'threads',
@@ -20,12 +23,12 @@ export const IMPORT_ITEMS = {
 }
 
 /**
- * An answer up to this size is free. Above it, each further kilobyte costs one quote, as in a
- * refused text.
+ * An answer up to this size is free. Above it, each further kilobyte costs one quote, as a kilobyte
+ * of refused text does.
  */
 export const FREE_ANSWER_BYTES = 64 * 1024
 
-/** The API's settings: what every process has, and its own. */
+/** The API's settings: the settings that every process has, and the API's own. */
 export const apiSettings = {
   ...processSettings,
   port: setting.wholeNumber({
@@ -122,7 +125,7 @@ export const apiSettings = {
   }),
   nesting: limit('MAX_NESTING', 'nesting'),
   jsonValues: limit('MAX_JSON_VALUES', 'jsonValues'),
-  // The index of a quote in its request is stored in six digits.
+  // The index of a quote in its request is stored with six digits.
   quotes: limit('MAX_QUOTES', 'quotes', 1_000_000),
   externalId: limit('MAX_EXTERNAL_ID', 'externalId'),
   title: limit('MAX_TITLE', 'title'),

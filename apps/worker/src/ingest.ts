@@ -1,5 +1,5 @@
-// Stores requests in batches. A request that may be at fault for a failure is kept apart from the
-// batches of others.
+// Stores requests in batches. A request that may have caused a failure is kept apart from other
+// batches.
 import { setTimeout as delay } from 'node:timers/promises'
 import { createGroupCommit, inSpan } from '@sluice/process'
 import { asError, type Lane } from '@sluice/queue'
@@ -19,40 +19,40 @@ import { isStoreUnavailable, type LostStore, type ProbeStore } from './store-los
 interface BatchSize {
   /** The source and its quotes. */
   documents: number
-  /** Characters of text: nearly all that is written. */
+  /** The characters of text, which are nearly all that is written. */
   characters: number
 }
 
 /** A request as a part of a batch. */
 export interface IngestRequest extends StoreRequest, BatchSize {
   /**
-   * Present if the request may have caused a failure or a crash: it then shares a batch only with
-   * other such requests.
+   * Present if the request may have caused a failure or a crash. It then shares a batch only with
+   * other requests of this kind.
    */
   apart?: Apart
-  /** Lanes share no batch. */
+  /** The requests of a batch have the same lane. */
   lane: Lane
   trace?: string
 }
 
-/** How a request is kept apart from others. */
+/** How a request is kept apart from other batches. */
 interface Apart {
   /**
-   * The most requests of its batch; absent for any number. After a failure, half of the failed
-   * batch, so that few attempts find the cause.
+   * The most requests in its batch, or any number if absent. After a failed batch, this is half of
+   * the batch, so that few attempts find the cause.
    */
   most?: number
 }
 
 /**
- * A request was stored or can't be stored, or the store is unavailable and the request's outcome is
+ * The request was stored, or it can't be stored, or the store is unavailable and the outcome is
  * unknown.
  */
 export type Ingested = { answer: StoredAnswer } | { error: Error } | LostStore
 
 /**
- * `excluded`: another process sums the request's thread. `apart`: its batch failed. Both are stored
- * again.
+ * Two more outcomes, after which the request is stored again. `excluded`: another process sums its
+ * thread. `apart`: its batch failed.
  */
 type Attempted = Ingested | { excluded: true } | { apart: Apart }
 
@@ -70,36 +70,36 @@ interface IngestDeps {
 const EXCLUDED_MS = 20
 
 /**
- * After the last write of a batch of several requests, fetching pauses for this share of the time
- * that the batch took, at most `MAX_PAUSE_MS`. So the pause follows the load and the speed of the
+ * After the last write of a batch with several requests, fetching pauses for this share of the
+ * batch's time, at most `MAX_PAUSE_MS`. So the pause adapts to the load and to the speed of the
  * store.
  */
 const PAUSE_SHARE = 0.75
 const MAX_PAUSE_MS = 12
 
 /**
- * A request that is larger than this share of a batch goes into other batches: small requests must
- * not wait for it.
+ * A request that is larger than this share of a batch goes into separate batches, so that small
+ * requests do not wait for it.
  */
 const LARGE_SHARE = 1 / 8
 
 /**
- * A batch that runs for this time is stuck: all of its commands have time limits. Its tokens have
- * expired.
+ * A batch that has run for this time is stuck, because all of its commands have time limits. Its
+ * tokens have expired by then.
  */
 const STUCK_MS = 120_000
 
 /** Collects fetched requests into batches, stores each batch, and splits it when it fails. */
 export function createIngest({ storeBatch, bounds, probeStore, metrics }: IngestDeps) {
-  /** The batches in progress, oldest first, with the times when they began. */
+  /** The batches in progress, oldest first, with their starting times. */
   const running = new Map<readonly IngestRequest[], number>()
-  /** The ids of small requests that are not written yet. */
+  /** The ids of small requests that are not written yet, by lane. */
   const unwritten = { interactive: new Set<string>(), bulk: new Set<string>() }
   let laneWritten = Promise.withResolvers<void>()
   const pauseEnds = { interactive: 0, bulk: 0 }
   /**
-   * Set by a batch that found the store unavailable. The batches behind it then fail at once, until
-   * the next request arrives: its batch tries the store again.
+   * Set by a batch that found the store unavailable. The batches queued behind it then fail without
+   * trying the store, until the next request arrives, whose batch tries again.
    */
   let lost: LostStore | undefined
 
@@ -110,13 +110,13 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
     laneWritten = Promise.withResolvers()
   }
 
-  /** Returns for how long the oldest batch has been running. 0 without a batch. */
+  /** Returns for how long the oldest running batch has run. Returns 0 if none runs. */
   function runningMs(): number {
     const [began = Number.POSITIVE_INFINITY] = running.values()
     return Math.max(performance.now() - began, 0)
   }
 
-  /** Makes a function that stores a request in a batch. Its batches run one after the other. */
+  /** Makes a function that stores a request in a batch. These batches run one after the other. */
   function createBatches(
     onLastWrite: (batch: IngestRequest[]) => void,
   ): (request: IngestRequest) => Promise<Attempted> {
@@ -125,7 +125,8 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
       if (known !== undefined) return batch.map(() => known)
       const began = performance.now()
       running.set(batch, began)
-      // Several jobs share a batch, so its span links to their traces and belongs to none.
+      // A batch has several jobs, so its span has links to their traces and belongs to none of
+      // them.
       const links = [...new Set(batch.flatMap(({ trace }) => trace ?? []))]
       const options = { links, attributes: { 'sluice.requests': batch.length } }
       try {
@@ -147,13 +148,13 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
         lost = found
         return batch.map(() => found)
       } finally {
-        // Not before the probe of a failed batch has ended: heartbeats report that MongoDB hangs
-        // only while a batch runs.
+        // Only after the probe of a failed batch has ended, because heartbeats report that MongoDB
+        // hangs only while a batch runs.
         running.delete(batch)
       }
     }
 
-    // A single request, which is the most frequent case, needs no choice.
+    // A single request is the most frequent case, and leaves nothing to choose.
     return createGroupCommit(storeOnce, (gathered) =>
       gathered.length === 1 ? [0] : chooseBatch(gathered, bounds),
     )
@@ -184,30 +185,33 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
   }
 
   return {
-    /** Stores a request in a batch with others. If it fails, the others are stored all the same. */
+    /**
+     * Stores a request together with others in a batch. If it fails, the others are stored
+     * nevertheless.
+     */
     async ingest(request: IngestRequest): Promise<Ingested> {
       lost = undefined
       for (let next = request; ; ) {
         const attempted = await store(next)
-        // A batch that failed may have written parts of each request.
+        // A failed batch may have written parts of each request.
         if ('apart' in attempted) next = { ...request, redelivered: true, apart: attempted.apart }
         else if ('excluded' in attempted) await delay(EXCLUDED_MS * (1 + Math.random()))
         else return attempted
       }
     },
     /**
-     * Resolves when jobs of this lane should be fetched. Until then, they wait where every worker
-     * can fetch them.
+     * Resolves when jobs of this lane should be fetched. Until then, jobs stay in the queue, where
+     * any worker can fetch them.
      */
     async ready(lane: Lane): Promise<void> {
       while (unwritten[lane].size > 0) await laneWritten.promise
-      // A small batch costs as much as a large one, so under load each batch waits until some more
-      // jobs have arrived.
+      // A small batch costs as much as a large one. So under load, wait until some more jobs have
+      // arrived.
       const ms = pauseEnds[lane] - performance.now()
       if (ms > 0) await delay(ms)
     },
     runningMs,
-    /** Returns why the process must be restarted, if it must. */
+    /** Returns why the process must be restarted. Returns undefined if it need not be. */
     findStuck(): string | undefined {
       const ms = runningMs()
       return ms < STUCK_MS ? undefined : `a batch has been running for ${Math.round(ms / 1000)} s`
@@ -231,26 +235,26 @@ function chooseBatch(gathered: readonly IngestRequest[], bounds: BatchSize): rea
 }
 
 /**
- * The most requests of a batch that is stored again: 380 partly written threads delayed other
- * callers for 0.5 s.
+ * The most requests in a batch that is stored again: with 380 partly written threads, other callers
+ * waited 0.5 s.
  */
 const MOST_APART = 50
 
 /**
- * Returns what becomes of each request of a failed batch: those that MongoDB refused fail, all
- * others are stored again.
+ * Returns the outcome of each request of a failed batch: requests that MongoDB refused fail, and
+ * all others are stored again.
  */
 function outcomesOfFailed(
   batch: readonly IngestRequest[],
   error: unknown,
 ): ({ error: Error } | { apart: Apart })[] {
-  // If a whole command failed, the store may have been unavailable for a moment, so even a single
-  // request is stored again.
+  // If a whole command failed, the store may have been unavailable for a moment. So store even a
+  // single request again.
   const isFirstFailure = error instanceof CommandFailedError && batch[0]?.apart === undefined
   const reason = asError(error instanceof CommandFailedError ? error.cause : error)
   if (batch.length === 1 && !isFirstFailure) return [{ error: reason }]
   const refusals = batch.map((request) => refusalOf(error, request))
-  // If several requests are for a refused thread, only some of them may be at fault.
+  // If several requests are for a refused thread, only some of them may have caused the refusal.
   const isOnly = (refusal: Error) => refusals.indexOf(refusal) === refusals.lastIndexOf(refusal)
   const again = { apart: { most: Math.min(Math.ceil(batch.length / 2), MOST_APART) } }
   return refusals.map((refusal) =>

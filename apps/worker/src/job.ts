@@ -1,5 +1,5 @@
-// What a worker does with a job: stores its threads and returns their receipts. Before the job
-// fails for good, recounts its sources. Counts and logs each failed attempt.
+// What a worker does with a job: it stores the job's threads and returns their receipts. It counts
+// and logs each failed attempt. Before a job fails permanently, it recounts the job's sources.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Durations } from '@sluice/boot/durations'
 import { textLength } from '@sluice/contract'
@@ -27,7 +27,7 @@ interface WorkDeps {
   log: Logger
 }
 
-/** Makes the function that stores the threads of a job and observes its times. */
+/** Makes the function that stores the threads of a job and measures how long that takes. */
 export function createWork({
   ingest,
   noteLost,
@@ -76,7 +76,7 @@ export function createWork({
 }
 
 /**
- * Makes a function that observes the times of a job whose threads were stored, for Prometheus and
+ * Makes a function that records the times of a job whose threads were stored, for Prometheus and
  * for heartbeats.
  */
 export function createNoteTimes(
@@ -93,7 +93,7 @@ export function createNoteTimes(
   }
 }
 
-/** The requests to store the threads of a job. */
+/** Makes the requests that store a job's threads. */
 export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
   const { id, lane, attempt, redelivered, quarantined, digests } = job
   const { tenant, stamp, threads } = job.data
@@ -108,11 +108,11 @@ export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
       ({ source }) => source.externalId === externalId && source.service === service,
     )
     return {
-      // Unique to the thread, and the same each time the job is delivered.
+      // Unique to the thread, and the same each time that the job is delivered.
       id: threads.length === 1 ? id : `${id}.${at}`,
       tenant,
-      // Threads of one source need an order. All others share a stamp, so that one update can set
-      // it on many sources.
+      // Threads of the same source need an order. All others share a stamp, so that one update can
+      // set it on many sources.
       stamp: first === at ? stamp : stamp + at,
       redelivered,
       ...apart,
@@ -147,9 +147,9 @@ export function describeJob({ id, data, attempt }: FetchedJob) {
 }
 
 /**
- * The error of a job of which some threads could not be stored. It names the first of them.
+ * Makes the error of a job of which some threads could not be stored. It names the first of these.
  *
- * @param ingested by place; undefined for a thread that was stored before.
+ * @param ingested by place. Undefined for a thread that was stored earlier.
  */
 function partlyStored(
   { data: { threads } }: FetchedJob,
@@ -177,14 +177,17 @@ interface FinalFailureDeps {
   noteLost: (job: FetchedJob, lost: LostStore) => StoreUnavailable
 }
 
-/** The attempts of a recount while the store commits writes, and the pause between two. */
+/**
+ * While the store commits writes, a recount is tried this number of times, with a pause of
+ * AGAIN_MS.
+ */
 const MAX_RECOUNTS = 3
 const AGAIN_MS = 500
 
 /**
- * Makes a function that recounts the sources of a job or, if the store is unavailable, returns the
- * job. It throws if the recount fails although the store commits writes: the job's tokens stay, and
- * the next request or a repair sums.
+ * Makes a function that recounts the sources of a job. If the store is unavailable, it has the job
+ * returned. If the recount fails although the store commits writes, it throws: the job's tokens
+ * then stay, and the next request or a repair sums.
  */
 export function createBeforeFinalFailure({
   recountRequests,
@@ -208,14 +211,16 @@ export function createBeforeFinalFailure({
   }
 }
 
-/** A log line names at most this many failed threads of its job, and counts the others. */
+/** The log line of a job names at most this number of failed threads, and counts the others. */
 const LOGGED_THREADS = 20
 
 interface NoteFailureDeps {
   metrics: Pick<WorkerMetrics, 'failed' | 'threadsFailed' | 'uncompleted'>
-  /** Receives why Redis refused to complete a job. */
+  /** Called with the reason if Redis refused to complete a job. */
   onUncompleted: (reason: string) => void
-  /** The log line of a job that failed for good links to the job's page in this dashboard. */
+  /**
+   * The log line of a job that failed permanently has a link to the job's page in this dashboard.
+   */
   dashboardUrl: string | null
   log: Logger
 }

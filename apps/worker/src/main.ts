@@ -25,27 +25,30 @@ const { metrics } = opened
 const durations = createDurations()
 
 /**
- * The time to settle the last batches when the process stops: half a second of the grace time is
- * kept for that.
+ * When the process stops, half a second of the grace time is kept to settle the last batches, which
+ * may take this long.
  */
 const SETTLE_MS = 300
 
-/** A check of MongoDB waits at most this long for a probe, then goes by the one before. */
+/**
+ * A readiness check waits at most this long for a probe of MongoDB, then uses the result of the
+ * previous probe.
+ */
 const READY_MS = 1_500
 
 /**
- * The overview shows jobs that a worker has locked for longer than SLOW_MS, at most SLOW_SHOWN of
+ * The overview shows jobs that a worker has had locked for longer than this, at most SLOW_SHOWN of
  * each worker.
  */
 const SLOW_MS = 10_000
 const SLOW_SHOWN = 10
 
-/** The overview shows why Redis refused to complete a job for this time. */
+/** The overview shows for this time why Redis refused to complete a job. */
 const UNCOMPLETED_MS = 10_000
 
 /**
- * The most sources and quotes, and characters of text (about 8 MB), in one batch. A larger request
- * is written alone.
+ * Bounds one batch: its sources and quotes, and its characters of text (about 8 MB). A larger
+ * request is written alone.
  */
 const BATCH = { documents: 4_000, characters: 8_000_000 }
 
@@ -67,12 +70,12 @@ await runProcess({
       metrics,
     })
     const loss = createStoreLoss(probeStore, metrics, log)
-    // The check writes: a front end, such as a mongos or a gateway, answers a ping while the store
-    // behind it is unavailable.
+    // The check writes, because a front end (such as a mongos or a gateway) answers a ping even if
+    // the store behind it is unavailable.
     const watch = createWatchStore(probeStore, ingest.runningMs)
     const outage = () => loss.outage() ?? watch.outage()
-    // A slow store leaves the worker ready: otherwise a rollout would stand still, of all times
-    // while MongoDB is slow.
+    // If the store is slow, the worker stays ready: otherwise a rollout would stop, just while
+    // MongoDB is slow.
     const checkMongoDB = async () => {
       await Promise.race([watch.ask(), delay(READY_MS, undefined, { ref: false })])
       return checkOf(watch.tookMs() !== undefined && outage() === undefined, 'it commits no writes')
@@ -92,7 +95,7 @@ await runProcess({
     const { fed, unread } = await wired.watchQueue()
 
     release('batch store', async () => {
-      // If this fails or exceeds its time, other processes sum the sources of the last batches.
+      // If this fails or takes too long, other processes sum the sources of the last batches.
       const settling = batchStore.settle().catch((err) => log.warn({ err }, 'batches.not_settled'))
       await Promise.race([settling, delay(SETTLE_MS, undefined, { ref: false })])
     })
@@ -104,13 +107,13 @@ await runProcess({
     }
     const consumer: queue.Consumer = queue.createConsumer({
       ...settings,
-      // As in the log's `hostname` and `pid`.
+      // The same as `hostname` and `pid` in the log.
       name: `${hostname()}:${process.pid}`,
       keys,
       redis,
       concurrency: { interactive: settings.concurrency, bulk: settings.bulkConcurrency },
-      // Bounds the list of the jobs that completed last, about 150 bytes for each. Job look-ups
-      // read the list.
+      // Bounds the list of recently completed jobs, about 150 bytes for each. Look-ups of jobs read
+      // the list.
       recentBytes: Math.floor(settings.resultBytes / 8),
       retainedMs: settings.retainedResultSeconds * 1000,
       transientMs: settings.waitSeconds * 2000,
@@ -127,7 +130,7 @@ await runProcess({
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
     })
-    // While MongoDB is unavailable, nothing says yet which store this process would write to.
+    // Until MongoDB is available, nobody knows which store this process would write to.
     void consumer.pause()
     void fed.then(consumer.resume)
     wired.sendHeartbeats(() => {

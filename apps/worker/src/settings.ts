@@ -1,7 +1,7 @@
 // The settings of a worker process.
 import { agreedSettings, dashboardUrlSetting, processSettings, setting } from '@sluice/process'
 
-/** A worker's settings: what every process has, and its own. */
+/** A worker's settings: the settings that every process has, and the worker's own. */
 export const workerSettings = {
   ...processSettings,
   dashboardUrl: dashboardUrlSetting,

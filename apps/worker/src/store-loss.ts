@@ -1,5 +1,5 @@
-// Decides whether a failure means that the store is unavailable, and pauses the consumer until the
-// store commits writes again.
+// Decides whether a failure means that the store is unavailable. If so, pauses the consumer until
+// the store commits writes again.
 import { setTimeout as delay } from 'node:timers/promises'
 import { FLICKER_MS } from '@sluice/boot/heartbeats'
 import type { Logger } from '@sluice/process'
@@ -7,10 +7,10 @@ import { asError, type Consumer, type StoreUnavailable } from '@sluice/queue'
 import { CommandFailedError } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 
-/** Resolves if the store commits a write of `bytes` bytes, and rejects otherwise. */
+/** Resolves if the store commits a write of `bytes` bytes. Otherwise rejects. */
 export type ProbeStore = (bytes: number) => Promise<void>
 
-/** The store is unavailable. `since`: when the write that failed began, on the monotonic clock. */
+/** The store is unavailable. `since`: when the failed write began, on the monotonic clock. */
 export type LostStore = StoreUnavailable & { reason: string; since: number }
 
 /** The requests of a failed write. Nearly all of their bytes are characters of text. */
@@ -36,9 +36,9 @@ function charactersOf(requests: Written): number {
 /** The pauses between two probes. */
 const PROBE_AGAIN_MS = { first: 100, most: 1_000 }
 /**
- * If the store is lost within SOON_MS after a successful probe, the probe does not test what fails.
- * Then the consumer rests before the next probe, so that jobs are not returned again and again.
- * Each rest lasts twice as long as the one before, at most MAX_REST_MS.
+ * If the store is lost within SOON_MS after a successful probe, the probe does not test what
+ * actually fails. Then the consumer rests before the next probe, so that jobs are not returned in a
+ * tight loop. Each rest is twice as long as the last one, at most MAX_REST_MS.
  */
 const SOON_MS = 10_000
 const MAX_REST_MS = 10_000
@@ -84,8 +84,8 @@ export function createStoreLoss(
 
   return {
     /**
-     * Returns for how many ms the store has committed no write, and why. Undefined while the store
-     * is not lost.
+     * Returns for how many ms the store has not committed a write, and why. Returns undefined
+     * unless the store is lost.
      */
     outage: () => lost && { ms: performance.now() - lost.since, reason: lost.reason },
     noteLost(
@@ -107,19 +107,19 @@ export function createStoreLoss(
   }
 }
 
-/** How often the store is probed. */
+/** The store is probed this often. */
 const PROBE_EVERY_MS = 5_000
 /**
- * A batch that runs for this time has the store probed at once: its commands give up only after ten
- * seconds.
+ * If a batch has run for this time, the store is probed without waiting for the batch, because the
+ * batch's commands give up only after ten seconds.
  */
 const HANGS_MS = 2_000
-/** Those who ask within this time share a probe. */
+/** Callers that ask within this time share a probe. */
 const SHARED_MS = 500
 
 /**
- * Watches the store by probes, whether or not the worker has jobs. The store is unavailable if it
- * refuses a probe, or does not commit one within `PROBE_MS`. A slow one is not.
+ * Watches the store by probes, whether or not the worker has jobs. The store counts as unavailable
+ * if it refuses a probe, or does not commit one within `PROBE_MS`. A slow store is available.
  *
  * @param runningMs returns for how long the oldest batch has been running.
  */
@@ -141,17 +141,17 @@ export function createWatchStore(probeStore: ProbeStore, runningMs: () => number
     return probing
   }
   return {
-    /** Probes the store, unless it was just probed. Resolves with the result's arrival. */
+    /** Probes the store, unless it was just probed. Resolves when the result is known. */
     ask,
     /**
-     * Returns for how many ms the store has been unavailable, and why, by the last probe. Is called
+     * Returns for how many ms the store has been unavailable by the last probe, and why. Called
      * every second.
      */
     outage(): { ms: number; reason: string } | undefined {
       void ask(failure || runningMs() >= HANGS_MS ? SHARED_MS : PROBE_EVERY_MS)
       return failure && { ms: performance.now() - failure.since, reason: failure.reason }
     },
-    /** Returns how long the last probe took. Undefined before the first result. */
+    /** Returns how long the last probe took. Returns undefined before the first result. */
     tookMs: () => tookMs,
   }
 }

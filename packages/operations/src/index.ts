@@ -1,4 +1,4 @@
-// Entry point: what people see of a queue and do with it.
+// Entry point: what people see of a queue, and what they can do with it.
 export { OperationsFullError } from './failed/operations.ts'
 export { groupIdOf, reasonWords, SHOWN_REASON } from './failed/reasons.ts'
 export type { ThreadPage, Writing } from './find/thread-page.ts'

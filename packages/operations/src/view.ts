@@ -1,6 +1,6 @@
-// What people see of a queue and do with it, by their role. Viewers see ids, and reasons without
-// values. They see no payloads, stacks, faults or stored texts, because these quote what threads
-// say.
+// What people see of a queue and can do with it, depending on their role. Viewers see ids, and
+// reasons without values. They see no payloads, stacks, faults or stored texts, because these quote
+// the content of threads.
 import type * as contract from '@sluice/contract'
 import { type KeyRole, listExpiring, shortKeyId } from '@sluice/credentials/keys'
 import { shareFor } from '@sluice/process'
@@ -21,16 +21,16 @@ import { createReadOverview, createReadTenant } from './overview/overview.ts'
 import { judge } from './overview/verdict.ts'
 
 /**
- * Only operators may act, or filter by reason: by filters, viewers could guess the values that
- * reasons quote.
+ * The caller is no operator. Only operators may act, or filter by reason: with filters, viewers
+ * could guess the values that reasons quote.
  */
 export class OperatorOnlyError extends Error {
   override name = 'OperatorOnlyError'
 }
 
 /**
- * Everybody but an operator sees what viewers see. `by` names the operator in the operations that
- * it opens.
+ * A person's role: everybody who is no operator sees what viewers see. `by` names the operator in
+ * the operations that the operator opens.
  */
 type Person = { role: KeyRole | undefined; by: string }
 type Reads = ReturnType<typeof openReads>
@@ -40,8 +40,8 @@ export type Acts = ReturnType<typeof openActs>
 export type ThreadOutline = ReturnType<typeof withoutTexts>
 
 /**
- * Opens a queue, and what is stored, for people: `viewFor` shows it, `runOperations` does what
- * operators asked for.
+ * Opens a queue and what is stored for people: `viewFor` shows it, and `runOperations` carries out
+ * what operators asked for.
  */
 export function openAdmin(redis: Redis, keys: QueueKeys, db: Db) {
   const reads = openReads(redis, keys, db)
@@ -53,21 +53,21 @@ export function openAdmin(redis: Redis, keys: QueueKeys, db: Db) {
 }
 
 /**
- * Pages that refresh themselves share one grouping for this time: grouping 100,000 jobs takes a
- * second or two.
+ * Pages that refresh themselves share a grouping for this time, because grouping 100,000 jobs takes
+ * a second or two.
  */
 const GROUPS_SHARED_MS = 2_000
 
 /**
- * The keys that expire soon are read from MongoDB at most once in this time, and never while nobody
- * looks.
+ * Keys that expire soon are read from MongoDB at most once in this time, and only while somebody
+ * looks at the status.
  */
 const EXPIRING_SHARED_MS = 10_000
 
-/** The verdict of a page may be this old. */
+/** The verdict on a page is at most this old. */
 const LATELY_MS = 1_000
 
-/** Opens all reads of a queue, and of what is stored, unmasked. */
+/** Opens the functions that read a queue and what is stored. Their results are not masked. */
 function openReads(redis: Redis, keys: QueueKeys, db: Db) {
   const failedJobs = createFailedJobs(redis, keys)
   const operations = createOperations(redis, keys)
@@ -76,7 +76,7 @@ function openReads(redis: Redis, keys: QueueKeys, db: Db) {
   const readHistory = createReadHistory(redis, keys)
   const readThread = createReadThread(db)
   const { readAny: readJob } = createReadJob(redis, keys)
-  // While MongoDB is unavailable, the verdict says that, and names no keys.
+  // While MongoDB is unavailable, the verdict reports that, and names no keys.
   const readExpiring = shareFor(EXPIRING_SHARED_MS, () => listExpiring(db).catch(() => []))
   return {
     failedJobs,
@@ -101,7 +101,7 @@ function openReads(redis: Redis, keys: QueueKeys, db: Db) {
       return found && withoutTexts(found)
     },
     readStatus,
-    /** For the verdict that is on every page. */
+    /** For the verdict, which is on every page. */
     readLately: shareFor(LATELY_MS, readStatus),
   }
 
@@ -119,8 +119,8 @@ function openReads(redis: Redis, keys: QueueKeys, db: Db) {
 }
 
 /**
- * Makes the view of a person. Every read of the queue throws a `QueueUnavailableError` while Redis
- * is unavailable.
+ * Makes the view of a person. While Redis is unavailable, every read of the queue throws a
+ * `QueueUnavailableError`.
  */
 function viewOf(reads: Reads, { role, by }: Person) {
   const { failedJobs, operations } = reads
@@ -139,7 +139,7 @@ function viewOf(reads: Reads, { role, by }: Person) {
     if (!isOperator && filter.reason !== undefined) throw new OperatorOnlyError()
     return filter
   }
-  // A verdict quotes reasons, so it is made of what the person may see.
+  // A verdict quotes reasons, so make it from what the person may see.
   async function judged(find: () => Promise<contract.Status>): Promise<contract.Status> {
     const status = await read(find, masks.maskStatus)()
     return { ...status, verdict: judge(status) }
@@ -150,7 +150,7 @@ function viewOf(reads: Reads, { role, by }: Person) {
   return {
     listFailed: read(list, (page) => ({ ...page, jobs: page.jobs.map(masks.masked) })),
     groupFailed: read(group, masks.maskGroups),
-    /** Groups all failed jobs, as they were at most `GROUPS_SHARED_MS` ago. */
+    /** Returns the groups of all failed jobs, at most `GROUPS_SHARED_MS` old. */
     readGroups: read(reads.readGroups, masks.maskGroups),
     listOperations: read(operations.list, (found) => found.map(masks.maskOperation)),
     findOperation: read(reads.findOperation, (found) => found && masks.maskOperation(found)),
@@ -169,7 +169,7 @@ function viewOf(reads: Reads, { role, by }: Person) {
       next,
     })),
     readStatus: () => judged(reads.readStatus),
-    /** Reads the status as it was at most `LATELY_MS` ago. */
+    /** Returns the status, at most `LATELY_MS` old. */
     readLately: () => judged(reads.readLately),
     readHistory: read(reads.readHistory, (points) => points),
     /** Looks up: see `createFind`. @throws {OperatorOnlyError} */
@@ -177,9 +177,12 @@ function viewOf(reads: Reads, { role, by }: Person) {
       const found = await reads.find(permitted(query), signal)
       return isOperator ? found : masks.maskFound(found)
     },
-    /** Reads a page of a stored thread, without its texts. @throws {CommandFailedError} */
+    /**
+     * Reads a page of a stored thread, without its texts.
+     * @throws {CommandFailedError}
+     */
     readThread: reads.readOutline,
-    /** Undefined for everybody but operators. */
+    /** Undefined unless the person is an operator. */
     acts: isOperator ? openActs(reads, by) : undefined,
   }
 }
@@ -201,7 +204,10 @@ function withoutTexts({ source, quotes, ...page }: ThreadPage) {
   }
 }
 
-/** Returns the acts of a view. @throws {OperatorOnlyError} */
+/**
+ * Returns what an operator may do.
+ * @throws {OperatorOnlyError}
+ */
 export function requireActs({ acts }: View): Acts {
   if (acts === undefined) throw new OperatorOnlyError()
   return acts
@@ -210,15 +216,15 @@ export function requireActs({ acts }: View): Acts {
 function openActs({ failedJobs, operations, readThread, readJob }: Reads, by: string) {
   return {
     /**
-     * Opens an operation on failed jobs, which one API replica carries out. @throws
-     * {OperationsFullError}
+     * Opens an operation on failed jobs, which an API replica then carries out.
+     * @throws {OperationsFullError}
      */
     async operate(
       kind: contract.OperationKind,
       request: contract.OperationRequest,
     ): Promise<contract.Operation> {
       if ('ids' in request) return operations.open(kind, request, request.ids.length, by)
-      // A job that fails again after its retry is not retried again.
+      // Bound the filter, so that a job that fails again after its retry is not retried again.
       const filter = { ...request.filter, until: request.filter.until ?? new Date().toISOString() }
       const total = await orUnavailable(failedJobs.count(filter))
       const [one] = filter.group
@@ -226,7 +232,7 @@ function openActs({ failedJobs, operations, readThread, readJob }: Reads, by: st
         : []
       return operations.open(kind, { filter }, total, by, one?.reasonGroup)
     },
-    /** Pauses or resumes a lane for all workers. Undefined if no lane has this name. */
+    /** Pauses or resumes a lane for all workers. Returns undefined if no lane has this name. */
     async operateLane(
       kind: contract.LaneOperationKind,
       name: unknown,
@@ -235,9 +241,12 @@ function openActs({ failedJobs, operations, readThread, readJob }: Reads, by: st
       const lane = LANES.find((one) => one === name)
       return lane && operations.operateLane(kind, lane, by, query)
     },
-    /** Reads a job in any state with its stacks and its payload. */
+    /** Reads a job in any state, with its stacks and its payload. */
     revealJob: (id: string) => orUnavailable(readJob(id)),
-    /** Reads a page of a stored thread with its texts. @throws {CommandFailedError} */
+    /**
+     * Reads a page of a stored thread, with its texts.
+     * @throws {CommandFailedError}
+     */
     revealThread: readThread,
   }
 }

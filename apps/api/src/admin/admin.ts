@@ -1,5 +1,5 @@
-// Handlers of the routes under `/admin`, which cover all tenants. The caller's role decides what
-// its view shows and allows.
+// Handlers of the routes under `/admin`, which cover all tenants. The caller's role decides what it
+// may see and do.
 import * as contract from '@sluice/contract'
 import { failedJobOf, requireActs, type View } from '@sluice/operations'
 import type { ApiDeps } from '../api-deps.ts'
@@ -14,7 +14,7 @@ type AdminDeps = Pick<ApiDeps, 'viewFor'>
 const viewOf = ({ viewFor }: AdminDeps, { key }: RequestContext) =>
   viewFor({ role: key?.role, by: key?.keyId ?? '' })
 
-/** Makes a handler that answers what `look` returns. */
+/** Makes a handler that answers with what `look` returns. */
 export function show(
   look: (view: View, context: RequestContext, params: PathParams) => Promise<unknown>,
 ) {
@@ -26,8 +26,8 @@ export function show(
 }
 
 /**
- * GET /admin/jobs/{id}: a failed job. Only operators get its stacks and its payload. A large one
- * blocks the event loop, so operators take turns.
+ * GET /admin/jobs/{id}: a failed job. Only operators get its stacks and its payload. A large job
+ * blocks the event loop, so operators' reads take turns.
  */
 export function getFailedJob(deps: AdminDeps & Pick<ApiDeps, 'readTurns' | 'bodyBudget'>): Handler {
   return (context, params) =>
@@ -65,7 +65,7 @@ export function openOperation(kind: contract.OperationKind) {
     }
 }
 
-/** POST /admin/lanes/{lane}:pause and :resume: an operation that is completed at once. */
+/** POST /admin/lanes/{lane}:pause and :resume: an operation that completes immediately. */
 export function operateLane(kind: contract.LaneOperationKind) {
   return show(async (view, context, { lane }) => {
     const parse = kind === 'pause' ? contract.parsePauseQuery : contract.parseResumeQuery

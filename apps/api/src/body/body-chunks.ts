@@ -1,5 +1,5 @@
-// Reads the headers that describe a body, and yields its chunks as they arrive, inflated. A body
-// may have several gzip members or zstd frames; other bytes after them are refused.
+// Reads the headers that describe a body, and yields the body's chunks as they arrive, inflated. A
+// body may have several gzip members or zstd frames. Any other bytes after them are refused.
 import type { IncomingMessage } from 'node:http'
 import { finished, type Readable } from 'node:stream'
 import * as zlib from 'node:zlib'
@@ -13,9 +13,9 @@ import {
 } from '../request/problem-error.ts'
 
 /**
- * The content codings of a body (RFC 9110, section 8.4), each with the memory of its inflater:
- * `fixed` bytes, and `share` bytes more for each byte of inflated text that is kept, because the
- * windows of brotli (16 MiB) and zstd (8 MiB) fill only with what was inflated.
+ * The content codings of a body (RFC 9110, section 8.4), with the memory of each inflater: `fixed`
+ * bytes, and `share` bytes for each byte of inflated text that is kept. The share is needed because
+ * the windows of brotli (16 MiB) and zstd (8 MiB) are filled only by inflated text.
  */
 export const INFLATER_MEMORY = {
   identity: { fixed: 0, share: 0 },
@@ -28,8 +28,9 @@ export const INFLATER_MEMORY = {
 export type Coding = keyof typeof INFLATER_MEMORY
 
 /**
- * Checks a body's media type, charset and coding. @param accepted in lower case. @throws
- * {ProblemError} 415.
+ * Checks the media type, charset and coding of a body.
+ * @param accepted media types in lower case.
+ * @throws {ProblemError} 415.
  */
 export function checkContentType(
   { headers }: IncomingMessage,
@@ -71,8 +72,8 @@ type CompressedCoding = Exclude<Coding, 'identity'>
 const ZSTD_WINDOW_LOG = 23
 
 /**
- * The low four bits of a zlib stream's first byte are 8 (RFC 1950). Some clients send a raw stream
- * instead.
+ * The low four bits of a zlib stream's first byte are 8 (RFC 1950). Some clients send a raw deflate
+ * stream instead.
  */
 const isZlib = (first: number) => (first & 0x0f) === 8
 
@@ -90,7 +91,7 @@ export interface ChunkBounds {
   /** The most bytes of the body, as sent and as inflated. */
   bytes: number
   limit: SizeLimit
-  /** Aborts when nobody waits for the rest. Its reason is the error to throw. */
+  /** Aborts when nobody waits for the rest of the body. The reason is the error to throw. */
   stop: AbortSignal
 }
 
@@ -98,7 +99,7 @@ export interface ChunkBounds {
  * Yields a body's chunks, inflated. Leaves the body open and without listeners, so that the caller
  * can drain the rest.
  *
- * @throws {ProblemError} 413 beyond the bound; 400 if the body does not inflate; the reason of
+ * @throws {ProblemError} 413 above the bound, 400 if the body does not inflate, or the reason of
  * `stop`.
  */
 export async function* bodyChunks(
@@ -129,7 +130,7 @@ async function* bounded(
 }
 
 /**
- * Each zstd frame costs a stream of its own, about 1 ms. The bound admits an import of 100 MiB in
+ * Each zstd frame costs a separate stream, about 1 ms. The bound admits an import of 100 MiB in
  * frames of 105 KB.
  */
 const MAX_MEMBERS = 1_000
@@ -162,8 +163,8 @@ function notDecodable(coding: CompressedCoding): ProblemError {
 }
 
 /**
- * Yields the chunks as sent. A `for await` over the body would destroy the connection if its
- * consumer throws.
+ * Yields the chunks as sent. Not by `for await` over the body, which would destroy the connection
+ * if the consumer throws.
  */
 async function* sentChunks(body: Readable, stop: AbortSignal): AsyncGenerator<Buffer> {
   let onChange = () => {}

@@ -1,5 +1,5 @@
-// Parses texts, and builds the answers of jobs that completed from the request and the receipt that
-// Redis keeps: large ones in a thread of their own. This file is its program too.
+// Parses texts, and builds the answers of completed jobs from the request and the receipt that
+// Redis keeps. Large ones are handled in a separate thread, whose program is also this file.
 import { once } from 'node:events'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import {
@@ -16,15 +16,15 @@ import { type IngestJob, type JobResult, type Receipt, readReceipt } from '@slui
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 
 /**
- * Smaller texts are parsed within about 3 ms, which is less than moving them to another thread and
- * back.
+ * Smaller texts are parsed within about 3 ms, which takes less time than moving them to another
+ * thread and back.
  */
 const LARGE_BYTES = 256 * 1024
 
 export type BodyParser = ReturnType<typeof createBodyParser>
 
 /**
- * Parses large texts, and builds large answers of jobs, in a thread of its own: 10 MiB of hostile
+ * Parses large texts, and builds large answers, in a separate thread, because 10 MiB of hostile
  * JSON would block the event loop for seconds.
  */
 export function createBodyParser(limits: Limits) {
@@ -46,22 +46,22 @@ export function createBodyParser(limits: Limits) {
 type ThreadOptions = Parameters<TextParser['thread']>[1]
 type ArrayOptions = Parameters<TextParser['array']>[1]
 
-/** A request to the parsing thread. Only the options of an array have `maxItems`. */
+/** A request to the parsing thread. `maxItems` distinguishes the options of an array. */
 type Call =
   | { text: Uint8Array; options: ThreadOptions | ArrayOptions }
   | { job: CompletedState; data: Uint8Array; result: Uint8Array }
 
 /**
- * The parsing thread's memory: at least LEAST_THREAD_MIB, and THREAD_BYTES_PER_BYTE for each byte
- * of the largest text. V8 ends the whole process if `JSON.parse` exceeds it. Texts of empty objects
- * in arrays need most: 29 bytes per byte.
+ * The parsing thread's memory is at least LEAST_THREAD_MIB, and THREAD_BYTES_PER_BYTE for each byte
+ * of the largest text. If `JSON.parse` needs more, V8 ends the whole process. The worst texts,
+ * empty objects in arrays, need 29 bytes per byte.
  */
 const LEAST_THREAD_MIB = 512
 const THREAD_BYTES_PER_BYTE = 64
 
 /**
- * Creates the thread, which runs one call at a time. The memory of all bodies bounds the number of
- * waiting calls.
+ * Creates the thread. It runs one call at a time. The memory budget of all bodies also bounds the
+ * number of waiting calls.
  */
 function createParsingThread(limits: Limits) {
   const threadMib = Math.max(LEAST_THREAD_MIB, (THREAD_BYTES_PER_BYTE * limits.bodyBytes) / 2 ** 20)
@@ -101,16 +101,16 @@ function createParsingThread(limits: Limits) {
 }
 
 /**
- * Lists the memory to move without a copy: none if the text fills less than half, as other texts
- * may share it.
+ * Lists the memory that can be moved to another thread without a copy. Lists none if the text fills
+ * less than half of its memory, because other texts may share the memory.
  */
 function transferable({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
   return buffer instanceof ArrayBuffer && buffer.byteLength <= 2 * byteLength ? [buffer] : []
 }
 
 /**
- * This key is in the `workerData` of the parsing thread only. Other threads may load this file,
- * too.
+ * Only the `workerData` of the parsing thread has this key. Other threads may load this file as
+ * well.
  */
 const OF_THREAD = 'limitsOfParsingThread'
 
@@ -135,18 +135,18 @@ function answerCalls(limits: Limits): void {
   })
 }
 
-/** Another thread gets a Buffer as a plain array of bytes. */
+/** A Buffer arrives in another thread as a plain array of bytes. */
 function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength)
 }
 
-/** A job that completed, without its answer. */
+/**
+ * What the answer about a completed job says besides the answer that a waiting caller would have
+ * got.
+ */
 type CompletedState = Pick<JobAnswer, 'id' | 'state' | 'changedAt' | 'attempts'>
 
-/**
- * Builds the answer of GET /jobs/{id} in JSON from a job's payload and its result, which are JSON
- * too.
- */
+/** Builds the answer of GET /jobs/{id} as JSON, from a job's payload and its result (both JSON). */
 function completedAnswer(
   job: CompletedState,
   texts: Readonly<Record<'data' | 'result', Buffer>>,
@@ -154,7 +154,7 @@ function completedAnswer(
   const { tenant, threads }: IngestJob = JSON.parse(texts.data.toString())
   const { receipts }: JobResult = JSON.parse(texts.result.toString())
   const [[thread], [receipt]] = [threads, receipts]
-  // An operator needs a job of several threads, and no caller.
+  // Only operators may look up a job of several threads.
   if (!thread || !receipt || threads.length > 1) return Buffer.alloc(0)
   return Buffer.from(
     JSON.stringify({ ...job, result: threadAnswer(tenant, thread, receipt) } satisfies JobAnswer),

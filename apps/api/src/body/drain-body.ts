@@ -1,4 +1,4 @@
-// Asks for the body of a caller that waits for permission to send it, or drains a body that nobody
+// Asks for the body of a caller that waits for permission to send it, and drains a body that nobody
 // reads.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { finished } from 'node:stream/promises'
@@ -20,7 +20,8 @@ const DRAIN_BYTES = 64 * 1024 * 1024
 const DRAIN_MS = 5_000
 
 /**
- * Discards the rest of a body. Resolves with false beyond a bound of bytes or `ms`. Never rejects.
+ * Discards the rest of a body. Resolves with false if the rest is too long, or takes longer than
+ * `ms`. Never rejects.
  */
 export async function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promise<boolean> {
   const over = Promise.withResolvers<boolean>()
@@ -39,8 +40,8 @@ export async function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promis
 }
 
 /**
- * Ends an answer once the body is drained: closing a connection while its caller sends would lose
- * the answer.
+ * Ends an answer once the body is drained. If the connection were closed while its caller still
+ * sends, the answer would be lost.
  */
 export async function endAfter(
   draining: Promise<boolean>,

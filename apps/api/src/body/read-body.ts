@@ -1,4 +1,4 @@
-// Reads a request's body as a whole, within bounds of size, time and memory.
+// Reads a whole request body, within bounds of size, time and memory.
 import type { IncomingMessage } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
@@ -18,8 +18,8 @@ export type BodyContext = Pick<
 >
 
 /**
- * Returns the length that a body announces, infinity if it announces none. @throws {ProblemError}
- * 413.
+ * Returns the length that a body announces, or infinity if it announces none.
+ * @throws {ProblemError} 413.
  */
 export function checkContentLength(
   { headers }: IncomingMessage,
@@ -36,16 +36,16 @@ export interface BodyDeps {
   settings: { bodyBytes: number }
 }
 
-/** The most that Node reads from a socket at once. */
+/** The most bytes that Node reads from a socket in one read. */
 const ONE_READ_BYTES = 64 * 1024
 
 /**
- * Reads a whole body, inflated. Its memory stays reserved until the response closes: the parsed
- * body lives until then.
+ * Reads a whole body, inflated. Its memory stays reserved until the response closes, because the
+ * parsed body may live as long.
  *
  * @param coding by default, read from the headers, which must announce JSON.
- * @throws {ProblemError} 415; 503 without memory or grace time; 413; 400 if it does not inflate;
- * 408 if it is too slow.
+ * @throws {ProblemError} 415, 503 (no memory, or the grace time is over), 413, 400 (does not
+ * inflate) or 408 (too slow).
  */
 export async function readBody(
   context: BodyContext,
@@ -57,8 +57,8 @@ export async function readBody(
   const announced = checkContentLength(request, bodyBytes, 'bodyBytes')
   const mayBeThere =
     coding === 'identity' && announced <= ONE_READ_BYTES && request.headers.expect === undefined
-  // Node emits the request before it parses the rest of the same read, so a small body may be there
-  // one turn later.
+  // Node emits the request before it parses the rest of the same read, so a small body may be
+  // complete in the next turn.
   if (mayBeThere && !request.complete) await nextTurn()
   if (!mayBeThere || !request.complete || request.destroyed || context.signal.aborted)
     return readArriving(context, { coding, announced, bytes: bodyBytes }, bodyBudget, withinMs)
@@ -76,8 +76,8 @@ function codingOfJson(request: IncomingMessage): Coding {
 }
 
 /**
- * Reads a body that came with its head. Resolves at 'close', because until then `isUnread` may be
- * true, and the answer would close the connection.
+ * Reads a body that arrived together with its head. Resolves at 'close': before that, `isUnread`
+ * may be true, and the answer would close the connection.
  */
 function takeWhole(request: IncomingMessage): Promise<Buffer> {
   const body: Buffer = request.read() ?? Buffer.alloc(0)
@@ -89,14 +89,14 @@ function takeWhole(request: IncomingMessage): Promise<Buffer> {
   })
 }
 
-/** Reserved at first for a body that is compressed or announces no length. */
+/** The first reservation for a body that is compressed or announces no length. */
 const EXPECTED_BYTES = 64 * 1024
 
 /**
  * Reads a whole body as it arrives, inflated. Throws what `readBody` throws.
  *
- * @param announced the announced length, or infinity. `bytes`: the most bytes of the body, as sent
- * and as inflated.
+ * @param announced the announced length, or infinity.
+ * @param bytes the most bytes of the body, both as sent and as inflated.
  */
 async function readArriving(
   context: BodyContext,
@@ -129,8 +129,8 @@ async function readArriving(
 }
 
 /**
- * A body that is kept in memory must arrive within this time: a trickle would occupy the memory for
- * ever.
+ * A body that is kept in memory must arrive within this time. Otherwise a slow sender could occupy
+ * memory for ever.
  */
 const READ_WITHIN_MS = 60_000
 
@@ -138,7 +138,7 @@ const READ_WITHIN_MS = 60_000
 const SPAN_MS = 10_000
 const SPAN_BYTES = 10_000
 
-/** Returns a signal that aborts when the body is too slow, or when nobody waits for it any more. */
+/** Returns a signal that aborts when the body is too slow, or nobody waits for it any more. */
 function watchPace({ request, signal }: BodyContext, withinMs = READ_WITHIN_MS) {
   const slow = new AbortController()
   const spanMs = Math.min(withinMs, SPAN_MS)
@@ -146,7 +146,7 @@ function watchPace({ request, signal }: BodyContext, withinMs = READ_WITHIN_MS) 
   let received = request.socket.bytesRead
   const giveUp = (detail: string) => slow.abort(new ProblemError('request_timeout', { detail }))
   const check = () => {
-    // If received bytes still wait for us to read them, the sender is not too slow.
+    // If received bytes wait for us to read them, the sender is not too slow.
     if (request.complete || request.readableLength > 0 || request.socket.isPaused()) return
     const before = received
     received = request.socket.bytesRead
@@ -157,8 +157,8 @@ function watchPace({ request, signal }: BodyContext, withinMs = READ_WITHIN_MS) 
         `The body arrived too slowly: less than ${SPAN_BYTES} bytes in ${spanMs / 1000} seconds.`,
       )
   }
-  // If the event loop was blocked, it must read what has arrived meanwhile before the pace is
-  // judged.
+  // Check after the next read: if the event loop was blocked, bytes may have arrived that are not
+  // read yet.
   const timer = setInterval(() => setImmediate(check), spanMs)
   return { signal: AbortSignal.any([signal, slow.signal]), unwatch: () => clearInterval(timer) }
 }
@@ -166,18 +166,19 @@ function watchPace({ request, signal }: BodyContext, withinMs = READ_WITHIN_MS) 
 const EMPTY: Buffer = Buffer.alloc(0)
 
 /**
- * The least capacity of a buffer with two or more chunks. A single chunk is kept as it is, without
- * a copy.
+ * The smallest capacity of a buffer with at least two chunks. A single chunk is kept without a
+ * copy.
  */
 const LEAST_BYTES = 16 * 1024
 
 /**
- * Creates a buffer that joins the chunks of a body: each separate chunk costs about 400 bytes more
- * than its length.
+ * Creates a buffer that joins the chunks of a body, because each separate chunk costs about 400
+ * bytes more than its length.
  *
  * @param expected the probable number of bytes, or 0. `most`: the largest number that is ever
  * added.
- * @param ensure receives each new capacity before it is allocated, and may throw to refuse it.
+ * @param ensure is called with each new capacity before it is allocated, and may throw to refuse
+ * it.
  */
 export function createGrowingBuffer(
   { expected, most }: { expected: number; most: number },
@@ -193,7 +194,7 @@ export function createGrowingBuffer(
       Math.min(most, Math.max(expected, 2 * buffer.length, LEAST_BYTES)),
     )
     ensure(capacity)
-    // Not from Node's pool, so that the memory can be moved to another thread.
+    // Not from Node's pool, because memory in the pool can't be moved to another thread.
     const larger = Buffer.allocUnsafeSlow(capacity)
     buffer.copy(larger, 0, 0, length)
     buffer = larger

@@ -11,8 +11,8 @@ import type { Answer, Handler } from '../request/request-context.ts'
 type PageDeps = Pick<ApiDeps, 'publicBudget'>
 
 /**
- * A page, or a file of a page. Only `load` resolves its URL: describing the routes must not need
- * the packages that contain the files.
+ * A page, or a file of a page. Its URL is resolved only by `load`, because describing the routes
+ * must not need the packages that contain the files.
  */
 const file = (mediaType: string, find: () => string) => ({
   mediaType,
@@ -23,7 +23,7 @@ const HTML = 'text/html; charset=utf-8'
 const JS = 'text/javascript; charset=utf-8'
 const CSS = 'text/css; charset=utf-8'
 
-/** The files under `/docs/assets`, a closed list. */
+/** The files under `/docs/assets`. No others are served. */
 export const ASSETS: ReadonlyMap<string, ReturnType<typeof file>> = new Map([
   [
     'swagger-ui-bundle.js',
@@ -57,8 +57,8 @@ export const getDocs = (deps: PageDeps): Handler =>
   )
 
 /**
- * GET /docs/problems: a section for each code, with the code as its id. The `type` of a problem
- * leads to a section.
+ * GET /docs/problems: a section for each problem code. The section's id is the code, to which the
+ * `type` of a problem points.
  */
 export function getProblemsPage(deps: PageDeps): Handler {
   const { mediaType, load } = file(HTML, () => import.meta.resolve('./page/problems.html'))
@@ -108,8 +108,8 @@ export function getDescription(describe: (limits: ApiDeps['settings']) => unknow
 }
 
 /**
- * Redirects to a page: people try `/` and `/docs/` first. @param target relative, as paths in the
- * pages are.
+ * Redirects to a page, because people try `/` and `/docs/` first.
+ * @param target a relative path, like the paths in the pages.
  */
 export function leadTo(target: string): Handler {
   const headers = { 'content-type': 'text/plain; charset=utf-8', location: target }
@@ -117,12 +117,12 @@ export function leadTo(target: string): Handler {
 }
 
 /**
- * A larger answer to a caller without a key closes its connection, and counts in `publicBudget`
- * until then.
+ * If an answer to a caller without a key is larger, it closes its connection, and counts in
+ * `publicBudget` until then.
  */
 const LARGE_BYTES = 64 * 1024
 
-/** Serves bytes that are loaded and compressed for their first reader. */
+/** Serves bytes, which are loaded and compressed when the first reader asks for them. */
 function serve(
   { publicBudget }: PageDeps,
   load: () => Promise<Buffer>,
@@ -132,14 +132,14 @@ function serve(
   const compress = async (bytes: Buffer) => ({ bytes, gzipped: await promisify(gzip)(bytes) })
   return async ({ request }) => {
     loaded ??= load().then(compress)
-    // Loads again after a failure: the process may have been out of file descriptors.
+    // After a failure, load again: the process may have been out of file descriptors.
     loaded.catch(() => (loaded = undefined))
     const { bytes, gzipped } = await loaded
     const isGzipped = /\bgzip\b/.test(String(request.headers['accept-encoding']))
     const content = isGzipped ? gzipped : bytes
     const isLarge = content.length > LARGE_BYTES
-    // Reserved until the socket closes: after the response has ended, unread bytes may stay in the
-    // system's buffers.
+    // Reserved until the socket closes, because the system's buffers may still have unread bytes
+    // when the response has ended.
     if (isLarge) publicBudget.reserve({ tenant: '', response: request.socket }, content.length)
     const coding = { vary: 'accept-encoding', ...(isGzipped && { 'content-encoding': 'gzip' }) }
     return {

@@ -1,4 +1,4 @@
-// Reads the items of an import, and groups them in the order of the input: the threads of a group
+// Reads the items of an import, and groups them in the order of the input. The threads of a group
 // become one job.
 import { setImmediate } from 'node:timers/promises'
 import { EMPTY_IMPORT, type ParsedText, type Thread, type Warning } from '@sluice/contract'
@@ -14,7 +14,7 @@ import type { RequestContext } from '../request/request-context.ts'
 
 interface ItemNumber {
   index: number
-  /** The number of the item's line, from 1. Only in an import in NDJSON. */
+  /** The number of the item's line, from 1. Only an import in NDJSON has it. */
   line?: number
 }
 
@@ -24,16 +24,19 @@ export interface ThreadItem extends ItemNumber {
 }
 
 export interface RefusedItem {
-  /** JSON, because its bytes are counted. */
+  /** In JSON, because its bytes are counted. */
   result: string
-  /** The item was not taken in, or not surely: its caller may post it again. */
+  /** The item was not accepted, or perhaps not: its caller may post it again. */
   mayComeAgain: boolean
 }
 
 export interface ImportGroup {
   items: (ThreadItem | RefusedItem)[]
   threads: Thread[]
-  /** The bytes of the threads' lines. 0 in a group of an array, whose text was read as a whole. */
+  /**
+   * The bytes of the threads' lines. In a group of an array, 0, because the array is read as a
+   * whole.
+   */
   bytes: number
   /** The approximate size of the items' results. */
   resultBytes: number
@@ -44,17 +47,19 @@ export type ImportGroups = AsyncIterable<ImportGroup> | Iterable<ImportGroup>
 
 interface LineReader {
   /**
-   * Its `chargedBytes` counts the bytes of refused lines or, if they are more, of their results.
+   * `chargedBytes` gets the bytes of refused lines or, if that is more, the bytes of their results.
    */
   context: Pick<RequestContext, 'requestId' | 'prefer' | 'chargedBytes'>
   parser: Pick<BodyParser, 'thread'>
-  /** The bound of one line, in bytes. A longer line becomes a refused item. */
+  /** The bound of a line, in bytes. A longer line becomes a refused item. */
   lineBytes: number
   /**
-   * Receives the size of a long line's memory before it is allocated, and may throw to refuse it.
+   * Called with the size of a long line's memory before it is allocated. May throw to refuse it.
    */
   ensure(bytes: number): void
-  /** Whether no group is in progress, so that items need not wait for a full group. */
+  /**
+   * Returns whether no group is in progress. Then items need not wait until their group is full.
+   */
   isIdle(): boolean
 }
 
@@ -63,9 +68,9 @@ const NEWLINE = 0x0a
 const isBlank = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 
 /**
- * Groups the lines of an import as they arrive. Keeps at most a chunk and one line in memory,
- * because it skips white space before a line, however long. If `chunks` throws, yields the items
- * before the error first.
+ * Groups the lines of an import as they arrive. Keeps at most one chunk and one line in memory,
+ * because it skips white space in front of a line. If `chunks` throws, yields the items before the
+ * error first.
  */
 export async function* groupLines(
   chunks: AsyncIterable<Buffer>,
@@ -84,7 +89,7 @@ export async function* groupLines(
     else pieces.add(piece)
   }
 
-  /** Parses a line. A faulty line becomes a refused item, and the import goes on. */
+  /** Parses a line. An invalid line becomes a refused item, and the import continues. */
   async function endLine(): Promise<void> {
     const { requestId, prefer } = context
     const item =
@@ -97,8 +102,8 @@ export async function* groupLines(
       refusedBytes += item.result.length
     }
     addItem(group, item, bytes)
-    // A line of 2 bytes becomes a result of 350, and 64 KiB of such lines would keep other callers
-    // waiting.
+    // A line of 2 bytes has a result of 350 bytes, and 64 KiB of such lines would make other
+    // callers wait.
     if (refusedBytes >= REFUSED_BYTES_PER_TURN) {
       refusedBytes = 0
       await setImmediate()
@@ -138,7 +143,7 @@ export async function* groupLines(
   if (group.items.length > 0) yield group
 }
 
-/** Groups the elements of an array, which are parsed already. */
+/** Groups the elements of an array, which are already parsed. */
 export function* groupElements(
   elements: readonly ParsedText[],
   requestId: string,
@@ -151,15 +156,21 @@ export function* groupElements(
   }
 }
 
-/** A job of this size is worth its overhead, and small enough to share a batch with other jobs. */
+/**
+ * A job of this size is large enough to be worth its overhead, and small enough to share a batch
+ * with other jobs.
+ */
 const THREADS_PER_JOB = 50
 const BYTES_PER_JOB = 1024 * 1024
-/** These bound the refused items of a group, which need memory but no job. */
+/** Bounds of the refused items in a group, which need memory but no job. */
 const ITEMS_PER_GROUP = 1_000
 const RESULT_BYTES_PER_GROUP = 256 * 1024
-/** Results of refused lines that one turn of the event loop may make: about half a millisecond. */
+/**
+ * The results of refused lines that are made in one turn of the event loop: about half a
+ * millisecond of work.
+ */
 const REFUSED_BYTES_PER_TURN = 16 * 1024
-/** The size of an item's result without its problem, and of one warning. */
+/** The size of an item's result without its problem, and the size of a warning. */
 const BYTES_PER_RESULT = 256
 const BYTES_PER_WARNING = 256
 
@@ -191,12 +202,12 @@ function itemOf(
   return refuseItem(number, requestInvalid(parsed), requestId, parsed.externalId)
 }
 
-/** The statuses of problems after which the same item may be accepted. */
+/** If a problem has one of these statuses, the same item may be accepted later. */
 const COMES_AGAIN: ReadonlySet<number> = new Set([408, 429, 503, 504])
 
 /**
- * Turns an item into a refused one. By default, its problem names the path `/sources`, as `POST
- * /sources` would.
+ * Turns an item into a refused item. By default, its problem names the path `/sources`, like a
+ * problem of `POST /sources`.
  */
 export function refuseItem(
   { index, line }: ItemNumber,

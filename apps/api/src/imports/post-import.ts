@@ -1,4 +1,5 @@
-// POST /sources:batch: accepts many threads, each on its own, and answers with the result of each.
+// POST /sources:batch: accepts many threads, independently of each other, and answers with the
+// result of each.
 import { NDJSON } from '@sluice/contract'
 import { type ImportEnd, newJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
@@ -36,7 +37,7 @@ interface PostedImport extends ImportRun {
 
 /**
  * The stages of an import: body → lines → groups of items (`group-items.ts`) → results
- * (`store-groups.ts`) → answer. Each stage pulls from the stage before when it has room.
+ * (`store-groups.ts`) → answer. Each stage pulls from the stage before it when it has room.
  */
 export function postImport(deps: PostedImport['deps']): Handler {
   return async (context) => {
@@ -49,10 +50,7 @@ export function postImport(deps: PostedImport['deps']): Handler {
   }
 }
 
-/**
- * The texts, threads and results of one import in memory have at most this many bytes, long lines
- * aside.
- */
+/** Bounds the bytes of an import's texts, threads and results in memory, apart from long lines. */
 const IMPORT_MEMORY = 4 * 1024 * 1024
 const CHUNK_MEMORY = 128 * 1024
 
@@ -77,8 +75,8 @@ function readLines(run: PostedImport, coding: Coding): ImportGroups {
 }
 
 /**
- * Groups the elements of an array, which is read and parsed as a whole. @throws {ProblemError} 413,
- * 503, 400.
+ * Groups the elements of an array, which is read and parsed as a whole.
+ * @throws {ProblemError} 413, 503, 400.
  */
 async function readArray({ deps, context }: PostedImport, coding: Coding): Promise<ImportGroups> {
   const text = await readBody(context, deps, coding)
@@ -96,8 +94,8 @@ async function readArray({ deps, context }: PostedImport, coding: Coding): Promi
 }
 
 /**
- * Answers as soon as all groups are in Redis. If the import ends early, its problem has a Location,
- * where the caller can look up the enqueued groups.
+ * Answers as soon as all groups are in Redis. If the import ends early, its problem has a Location
+ * at which the caller can look up the groups that were enqueued.
  */
 async function enqueueImport(groups: ImportGroups, run: PostedImport): Promise<Answer> {
   const { imports, confirmReplicated } = run.deps
@@ -123,8 +121,8 @@ async function enqueueImport(groups: ImportGroups, run: PostedImport): Promise<A
     }
   } catch (error) {
     if (enqueued.received === 0) throw error
-    // The caller needs the problem that ended its import, even if Redis is unavailable and nothing
-    // can be looked up.
+    // The caller needs the problem that ended its import even if Redis is unavailable, so that
+    // nothing can be looked up.
     await open({ ended: 'cut' }).catch(() => {})
     const problem = asProblem(error)
     if (problem === undefined) throw error
@@ -140,7 +138,7 @@ async function enqueueImport(groups: ImportGroups, run: PostedImport): Promise<A
   return { status: 202, body: importProgress(id, found, requestId), headers }
 }
 
-/** Answers an array by one object, once all of its items are done. */
+/** Answers an array with one object, once all items are done. */
 async function collectResults(groups: ImportGroups, run: PostedImport): Promise<Answer> {
   const results: string[] = []
   for await (const ofGroup of storeRecorded(groups, run)) results.push(...ofGroup)
@@ -152,27 +150,29 @@ async function collectResults(groups: ImportGroups, run: PostedImport): Promise<
 }
 
 /**
- * The time to drain the rest of a body after `graceOver` has aborted. Connections are cut 500 ms
- * after the abort.
+ * After `graceOver` has aborted, the rest of a body is drained for this time. Connections are cut
+ * 500 ms after the abort.
  */
 const LAST_DRAIN_MS = 200
 
 /**
- * If the rest of a body is too large or too slow to be drained, its caller has this time to read
+ * If the rest of a body is too large or too slow to be drained, the caller has this time to read
  * the answer.
  */
 const LAST_READ_MS = 30_000
 
 /**
- * Answers with a line for each item as soon as it and all items before it are done, and a summary
- * as the last line.
+ * Answers with a line for each item, as soon as the item and all items before it are done. The last
+ * line is a summary.
  */
 async function streamResults(groups: ImportGroups, run: PostedImport): Promise<typeof STREAMED> {
   const { deps, context, summary } = run
   const { request, response, signal } = context
   const answer = createSpillingAnswer(context, deps.spillBudget)
   let draining: Promise<boolean> | undefined
-  /** Drains the rest of the body, once. If the grace time is over by then, only for a moment. */
+  /**
+   * Drains the rest of the body, once. If the grace time is already over, drains only for a moment.
+   */
   function drain(): Promise<boolean> {
     draining ??= drainBody(request, signal.aborted ? LAST_DRAIN_MS : undefined)
     return draining
@@ -199,8 +199,8 @@ async function streamResults(groups: ImportGroups, run: PostedImport): Promise<t
 }
 
 /**
- * Adds one last item, which stands for the rest of a body that can't be read to its end. The rest
- * is drained at once, because some callers read nothing until they have sent everything.
+ * Adds a last item that stands for the rest of a body which can't be read. Begins to drain the rest
+ * immediately, because some callers read nothing until they have sent everything.
  */
 async function* endWithProblem(
   groups: ImportGroups,

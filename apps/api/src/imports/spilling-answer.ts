@@ -1,5 +1,5 @@
-// An import's answer. Its reader may begin only after sending everything, so a file stores what was
-// not read in time.
+// Writes an import's answer. Its reader may not begin before it has sent everything, so a file
+// stores what it has not read.
 import { once } from 'node:events'
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
@@ -18,9 +18,10 @@ const UNREAD_BYTES = 64 * 1024 * 1024
 const UNREAD_PER_BYTE = 16
 
 /**
- * Writes to a response while its reader keeps up, otherwise to a file, which is copied to the
- * response as the reader goes on. The server cuts a reader that reads nothing for too long. @param
- * space bounds the files of all answers.
+ * Writes to a response while its reader keeps up. Otherwise writes to a file, which is copied to
+ * the response as the reader continues. The server cuts the connection of a reader that stops
+ * reading for too long.
+ * @param space bounds the files of all answers.
  */
 export function createSpillingAnswer(
   { request, response, tenant }: Pick<RequestContext, 'request' | 'response' | 'tenant'>,
@@ -39,7 +40,7 @@ export function createSpillingAnswer(
 
   async function spill(bytes: Buffer): Promise<void> {
     file ??= await openUnnamedFile()
-    // If nothing is unread, the file starts again, so that it does not grow for ever.
+    // Everything was read, so empty the file: otherwise it would grow for ever.
     if (readTo === written && written > 0) {
       await file.truncate()
       release()
@@ -74,8 +75,8 @@ export function createSpillingAnswer(
 
   return {
     /**
-     * Never waits for the reader. @throws {CallerGoneError} if too much is unread. The connection
-     * is cut then.
+     * Writes without waiting for the reader.
+     * @throws {CallerGoneError} if too much is unread. The connection is then cut.
      */
     async write(text: string): Promise<void> {
       if (response.destroyed) return
@@ -88,7 +89,10 @@ export function createSpillingAnswer(
       }
     },
 
-    /** Resolves when the file is copied to the response, or the reader is gone. Closes the file. */
+    /**
+     * Resolves when the file has been copied to the response, or the reader has disconnected.
+     * Closes the file.
+     */
     async end(): Promise<void> {
       while (pumping !== undefined) await pumping
       const opened = file
@@ -99,7 +103,7 @@ export function createSpillingAnswer(
   }
 }
 
-/** Resolves when the response has room for more, or the reader is gone. */
+/** Resolves when the response has room, or the reader has disconnected. */
 async function roomFor(response: ServerResponse): Promise<void> {
   if (response.destroyed || !response.writableNeedDrain) return
   const ended = new AbortController()
@@ -109,8 +113,8 @@ async function roomFor(response: ServerResponse): Promise<void> {
 }
 
 /**
- * Opens a file that no other user can read. Removes its name at once, so that the file ends with
- * the process.
+ * Opens a file that no other user can read, and removes its name immediately, so that the file
+ * disappears when the process ends.
  */
 async function openUnnamedFile(): Promise<FileHandle> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-import-'))

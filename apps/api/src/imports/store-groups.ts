@@ -1,5 +1,5 @@
 // Stores several groups of an import at the same time, yields their results in the order of the
-// input, and records for operators what became of the items, and the first problems.
+// input, and records the outcomes of the items, and the first problems, for operators.
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import {
@@ -24,14 +24,14 @@ import {
   type ThreadItem,
 } from './group-items.ts'
 
-/** The state of an import that begins. */
+/** The state of an import at its beginning. */
 export function newRun() {
   const summary: ImportSummary = { received: 0, created: 0, updated: 0, unchanged: 0, failed: 0 }
   return {
     /** The number of jobs without a result. */
     jobs: 0,
     /**
-     * The size of the threads of these jobs, and the approximate size of all results that were not
+     * The size of these jobs' threads, and the approximate size of all results that have not been
      * yielded.
      */
     bytes: 0,
@@ -47,7 +47,7 @@ export function newRun() {
 
 /** An import in progress, and what storing it needs. */
 export type ImportRun = ReturnType<typeof newRun> & {
-  /** Why the newest job is not accepted yet. */
+  /** Why the newest job has not been accepted yet. */
   waitsFor?: ProblemError | undefined
   deps: Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener' | 'confirmReplicated'> & {
     settings: Pick<ApiDeps['settings'], 'waitSeconds'>
@@ -56,15 +56,18 @@ export type ImportRun = ReturnType<typeof newRun> & {
 }
 
 const EVERY_MS = 1_000
-/** The problems that are recorded every second. The record at the end has all that are kept. */
+/**
+ * The most problems in a record that is made every second. The record at the end has all problems
+ * that are kept.
+ */
 const PROBLEMS_AT_ONCE = 100
 
 type RecordedRun = ImportRun & { deps: Pick<ApiDeps, 'imports' | 'log'>; context: RequestContext }
 
 /**
- * Stores groups as `storeGroups` does. Records the outcomes every second and at the end, by one
- * command of Redis each: under the caller's Import-Id, so that many requests are one import,
- * otherwise under an id of its own.
+ * Stores groups as `storeGroups` does. Also records the outcomes every second and at the end, each
+ * time by one command of Redis. If the caller sent an Import-Id, they are recorded under it, so
+ * that many requests are one import, otherwise under a new id.
  */
 export async function* storeRecorded(
   groups: ImportGroups,
@@ -94,7 +97,7 @@ export async function* storeRecorded(
     }
     const lately = { problems: kept.slice(0, PROBLEMS_AT_ONCE), waitsFor: run.waitsFor?.code }
     isRecording = true
-    // The import goes on if this fails: the next second makes another record.
+    // If this fails, the import continues, and makes another record a second later.
     await deps.imports
       .recordRequest({ ...request, ended }, { counts, ...(isLast ? { problems: kept } : lately) })
       .catch((err) => isLast && deps.log.error({ importId, err }, 'import.not_recorded'))
@@ -107,23 +110,27 @@ export async function* storeRecorded(
     if (context.request.complete && !context.signal.aborted) ended = isPart ? 'part' : 'whole'
   } finally {
     clearInterval(timer)
-    // A record of a moment ago may still be on its way, and would be the last one otherwise.
+    // An earlier record may still be on its way. If it arrived last, it would replace the final
+    // one.
     if (summary.received > 0 || isRecording) void record(true)
   }
 }
 
-// Bounds of the input that is read before its results are yielded. A caller that reads no results
-// does not stop the input: its answer goes to a file.
+// Bounds the input that is read ahead of the yielded results. A caller that reads no results does
+// not stop the input, because its answer goes to a file.
 const MAX_JOBS = 8
 const MAX_BYTES = 3 * 1024 * 1024
 const MAX_GROUPS = 1_000
 
-/** Stores groups, and yields the results of each group in the order of the input, each as JSON. */
+/**
+ * Stores groups, and yields the results of each group (each result as JSON) in the order of the
+ * input.
+ */
 export async function* storeGroups(groups: ImportGroups, run: ImportRun): AsyncGenerator<string[]> {
   const { signal } = run.context
   const isFull = () => run.jobs >= MAX_JOBS || run.bytes >= MAX_BYTES
-  // Resolves when a job is done, when results were yielded, or when nobody waits any more. Then
-  // there is another one.
+  // Resolves when a job is done, when results were yielded, or when nobody waits any more. It is
+  // then replaced by a new one.
   let change = Promise.withResolvers<void>()
   function noteChange(): void {
     change.resolve()
@@ -131,7 +138,7 @@ export async function* storeGroups(groups: ImportGroups, run: ImportRun): AsyncG
   }
   signal.addEventListener('abort', noteChange)
 
-  /** Starts to store each group while there is room, and yields what will be its results. */
+  /** Begins to store each group while there is room, and yields a promise of its results. */
   async function* startGroups() {
     for await (const group of groups) {
       run.jobs += 1
@@ -143,14 +150,15 @@ export async function* storeGroups(groups: ImportGroups, run: ImportRun): AsyncG
       })
       results.catch(() => {}) // The loop below reports the error, unless the import has ended.
       yield { results, bytes: group.resultBytes }
-      // If a job overtook a refused job, items of one externalId would be accepted out of order.
+      // If a job overtook a refused one, items with the same externalId would be accepted out of
+      // order.
       await run.enqueued
       while (isFull() && !signal.aborted) await change.promise
     }
   }
 
-  // A Readable reads ahead, which a generator alone does not: groups start while the results of
-  // earlier ones are awaited.
+  // A Readable reads ahead, unlike a generator: groups start while the results of earlier ones are
+  // awaited.
   const started = Readable.from(startGroups(), { highWaterMark: MAX_GROUPS })
   for await (const { results, bytes } of started) {
     yield await results
@@ -171,8 +179,8 @@ async function storeGroup({ items, threads }: ImportGroup, run: ImportRun): Prom
 }
 
 /**
- * Returns the result of an item: from the receipt of its thread, or from the problem that prevented
- * its storage.
+ * Returns the result of an item, from its thread's receipt or from the problem because of which it
+ * was not stored.
  */
 function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, run: ImportRun): string {
   const { context, summary } = run
@@ -194,8 +202,8 @@ function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, run: Import
 }
 
 /**
- * Stores threads by one job. Returns for each thread its receipt, or the problem that prevented its
- * storage.
+ * Stores threads by one job. Returns a receipt for each thread, or the problem because of which it
+ * was not stored.
  */
 async function storeThreads(
   threads: Thread[],
@@ -210,12 +218,12 @@ async function storeThreads(
   const enqueuing = enqueuePatiently({ threads, retained: false, replyTo }, jobId, run)
   run.enqueued = enqueuing.catch(() => {})
   try {
-    // A result proves that the job was accepted, even if Redis did not confirm it.
+    // A result proves that the job was accepted, even if Redis has not confirmed it.
     let result = await Promise.race([wait.result, enqueuing])
     if (result === undefined) await enqueuing
     wait.accepted()
     result ??= await wait.result
-    // Gives up only if no job of the import was enqueued or done for `waitMs`.
+    // Give up only if no job of the import was enqueued or completed for `waitMs`.
     while (result === undefined && !signal.aborted && Date.now() - run.movedAt < waitMs)
       result = await waitFor(jobId, waitMs, signal, { lookUpAtOnce: true }).result
     if (result === undefined) {
@@ -237,8 +245,8 @@ const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 2_000
 
 /**
- * Enqueues a job. If the queue is full or the quota is used up, tries again until the import made
- * no progress for `waitSeconds`.
+ * Enqueues a job. If the queue is full or the quota is used up, tries again until the import has
+ * made no progress for `waitSeconds`.
  */
 export async function enqueuePatiently(
   job: Omit<IngestJob, 'tenant' | 'stamp' | 'requestId'>,
@@ -266,13 +274,13 @@ export async function enqueuePatiently(
 }
 
 /**
- * The bounds of what Redis keeps of an import's problems: their bytes in total, and the validation
- * errors of one item.
+ * Bounds the problems of an import that Redis keeps: their bytes together, and the validation
+ * errors of each item.
  */
 const PROBLEM_BYTES_KEPT = 1024 * 1024
 const ERRORS_KEPT = 5
 
-/** Keeps the first problems of an import, and counts the items that may come again. */
+/** Keeps the first problems of an import, and counts the items that may be posted again. */
 function createProblems() {
   const kept: ImportProblem[] = []
   let bytes = 0
@@ -297,7 +305,7 @@ function createProblems() {
   return problems
 }
 
-/** Returns the problem with its first few errors. Its `total` counts all of them. */
+/** Returns the problem with only its first few errors. Its `total` counts all of them. */
 function shorten(problem: Problem): Problem {
   return problem.errors === undefined
     ? problem

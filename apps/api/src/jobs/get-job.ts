@@ -12,7 +12,8 @@ type JobDeps = RoomDeps & { enqueuer: Pick<ApiDeps['enqueuer'], 'admitRead'> } &
   >
 
 /**
- * GET /jobs/{id}: its state and, once it is done, the answer that a waiting caller would have got.
+ * GET /jobs/{id}: the job's state and, once it is done, the answer that a waiting caller would have
+ * got.
  */
 export function getJob(deps: JobDeps): Handler {
   return async (context, params) => {
@@ -23,7 +24,7 @@ export function getJob(deps: JobDeps): Handler {
     const isDone = found.state === 'completed' || found.state === 'failed'
     if (wait === 0 || isDone) return jobAnswer(deps, context, id, found)
     const waitMs = Math.min(wait, deps.settings.waitSeconds) * 1000
-    // A job that Redis no longer knows is answered below.
+    // The code below answers for a job that Redis no longer knows.
     await deps.replyListener
       .wait(id, waitMs, context.signal, { lookUpAtOnce: true })
       .result.catch(() => {})
@@ -46,7 +47,8 @@ async function findOrRefuse(
 }
 
 /**
- * The rate at which a tenant reads large jobs: a fifth of what a thread of a common machine builds.
+ * A tenant may read large jobs at this rate, a fifth of what a thread of a common machine can
+ * build.
  */
 const BYTES_PER_MS = 4_000
 
@@ -74,7 +76,7 @@ async function jobAnswer(
   if (deps.loopDelay.p99Ms > deps.settings.maxLoopDelayMs) throw overloaded()
   deps.enqueuer.admitRead(context)
   const answerLarge = () => {
-    // For the job's texts, and for the answer, which is about as long.
+    // Twice the bytes, for the job's texts and for the answer, which is about as long.
     deps.bodyBudget.reserve(context, 2 * bytes)
     chargeAnswer(context, bytes)
     return answer()

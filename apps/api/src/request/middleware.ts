@@ -1,5 +1,5 @@
-// The middleware that every request passes: opens its context, checks its key, admits it, handles
-// it, and answers it.
+// The middleware that each request passes through: opens the context, checks the key, admits the
+// request, handles it, and sends the answer.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
@@ -24,14 +24,14 @@ type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
 const CALLER_GONE = new CallerGoneError('the caller hung up')
 
 /**
- * Makes the signals of requests: they abort when the response closes, or when the grace time is
+ * Makes the signals of requests. They abort when the response closes, or when the grace time is
  * over.
  */
 export function createRequestSignals(
   graceOver: AbortSignal,
 ): (response: ServerResponse) => AbortSignal {
-  // Adding a listener to a signal walks over all its listeners, so one listener serves the set of
-  // open requests.
+  // Adding a listener to a signal walks through all its listeners. So there is one listener, and a
+  // set of open requests.
   const open = new Set<AbortController>()
   graceOver.addEventListener('abort', () => {
     for (const controller of open) controller.abort(new ProblemError('stopping'))
@@ -49,7 +49,7 @@ export function createRequestSignals(
   }
 }
 
-/** Opens the context of a request, and refuses a head that breaks a rule. */
+/** Opens the context of a request, and refuses an invalid head. */
 export function openContext({ graceOver }: MiddlewareDeps): Middleware {
   const signalOf = createRequestSignals(graceOver)
   return (request, response, next) => {
@@ -62,7 +62,8 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
       response,
       path: redactKeys(request.url?.split('?', 1)[0] ?? ''),
       route: 'none',
-      // Created at its first use: a flood of refused requests must not create a controller each.
+      // Created at its first use, so that a flood of refused requests does not create a controller
+      // for each.
       get signal() {
         signal ??= signalOf(response)
         return signal
@@ -78,17 +79,17 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
   }
 }
 
-/** A host and a port as a header Host may have them (RFC 9110, section 7.2). */
+/** A host and a port in the form that the header Host allows (RFC 9110, section 7.2). */
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-f:.v]+\])(?::\d*)?$/i
 
 /**
- * Refuses a head that HTTP does not allow, that has a transfer coding other than `chunked` (RFC
- * 9112, section 6.1), or that expects anything but `100-continue` (RFC 9110, section 10.1.1).
+ * Refuses a head that HTTP does not allow, a transfer coding other than `chunked` (RFC 9112,
+ * section 6.1), and an expectation other than `100-continue` (RFC 9110, section 10.1.1).
  */
 function checkHead({ headers, httpVersion, rawHeaders }: IncomingMessage): void {
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     throw bodyUnreadable('not_http', 'The version must be HTTP/1.1 or HTTP/1.0.')
-  // Node keeps only the first Host, and a proxy may have used another one.
+  // Node keeps only the first Host header, but a proxy may have used another one.
   const isHost = (name: string, at: number) =>
     at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host'
   const hosts = rawHeaders.filter(isHost).length
@@ -97,13 +98,13 @@ function checkHead({ headers, httpVersion, rawHeaders }: IncomingMessage): void 
   if (hosts > 1) throw bodyUnreadable('not_http', 'The header Host may be given only once.')
   const { host = '', expect = '100-continue', 'transfer-encoding': coding = 'chunked' } = headers
   if (!HOST.test(host)) throw bodyUnreadable('not_http', 'The header Host is not valid.')
-  // Node accepts other codings before the chunks, and would pass on the body encoded.
+  // Node accepts other codings in front of `chunked`, and would pass on the body still encoded.
   if (coding.trim().toLowerCase() !== 'chunked')
     throw new ProblemError('transfer_coding_unsupported')
   if (expect.toLowerCase() !== '100-continue') throw new ProblemError('expectation_unknown')
 }
 
-/** Checks the key before a byte of the body is read. */
+/** Checks the key before any byte of the body is read. */
 export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
   return async (request, response, next) => {
     const header = request.headers['x-api-key']
@@ -115,7 +116,7 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
     context.tenant = check.tenant
     if (request.headers.prefer !== undefined) context.prefer = parsePrefer(request.headers.prefer)
     context.quota = { keyId: check.keyId, ...(check.limits ?? quota) }
-    // The log says which operator retried or discarded jobs.
+    // So that the log says which operator retried or discarded jobs.
     if (check.role !== 'importer') context.log[check.role] = check.keyId
     next()
   }
@@ -125,8 +126,8 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
 export type Access = 'open' | Exclude<KeyRole, 'viewer'>
 
 /**
- * Opens a route to a request: notes it, begins the span if it is traced, and refuses a key of
- * another role.
+ * Opens a route to a request: records the route in the context, begins a span if the request is
+ * traced, and refuses a key of another role.
  */
 export function openRoute({ settings }: MiddlewareDeps, path: string, access: Access): Middleware {
   return ({ method, headers }, { locals: { context } }, next) => {
@@ -149,7 +150,7 @@ export function openRoute({ settings }: MiddlewareDeps, path: string, access: Ac
   }
 }
 
-/** Whether a key of this role may call a route. A viewer may read what operators read. */
+/** Returns whether a key of this role may call a route. A viewer may read what operators read. */
 export function opens(role: KeyRole | undefined, access: Access, method: string): boolean {
   if (role === 'viewer') return access === 'operator' && (method === 'GET' || method === 'HEAD')
   return role === access
@@ -167,14 +168,14 @@ export function handleRequest(
   }
 }
 
-/** On a machine with few cores, this is the first refusal that people meet. */
+/** On a machine with few cores, people meet this refusal first. */
 const LAGS =
   'The process lacks time: its event loop lags by more than MAX_LOOP_DELAY_MS. The request was not accepted, and never will be.'
 
 /**
- * Refuses a POST before its body is read: if, by a copy that is at most 250 ms old, the key's quota
- * or a bound of the queue is used up; if Redis does not answer; or while the event loop lags,
- * because each request delays all others.
+ * Refuses a POST before its body is read: if the key's quota or a bound of the queue is used up (by
+ * a copy that is at most 250 ms old), if Redis does not answer, or if the event loop lags, because
+ * each further request delays all others.
  */
 function admit({ enqueuer, loopDelay, settings }: MiddlewareDeps, context: RequestContext): void {
   if (loopDelay.p99Ms > settings.maxLoopDelayMs) throw overloaded(LAGS)
@@ -183,10 +184,13 @@ function admit({ enqueuer, loopDelay, settings }: MiddlewareDeps, context: Reque
   enqueuer.admit({ tenant, ...(quota !== undefined && { quota }) }, lane)
 }
 
-/** The most characters of a path in the log: a caller without a key must not fill the disk. */
+/** Bounds the path in the log, so that a caller without a key can't fill the disk. */
 const SHOWN_PATH = 200
 
-/** Callers, and proxies before them, that hang up after this time on a job have waited in vain. */
+/**
+ * If a caller, or a proxy in front of it, hangs up on a job after this time, it counts as having
+ * waited in vain.
+ */
 const PATIENCE_MS = 1_000
 
 /** Sends the answer of a request, counts it, and writes its one log line. */
@@ -196,8 +200,8 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: En
     context
   const { method = '' } = request
   const status = send(deps, context, result)
-  // A refused text is charged, because reading and parsing it costs as much as an accepted one. So
-  // is a large answer.
+  // A refused text is charged, because reading and parsing it costs as much as accepting it. So is
+  // a large answer.
   if (chargedBytes > 0 && quota !== undefined && (status === 'gone' || status < 500))
     enqueuer.charge({ tenant, quota }, Math.ceil(chargedBytes / 1024))
   const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
@@ -208,8 +212,8 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: En
   if (typeof context.log.code === 'string') deps.noteProblem(context.log.code, context)
   const trace = traceparentOf(span)
   const ids = { requestId, traceId: trace && traceIdOf(trace) }
-  // Who a refused key belonged to is for operators alone: the caller is told the same as for an
-  // unknown one.
+  // Only operators may learn to whom a refused key belonged. The caller gets the same answer as for
+  // an unknown key.
   const by = {
     tenant: refusedKey?.tenant ?? tenant,
     keyId: (key ?? refusedKey)?.keyId,
@@ -221,28 +225,28 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: En
   log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
 }
 
-/** Sends an answer. Returns its status, or `gone` if the caller can't get it. */
+/** Sends an answer. Returns its status, or `gone` if the caller can't get the answer. */
 function send(deps: MiddlewareDeps, context: RequestContext, result: Ending): number | 'gone' {
   const { request, response } = context
   if (result === STREAMED) return response.statusCode
   if (result === 'gone' || response.closed || response.headersSent) {
-    // An answer that has begun can't be replaced. Cutting the connection shows its reader that it
-    // is incomplete.
+    // An answer that has begun can't be replaced. Cut the connection, so that its reader sees that
+    // it is incomplete.
     response.destroy()
     return 'gone'
   }
   const content = 'body' in result ? JSON.stringify(result.body) : result.content
-  // Express's `response.json` would add a charset, which JSON does not have (RFC 8259).
+  // Not by Express's `response.json`, which would add a charset: JSON has none (RFC 8259).
   const headers = { 'content-length': String(Buffer.byteLength(content)), ...result.headers }
   writeHead(deps, context, { status: result.status, headers }, isUnread(request))
   response.end(request.method === 'HEAD' ? undefined : content)
   return result.status
 }
 
-/** Whether a part of the body was not read yet, unless the caller will not send it. */
+/** Returns whether some of the body was not read yet, unless the caller will not send it. */
 function isUnread({ readableEnded, destroyed, headers }: IncomingMessage): boolean {
   if (readableEnded || destroyed) return false
-  // A caller that asked to continue and got an answer instead does not send its body.
+  // A caller that asked to continue, but got an answer instead, does not send its body.
   if (headers.expect !== undefined) return false
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
@@ -267,8 +271,9 @@ export function writeHead(
 }
 
 /**
- * The headers of draft-ietf-httpapi-ratelimit-headers-11. The draft wants a window. A token bucket has none, so `w` is
- * the time to refill an empty one. The draft registers no unit for quotes, so our own parameter `sluice-unit` names it.
+ * Makes the headers of draft-ietf-httpapi-ratelimit-headers-11. The draft wants a window. A token
+ * bucket has none, so `w` is the time to refill an empty bucket. The draft has no unit for quotes,
+ * so our own parameter `sluice-unit` names it.
  */
 function quotaHeaders(
   { quotaLeft }: Pick<ApiDeps['enqueuer'], 'quotaLeft'>,
@@ -280,7 +285,7 @@ function quotaHeaders(
   const left = isUsedUp ? 0 : status < 300 ? quotaLeft(quota) : undefined
   if (left === undefined) return undefined
   const { burstQuotes, quotesPerSecond } = quota
-  // Until the caller may post again, or until the bucket is full.
+  // The time until the caller may post again, or until the bucket is full.
   const seconds = isUsedUp
     ? Number(headers?.['retry-after'])
     : (burstQuotes - left) / quotesPerSecond

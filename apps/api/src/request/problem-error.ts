@@ -1,5 +1,5 @@
-// Every problem that the API reports: the error classes, their texts, and the mapping from errors
-// of the packages.
+// All problems that the API reports: the error classes, their texts, and the mapping from other
+// packages' errors.
 import { randomInt } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type {
@@ -19,7 +19,7 @@ type Headers = Readonly<Record<string, string>>
 
 const after = (seconds: number): Headers => ({ 'retry-after': String(seconds) })
 
-/** The headers of a problem whose creator passes none. */
+/** The headers of a problem, unless its creator passes other headers. */
 const HEADERS: Partial<Record<ProblemCode, Headers>> = {
   expectation_unknown: { connection: 'close' },
   transfer_coding_unsupported: { connection: 'close' },
@@ -28,11 +28,11 @@ const HEADERS: Partial<Record<ProblemCode, Headers>> = {
   queue_unavailable: after(1),
   store_unavailable: after(2),
   operations_full: after(10),
-  // Another replica can accept the request.
+  // Another replica can accept the request after a second.
   stopping: after(1),
 }
 
-/** `members.detail` replaces the detail of its kind. */
+/** `members.detail` replaces the default detail of the problem's code. */
 export class ProblemError extends Error {
   readonly code: ProblemCode
   readonly members: Omit<ProblemMembers, 'instance' | 'requestId'>
@@ -51,10 +51,13 @@ export class ProblemError extends Error {
   }
 }
 
-/** The caller hung up, or does not read its answer, so it gets no problem. */
+/** The caller hung up, or does not read its answer. No problem is sent. */
 export class CallerGoneError extends Error {}
 
-/** The problem that an error means to the caller. Undefined if the error is a fault of our own. */
+/**
+ * Returns the problem by which an error is reported to the caller. Returns undefined if the API is
+ * at fault.
+ */
 export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
   if (error instanceof queue.QueueUnavailableError)
@@ -73,12 +76,12 @@ export function asProblem(error: unknown): ProblemError | undefined {
     return jobUndecided('acceptance_unknown', error.jobId)
   if (error instanceof queue.IdempotencyKeyReusedError)
     return new ProblemError('idempotency_key_reused')
-  // Express throws it for a path that can't be decoded. Nothing else here does.
+  // Express throws a URIError for a path that can't be decoded. Nothing else here throws one.
   if (error instanceof URIError) return new ProblemError('route_unknown')
   return undefined
 }
 
-/** Redis can't write to its disk. The error names the cause, such as `No space left on device`. */
+/** Redis can't write to its disk. The error says why, for example `No space left on device`. */
 const CANNOT_PERSIST = /^MISCONF (.*?)(?: script: .*)?$/
 const LACKS_RIGHTS = /^(?:NOPERM|ERR ACL failure) /
 
@@ -86,7 +89,7 @@ function refusedCommands({ cause }: queue.QueueUnavailableError): ProblemError['
   const { message } = cause instanceof Error ? cause : { message: '' }
   const [, reason] = CANNOT_PERSIST.exec(message) ?? []
   if (reason !== undefined) return { detail: `Redis refuses writes: ${reason}` }
-  // The message names a user of Redis, which is not for callers.
+  // The message names a user of Redis, which callers must not see.
   return LACKS_RIGHTS.test(message)
     ? { detail: 'Redis refuses commands (NOPERM). The log of the API says which.' }
     : {}
@@ -113,8 +116,8 @@ export function keyRefused(
       key === '' ? 'The header x-api-key is empty.' : 'The key in x-api-key is not valid.'
     return new ProblemError('api_key_invalid', { detail: reason })
   }
-  // Many APIs expect a bearer token, so callers may send the key there. The answer never repeats
-  // the key.
+  // Many APIs expect a bearer token, so callers may send the key in Authorization. The answer never
+  // repeats the key.
   const where = /\bslc_/.test(authorization)
     ? ' Send the key in x-api-key, not in Authorization.'
     : ''
@@ -130,13 +133,13 @@ export function bodyTooLarge(bytes: number, limit: SizeLimit): ProblemError {
   return new ProblemError('body_too_large', { detail })
 }
 
-/** A line of an import is longer than a body of `POST /sources` may be. */
+/** A line of an import is longer than the limit of a body of `POST /sources`. */
 export function lineTooLong(bytes: number): ProblemError {
   const detail = `A line may have at most ${bytes} bytes (bodyBytes). ${NEWLINES}`
   return new ProblemError('body_too_large', { detail })
 }
 
-/** The message or its whole body can't be read. */
+/** The message, or its whole body, can't be read. */
 export function bodyUnreadable(code: ValidationErrorCode, message: string): ProblemError {
   return new ProblemError('body_unreadable', ofWholeBody(code, message))
 }
@@ -173,14 +176,14 @@ export function requestInvalid({ errors, total, warnings }: InvalidRequest): Pro
   })
 }
 
-/** Idempotency-Key can't be read, or does not belong here. */
+/** The header Idempotency-Key can't be parsed, or this route does not accept it. */
 export function idempotencyKeyInvalid(message: string): ProblemError {
   return new ProblemError('idempotency_key_invalid', ofWholeBody('header_invalid', message))
 }
 
 /**
- * The process lacks memory for the request, its event loop lags, or it has too many connections,
- * reads or searches.
+ * The process lacks memory for the request, its event loop lags, or too many connections, reads or
+ * searches are open.
  */
 export function overloaded(detail?: string): ProblemError {
   return new ProblemError('overloaded', { ...(detail && { detail }) }, after(randomInt(1, 4)))
@@ -196,7 +199,7 @@ function rateLimited({ quota, retryAfter }: queue.RateLimitedError): ProblemErro
   return new ProblemError('rate_limited', members, after(retryAfter))
 }
 
-/** The job goes on, or its acceptance is unknown. The caller can look it up. */
+/** The job is still being processed, or its acceptance is unknown. The caller can look it up. */
 export function jobUndecided(
   code: 'job_pending' | 'acceptance_unknown',
   jobId: string,
@@ -205,8 +208,8 @@ export function jobUndecided(
 }
 
 /**
- * As `job_pending`, for an item of an import. Without Location: GET /jobs/{id} finds only jobs of
- * one thread.
+ * The same as `job_pending`, for an item of an import. It has no Location, because GET /jobs/{id}
+ * finds only jobs of one thread.
  */
 export function itemPending(jobId: string): ProblemError {
   const detail =
@@ -214,7 +217,7 @@ export function itemPending(jobId: string): ProblemError {
   return new ProblemError('job_pending', { detail, jobId })
 }
 
-/** A job failed for good. The reason is for the operators, who find it by the job's id. */
+/** A job failed permanently. Only operators see the reason, which they find by the job's id. */
 export function jobFailed(jobId?: string): ProblemError {
   return new ProblemError('job_failed', jobId === undefined ? {} : { jobId })
 }

@@ -1,4 +1,4 @@
-// A request on its way through the API: its context, its handler, its answer.
+// A request, while the API handles it: its context, its handler and its answer.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Params, Parsed, Preferences } from '@sluice/contract'
@@ -7,7 +7,7 @@ import { redactKeys, type Span } from '@sluice/process'
 import type { Quota } from '@sluice/queue'
 import { requestInvalid } from './problem-error.ts'
 
-/** One HTTP request and what the API knows of it. */
+/** An HTTP request, and what the API knows about it. */
 export interface RequestContext {
   requestId: string
   request: IncomingMessage
@@ -15,43 +15,44 @@ export interface RequestContext {
   /** The path of the request, without its query. */
   path: string
   /**
-   * The path of its route as the description of the API has it; `none` until the route is known.
+   * The path of the route, in the form that the API's description has. `none` until the route is
+   * known.
    */
   route: string
   /**
-   * Aborts when nobody waits for the answer, with the error that ends the request: see
+   * Aborts when nobody waits for the answer. The reason is the error that ends the request: see
    * `createRequestSignals`.
    */
   readonly signal: AbortSignal
-  /** When the request's head had arrived, on the monotonic clock, in ms. */
+  /** When the request's head arrived, on the monotonic clock, in ms. */
   startedAt: number
-  /** The key of the request. None on open routes. */
+  /** The request's key. Undefined on open routes. */
   key?: KnownKey
-  /** The key of a request that was refused because the key was revoked or has expired. */
+  /** The request's key, if the request was refused because the key was revoked or has expired. */
   refusedKey?: RefusedKey
-  /** The tenant of the key. '' on open routes, and for an operator. */
+  /** The key's tenant. Empty on open routes, and for an operator. */
   tenant: string
-  /** The quota of the key. None on open routes. */
+  /** The key's quota. Undefined on open routes. */
   quota?: Quota
-  /** What the caller prefers. Not read on open routes. */
+  /** The caller's preferences. Not read on open routes. */
   prefer: Preferences
   /**
-   * The bytes for which the key is charged when the request is answered: text that was read and
-   * refused, and what an answer has above its free size.
+   * The bytes that the key is charged for when the request is answered: text that was read and then
+   * refused, and the part of a large answer that is not free.
    */
   chargedBytes: number
   /**
-   * The request's span. None on open routes, before the route is known, or if the request is not
-   * traced.
+   * The request's span. Undefined on open routes, before the route is known, and if the request is
+   * not traced.
    */
   span?: Span
-  /** Further fields of the request's one log line. */
+  /** Further fields of the request's log line. (Each request has one line.) */
   log: Record<string, unknown>
 }
 
 /**
- * The caller's own X-Request-Id if it is safe in a header and in a log, and contains no API key,
- * else a new one.
+ * Returns the caller's X-Request-Id if it is safe in a header and in a log, and contains no API
+ * key. Otherwise returns a new id.
  */
 export function safeRequestId(input: string | string[]): string {
   const isSafe =
@@ -71,8 +72,8 @@ export function parseQuery<Query>(
 }
 
 /**
- * The answer of a handler. `body` is sent as JSON, `content` as it is. `headers` can name a media
- * type. Otherwise the answer is JSON, or a problem if its status is 400 or more.
+ * The answer of a handler. `body` is sent as JSON, `content` as it is. `headers` may name a media
+ * type. By default, it is JSON, or that of a problem if the status is 400 or more.
  */
 export type Answer = { status: number; headers?: Readonly<Record<string, string>> } & (
   | { body: unknown }
@@ -82,7 +83,7 @@ export type Answer = { status: number; headers?: Readonly<Record<string, string>
 /** The handler has written its answer itself. */
 export const STREAMED = 'streamed'
 
-/** How a request ends. `gone`: its caller hung up. */
+/** How a request ends. `gone`: the caller hung up. */
 export type Ending = Answer | typeof STREAMED | 'gone'
 
 /** The parameters of a route's path, such as `id`. */

@@ -1,13 +1,13 @@
-// What requests share, and how much of it one may take: memory and disk space, quota for large
-// answers, and turns to read, so that a tenant that reads without pause leaves most of the time of
-// a replica to others.
+// Bounds what a request or a tenant may take of what all requests share: memory and disk space,
+// quota for large answers, and turns to read. A tenant that reads without pause leaves most of a
+// replica's time to others.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Enqueuer } from '@sluice/queue'
 import { FREE_ANSWER_BYTES } from '../settings.ts'
 import { overloaded } from './problem-error.ts'
 import type { Answer, RequestContext } from './request-context.ts'
 
-/** The tenant of reserved bytes, and the response (or its connection) whose end frees them. */
+/** The tenant that reserves bytes, and the response (or its connection) whose end frees them. */
 interface Holder {
   tenant: string
   response: { closed: boolean; once(event: 'close', listener: () => void): unknown }
@@ -23,8 +23,9 @@ interface BudgetOptions {
 export type Budget = ReturnType<typeof createBudget>
 
 /**
- * Creates a budget. A tenant gets at most `tenantShare` of it, so that its slow senders do not keep
- * out others. What `reserve` took counts for `restMs` longer, which bounds the bytes of that time.
+ * Creates a budget. A tenant gets at most `tenantShare` of it, so that a tenant's slow senders do
+ * not keep others out. Bytes that were taken by `reserve` still count for `restMs` after they are
+ * freed, which bounds the bytes in that time.
  */
 export function createBudget({ maxBytes, tenantShare, restMs = 0 }: BudgetOptions) {
   let inAll = 0
@@ -34,8 +35,8 @@ export function createBudget({ maxBytes, tenantShare, restMs = 0 }: BudgetOption
   const budget = {
     taken: () => inAll,
     /**
-     * Returns false beyond a bound. While nothing of it is taken, any number fits: a large body
-     * must be accepted.
+     * Returns false if a bound would be exceeded. If nothing is taken yet, any number fits, because
+     * a large body must be accepted.
      */
     take(tenant: string, bytes: number): boolean {
       const own = ofTenants.get(tenant) ?? 0
@@ -51,8 +52,8 @@ export function createBudget({ maxBytes, tenantShare, restMs = 0 }: BudgetOption
       else ofTenants.delete(tenant)
     },
     /**
-     * Takes bytes until the response closes. `raise` takes more. @throws {ProblemError} 503, as
-     * `raise` does.
+     * Takes bytes until the response closes. `raise` takes more bytes.
+     * @throws {ProblemError} 503, as `raise` does.
      */
     reserve({ tenant, response }: Holder, bytes: number) {
       let reserved = 0
@@ -70,7 +71,10 @@ export function createBudget({ maxBytes, tenantShare, restMs = 0 }: BudgetOption
   return budget
 }
 
-/** @param paidBytes what the request has paid for already. */
+/**
+ * Charges an answer's bytes above its free size.
+ * @param paidBytes what the request has paid for already.
+ */
 export function chargeAnswer(
   context: Pick<RequestContext, 'chargedBytes'>,
   bytes: number,
@@ -84,8 +88,8 @@ export interface AnswerDeps {
 }
 
 /**
- * Answers 200 with a body that may be large. @throws {ProblemError} 503 if there is no memory for
- * it.
+ * Answers 200 with a body that may be large.
+ * @throws {ProblemError} 503 if there is no memory for it.
  */
 export function jsonAnswer(
   { bodyBudget }: AnswerDeps,
@@ -106,9 +110,9 @@ export interface RoomDeps extends AnswerDeps {
 }
 
 /**
- * Limits concurrent reads: each may scan a large source, and occupies a connection to MongoDB.
- * After a large one, its tenant rests. While the key's quota is used up, a page ends at its free
- * size.
+ * Limits concurrent reads, because each may scan a large source, and occupies a connection to
+ * MongoDB. After a large read, its tenant must wait before the next one. While the key's quota is
+ * used up, a page ends at its free size.
  */
 export async function reading(
   { readBudget, readTurns, enqueuer }: RoomDeps,
@@ -125,11 +129,11 @@ export async function reading(
   }
 }
 
-/** A read that would wait longer for its turn is refused. */
+/** A read is refused if it would wait for its turn for longer than this. */
 const MOST_WAIT_MS = 5_000
 /**
- * After a large read, MongoDB serves only others for this number of times as long: reads slow their
- * writes down.
+ * After a large read, MongoDB is left to others for this many times as long, because reads slow
+ * down writes.
  */
 const REST_TIMES = 2
 
@@ -137,15 +141,16 @@ type Reader = Pick<RequestContext, 'tenant' | 'signal' | 'chargedBytes'>
 
 export type ReadTurns = ReturnType<typeof createReadTurns>
 
-/** Creates the turns. While a tenant rests after a large read, its next reads wait. */
+/** Creates the turns. After a large read, the next reads of its tenant wait. */
 export function createReadTurns() {
   const restUntil = new Map<string, number>()
   const nextTurnOf = (tenant: string) => Math.max(performance.now(), restUntil.get(tenant) ?? 0)
   return {
     /**
-     * Reads when it is the tenant's turn. `restMs`: how long its next turn waits, if that is known
-     * before; if not, and the answer is charged, `REST_TIMES` as long as the read took.
+     * Reads when it is the tenant's turn.
      *
+     * @param restMs how long the tenant's next read waits, if that is known in advance. Otherwise,
+     * if the answer is charged, it waits `REST_TIMES` times as long as this read took.
      * @throws {ProblemError} 503.
      */
     async take<Result>(

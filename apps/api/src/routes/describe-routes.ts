@@ -1,5 +1,5 @@
-// Builds the OpenAPI 3.1 document of the API from its route table, and so from the schemas that
-// validate.
+// Builds the OpenAPI 3.1 document of the API from the route table, and thus from the schemas that
+// validate requests.
 
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
 import type { KeyRole } from '@sluice/credentials/keys'
@@ -24,11 +24,11 @@ const ANY: Codes = [
   'overloaded',
 ]
 const KEYED: Codes = ['api_key_invalid', 'keys_unavailable', ...ANY]
-/** The problems of any route, by its access. */
+/** The problems that a request can meet because of its route's access. */
 const ACCESS_PROBLEMS = {
   open: ANY,
   importer: ['importer_only', ...KEYED],
-  // All routes of operators need Redis.
+  // Every route for operators needs Redis.
   operator: ['operator_only', ...KEYED, 'queue_unavailable'],
 } as const satisfies Record<Route['access'], Codes>
 
@@ -164,7 +164,7 @@ const PROBLEM_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
   504: ['Location'],
 }
 
-/** The answer of one status that can report any of these problems. */
+/** The answer for one status, which reports any of these problems. */
 function describeProblems(ofStatus: Codes, more: readonly HeaderName[]): DescribedAnswer {
   const [first = 'internal'] = ofStatus
   const headers = headerRefs([
@@ -187,7 +187,7 @@ type Part = Readonly<Record<string, unknown>>
 
 /**
  * Copies a part of the document, and changes each object in it, the innermost first. Examples are
- * data, and stay.
+ * data, so they stay.
  */
 function changeEach(value: unknown, change: (part: Part) => Part): unknown {
   if (Array.isArray(value)) return value.map((element) => changeEach(element, change))
@@ -199,17 +199,23 @@ function changeEach(value: unknown, change: (part: Part) => Part): unknown {
   return change(Object.fromEntries(parts))
 }
 
-/** The values of these names are data, no schemas: an example of a source has a title too. */
+/**
+ * The values of these names are data and no schemas. For example, an example of a source has a
+ * title, too.
+ */
 const EXAMPLES = new Set(['example', 'examples', 'const', 'enum'])
 
-/** Without a format, generated clients in Go would read numbers as floats of 32 bits. */
+/**
+ * Adds a format to numbers: without it, generated clients in Go would read numbers as floats of 32
+ * bits.
+ */
 function withDouble(part: Part): Part {
   return [part.type].flat().includes('number') ? { ...part, format: 'double' } : part
 }
 
 /**
- * Makes a function that moves each schema with a title into `schemas`, where its title becomes its
- * name. Schemas with the same title must be equal, because the last one replaces the others.
+ * Makes a function that moves each schema with a title to `schemas`, under the name of its title.
+ * Schemas with the same title must be equal, because the last one replaces the others.
  */
 function moveNamed(schemas: Record<string, object>): (part: Part) => Part {
   return (part) => {

@@ -321,7 +321,7 @@ const getLimits: Route['handler'] = ({ settings, keyring }) => {
   }
 }
 
-// A 503 has the media type of a 200, because it is no problem of the request.
+// A 503 has the same media type as a 200, because it does not report a problem of the request.
 const getReadiness: Route['handler'] =
   ({ readiness }) =>
   async () => {

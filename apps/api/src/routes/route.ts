@@ -1,5 +1,5 @@
-// The type of a route, and the headers, parameters, bodies and examples of its description. A test
-// checks the examples of requests and of answers to posts.
+// The type of a route, and the headers, parameters, bodies and examples that describe routes. A
+// test checks the examples of requests, and of answers to posts.
 import * as contract from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Access } from '../request/middleware.ts'
@@ -13,25 +13,25 @@ import { KEY_FORM } from '../sources/post-source.ts'
  */
 export interface Route {
   method: 'get' | 'post'
-  /** As OpenAPI writes it: `/jobs/{id}`. */
+  /** In the form of OpenAPI: `/jobs/{id}`. */
   path: string
-  /** Routes of one path have the same access. */
+  /** All routes of one path have the same access. */
   access: Access
   bound: keyof typeof ANSWER_BOUNDS
   handler: (deps: ApiDeps) => Handler
-  /** Its name in generated clients. */
+  /** The route's name in generated clients. */
   id: string
   summary: string
   description?: string
   /**
-   * A route without the parameter Idempotency-Key refuses requests that have one: their callers
-   * would rely on it.
+   * A route that does not list the parameter Idempotency-Key refuses requests with it, because
+   * their callers would rely on it.
    */
   parameters?: readonly Parameter[]
   body?: Content
-  /** A POST that adds nothing to the queue, so the queue's bounds do not apply. */
+  /** Set for a POST that adds nothing to the queue: the queue's bounds then do not apply. */
   onlyReads?: true
-  /** The answers that are no problems, by status. */
+  /** The answers that are not problems, by status. */
   answers: Readonly<
     Record<
       number,
@@ -39,14 +39,14 @@ export interface Route {
     >
   >
   problems?: readonly contract.ProblemCode[]
-  /** Headers that any of these problems may have besides its usual ones. */
+  /** Headers that any of the route's problems may have, besides the usual ones. */
   problemHeaders?: readonly HeaderName[]
 }
 
 const FREE = `${FREE_ANSWER_BYTES / 1024} KiB`
 
 /**
- * What bounds the answer of a route, as its description says it. No read may shut out other
+ * What bounds the answer of a route, in the words of its description. No read may keep out other
  * callers.
  */
 export const ANSWER_BOUNDS = {
@@ -60,7 +60,8 @@ export const ANSWER_BOUNDS = {
 } as const
 
 /**
- * Whether a route adds to the queue. Routes of operators must work while the queue accepts nothing.
+ * Returns whether a route adds to the queue. Operators' routes must work while the queue accepts
+ * nothing.
  */
 export function enqueues({
   method,
@@ -75,16 +76,15 @@ export type Content = Readonly<Record<string, MediaType>>
 export interface MediaType {
   schema: object
   /**
-   * The schema of each line, where a body has lines: OpenAPI 3.1 can describe a sequence only as
-   * text.
+   * The schema of each line, if a body has lines. OpenAPI 3.1 can describe a sequence only as text.
    */
   'x-itemSchema'?: object
   examples?: Readonly<Record<string, { summary: string; value: unknown }>>
 }
 
 /**
- * The example is in `schema`: Swagger UI would fill its forms with an example that stands beside
- * the schema.
+ * A parameter. The example is in its `schema`, because Swagger UI would fill its forms with an
+ * example beside the schema.
  */
 export interface Parameter {
   name: string
@@ -104,7 +104,7 @@ export function json(schema: object, value?: unknown, summary = 'An example'): C
   }
 }
 
-/** A body in lines, with the schema of each line. */
+/** A body of lines, with the schema of each line. */
 function lines(itemSchema: object, values: readonly object[], summary: string): Content {
   const schema = {
     type: 'string',
@@ -136,13 +136,16 @@ export function pathParameter(name: string, more: object, description?: string):
 }
 
 /**
- * The path parameter `id` of something with a random id. @param what names it in the description.
+ * The path parameter `id`, for something with a random id.
+ * @param what names it in the description.
  */
 export function idOf(what: string): Parameter {
   return pathParameter('id', { format: 'uuid', examples: [EXAMPLE_ID] }, `The id of ${what}.`)
 }
 
-/** The parameters of a query, from the schema that checks it. The examples are valid together. */
+/**
+ * The parameters of a query, from the schema that checks them. Their examples are valid together.
+ */
 export function queryParameters(
   {
     properties,
@@ -198,7 +201,7 @@ export const PREFER_WAIT = header(
   'wait=5',
 )
 
-/** Headers of answers. `always`: each answer whose description lists the header has it. */
+/** Headers of answers. `always`: if a description lists the header, each answer has it. */
 const optional = (description: string, example: string, more: object = {}) => ({
   description,
   schema: { type: 'string', ...more, examples: [example] },
@@ -265,7 +268,7 @@ const QUOTE = {
 const SOURCE_ID = 'HIMta5gbmrzJqkboXM5_NbWI'
 const QUOTE_ID = `${SOURCE_ID}WOetD1_c02sJAlmF6xx7mVQj`
 
-/** Examples of the parameters of queries and paths, by name. */
+/** Examples for parameters of queries and paths, by name. */
 const { service, externalId } = SOURCE
 export const SOURCE_EXAMPLES = { service, externalId, limit: 20 }
 export const PAGE_EXAMPLES = { limit: 20, after: `~1714555861000200.000000~${QUOTE_ID}` }
@@ -358,7 +361,7 @@ export const IMPORT = {
 }
 
 /**
- * Only the OpenAPI document has this rule: `parseOperationRequest` checks it itself, for a better
+ * Only the OpenAPI document has this rule: `parseOperationRequest` has its own check, with a better
  * message.
  */
 const ONE_FIELD = { minProperties: 1, maxProperties: 1 }

@@ -21,7 +21,7 @@ import { jsonAnswer, type RoomDeps, reading } from '../request/shares.ts'
 
 type ReadDeps = RoomDeps & Pick<ApiDeps, 'readSource'>
 
-/** GET /sources/{id}: a source by its id, with a page of its quotes. */
+/** GET /sources/{id}: a source, with a page of its quotes. */
 export function getSource(deps: ReadDeps): Handler {
   return async (context, { id }) =>
     sourceAnswer(deps, context, String(id), parseQuery(context, parsePageQuery))
@@ -76,7 +76,8 @@ async function sourceAnswer(
 }
 
 /**
- * POST /sources:lookup: many sources without their quotes. Those that are not stored are left out.
+ * POST /sources:lookup: many sources, without their quotes. Sources that are not stored are left
+ * out.
  */
 export function lookUpSources(deps: RoomDeps & Pick<ApiDeps, 'readSources' | 'settings'>): Handler {
   const parse = createLookupParser(deps.settings)

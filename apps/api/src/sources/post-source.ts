@@ -48,12 +48,12 @@ export function postSource(deps: PostSourceDeps): Handler {
   }
 }
 
-/** The memory of a quote beside its texts. */
+/** The memory that a quote needs besides its texts. */
 const QUOTE_BYTES = 256
 
 /**
- * Checks in this order: media type, announced size, actual size, JSON, schema. @throws
- * {ProblemError}
+ * Reads and checks in this order: media type, announced size, actual size, JSON, schema.
+ * @throws {ProblemError}
  */
 async function readThread(deps: PostSourceDeps, context: RequestContext): Promise<Posted> {
   const text = await readBody(context, deps)
@@ -64,7 +64,7 @@ async function readThread(deps: PostSourceDeps, context: RequestContext): Promis
     throw requestInvalid(parsed)
   }
   const { source, quotes } = parsed.thread
-  // Many short quotes occupy much more memory than their text, until they are answered.
+  // Until they are answered, many short quotes occupy much more memory than their text.
   if (quotes.length * QUOTE_BYTES > textBytes)
     deps.bodyBudget.reserve(context, quotes.length * QUOTE_BYTES - textBytes)
   Object.assign(context.log, {
@@ -76,9 +76,9 @@ async function readThread(deps: PostSourceDeps, context: RequestContext): Promis
 }
 
 /**
- * Enqueues a job and waits for its result: undefined if the job is not done in time, or if the
- * request's signal aborts. If an earlier job has claimed the request's Idempotency-Key, id and
- * result are those of the earlier job.
+ * Enqueues a job and waits for its result. The result is undefined if the job is not done in time,
+ * or if the request's signal aborts. If an earlier job has claimed the request's Idempotency-Key,
+ * returns the id and the result of the earlier job.
  */
 async function enqueueAndWait(
   deps: PostSourceDeps,
@@ -90,7 +90,7 @@ async function enqueueAndWait(
   const { tenant, prefer, signal, response } = context
   const { waitSeconds } = deps.settings
   const waitMs = Math.min(prefer.wait ?? waitSeconds, waitSeconds) * 1000
-  // Before the job is enqueued: otherwise the reply may be missed.
+  // Wait before the job is enqueued, because otherwise the reply may be missed.
   const reply = replyListener.wait(newId, waitMs, signal)
   const enqueuing = enqueueJob(deps, context, newId, 'interactive', {
     ...job,
@@ -117,8 +117,8 @@ async function enqueueAndWait(
 }
 
 /**
- * Enqueues threads as one job, and counts them. Returns the job's id, or that of the earlier job
- * that has claimed the request's Idempotency-Key.
+ * Enqueues threads as one job, and counts them. Returns the job's id. If an earlier job has claimed
+ * the request's Idempotency-Key, returns the id of the earlier job.
  */
 export async function enqueueJob(
   { enqueuer, metrics }: EnqueueDeps,
@@ -161,7 +161,7 @@ function storedAnswer(
   if (!receipt) throw jobFailed(jobId)
   log.outcome = receipt.source.outcome
   const content = JSON.stringify({ ...threadAnswer(tenant, thread, receipt), warnings })
-  // The answer has all stored fields of the quotes, also those that the request left out.
+  // The answer has all stored fields of the quotes, including those that the request left out.
   chargeAnswer(context, Buffer.byteLength(content), thread.quotes.length * 1024)
   return {
     status: 200,
@@ -174,8 +174,8 @@ function storedAnswer(
 type Posted = Extract<ParsedText, { ok: true }>
 
 /**
- * 202 with the job's id. @throws {ProblemError} 504 if the caller waits and its request names no
- * `wait`.
+ * Answers 202 with the job's id.
+ * @throws {ProblemError} 504 if the caller waits and its request names no `wait`.
  */
 function unfinishedAnswer(
   { prefer }: RequestContext,
@@ -192,18 +192,19 @@ function unfinishedAnswer(
   return { status: 202, body: { ...acceptedAnswer(thread), warnings }, headers }
 }
 
-/** The preference for strict checks, as an answer confirms it. */
+/** The preference for strict checks, in the form in which an answer confirms it. */
 const STRICT = 'handling=strict'
 
 /**
- * An Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07): a string of RFC 8941, section 3.3.3, or its
- * content alone, because most clients send a bare UUID. A header that was sent twice has a comma, and does not match.
+ * An Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07): a string of RFC 8941, section
+ * 3.3.3, or the string's content without quotes, because most clients send a bare UUID. If a header
+ * was sent twice, it has a comma, and does not match.
  */
 export const KEY_FORM = /^(?:"((?:[ !#-[\]-~]|\\["\\]){1,255})"|([!#-+\--:<-[\]-~]{1,255}))$/
 
 /**
- * The claim of a request with an Idempotency-Key, the same for `"abc"` and `abc`. @throws
- * {ProblemError} 400.
+ * Returns the claim for a request's Idempotency-Key. It is the same for `"abc"` and `abc`.
+ * @throws {ProblemError} 400.
  */
 function parseIdempotencyKey(tenant: string, header: string | string[]): { claim: string } {
   const [, quoted, bare] = KEY_FORM.exec(String(header)) ?? []
@@ -215,9 +216,9 @@ function parseIdempotencyKey(tenant: string, header: string | string[]): { claim
 }
 
 /**
- * Waits for the job of an earlier request with the same key. A claim keeps the result longer than
- * Redis knows the job. Resolves with undefined if the job is not done in time, or if `signal`
- * aborts.
+ * Waits for the job of an earlier request with the same key. Looks in the claim as well, which
+ * keeps the result longer than Redis knows the job. Resolves with undefined if the job is not done
+ * in time, or if `signal` aborts.
  */
 async function joinJob(
   { findClaimed, replyListener }: Pick<ApiDeps, 'findClaimed' | 'replyListener'>,

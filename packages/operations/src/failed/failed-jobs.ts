@@ -19,8 +19,8 @@ import { groupIdOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 type Summary = FailedJobPage['jobs'][number] & { failedThreadCount: number }
 
 /**
- * Some failed jobs, newest first. `next`: the last job that was examined, after which the scan
- * continues.
+ * Some of the failed jobs, newest first. `next`: the last job that was examined, after which the
+ * scan continues.
  */
 export interface ScannedJobs {
   jobs: Summary[]
@@ -30,7 +30,7 @@ export interface ScannedJobs {
 
 export type FailedJobs = ReturnType<typeof createFailedJobs>
 
-/** Grouping ends after this time. 100,000 failed jobs take a second or two. */
+/** Grouping ends after this time. (Grouping 100,000 failed jobs takes a second or two.) */
 const GROUPS_MS = 10_000
 const GROUPED_AT_ONCE = 250
 const HOUR_MS = 60 * 60 * 1_000
@@ -69,7 +69,8 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
   return {
     scan,
     /**
-     * Returns a page. It may have fewer jobs than `limit`, because it is returned within `PAGE_MS`.
+     * Returns a page of jobs. It may have fewer jobs than `limit`, because reading it takes at most
+     * about `PAGE_MS`.
      */
     async list({ limit, ...query }: FailedJobQuery): Promise<FailedJobPage> {
       const jobs: Summary[] = []
@@ -88,8 +89,8 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
       return next === undefined ? { jobs } : { jobs, next: placeText(next) }
     },
     /**
-     * Groups the matching failed jobs by reason, the groups with the most threads first. Examines
-     * jobs, the newest first, for at most `GROUPS_MS`.
+     * Groups the matching failed jobs by reason. The groups with the most threads come first.
+     * Examines jobs, newest first, for at most `GROUPS_MS`.
      */
     async groups(filter: FailedJobFilter): Promise<FailedJobGroups> {
       const groups = new Map<string, Group>()
@@ -125,8 +126,8 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
       }
     },
     /**
-     * Counts the failed jobs in the time range of a filter, also those that do not match its other
-     * fields.
+     * Counts the failed jobs in the time range of a filter, including those that do not match the
+     * filter's other fields.
      */
     async count(filter: FailedJobFilter): Promise<number> {
       const [latest, earliest] = timesOf(filter)
@@ -141,7 +142,7 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
 
 type Group = FailedJobGroups['groups'][number]
 
-/** Makes a group without jobs. */
+/** Makes an empty group. */
 function newGroup(
   about: Pick<Group, 'reasonGroup' | 'jobId' | 'reason' | 'newestAt' | 'oldestAt'>,
 ): Group {
@@ -160,7 +161,9 @@ function timesOf({ since, until }: FailedJobFilter): [latest: string, earliest: 
   return [until === undefined ? '+inf' : ms(until), since === undefined ? '-inf' : ms(since)]
 }
 
-/** Returns how the name of every matching job of one thread begins and ends. */
+/**
+ * Returns the beginning and the end that the name of a matching job has, if the job has one thread.
+ */
 function nameOf({ service, externalId }: FailedJobFilter): [begin: string, end: string] {
   return [
     service === undefined ? '' : `${service}/`,
@@ -168,10 +171,7 @@ function nameOf({ service, externalId }: FailedJobFilter): [begin: string, end: 
   ]
 }
 
-/**
- * Returns texts that the data of every matching job contains, because `JSON.stringify` wrote the
- * data.
- */
+/** Returns texts that occur in the data of every matching job, as `JSON.stringify` writes them. */
 function needlesOf({ service, externalId }: FailedJobFilter): string[] {
   return Object.entries({ service, externalId }).flatMap(([name, value]) =>
     value === undefined ? [] : [`"${name}":${JSON.stringify(value)}`],
@@ -188,7 +188,7 @@ function readFound(lane: Lane, filter: FailedJobFilter, fields: readonly unknown
   const [id, failedAt, tenant, threads, text, ...summary] = fields
   const data: IngestJob | undefined = text === '' ? undefined : JSON.parse(String(text))
   if (data !== undefined && !matches(data, filter)) return []
-  // A job of one thread: its externalId may have a slash.
+  // The name of a job of one thread ends with the externalId, which may have a slash.
   const externalId = filter.externalId?.toWellFormed()
   const name = String(summary[0])
   if (
@@ -208,7 +208,7 @@ function readFound(lane: Lane, filter: FailedJobFilter, fields: readonly unknown
 
 type About = Pick<Summary, 'id' | 'lane' | 'tenant' | 'threads'>
 
-/** @param fields in the order of scan-failed.lua, from the name. */
+/** @param fields as scan-failed.lua returns them, from the name on. */
 function summaryOf(about: About, failedAt: unknown, fields: readonly unknown[]): Summary {
   const [name, failedReason, enqueuedAt, tries, triedBefore, failedThreads] = fields
   const times = { enqueuedAt: isoOf(enqueuedAt), failedAt: isoOf(failedAt) }
@@ -238,8 +238,8 @@ function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boole
 }
 
 /**
- * Merges the jobs found in each lane, newest first. A scan that stopped before the end of its lane
- * says nothing about older jobs, so the result ends at the newest job at which a scan stopped.
+ * Merges the jobs that were found in each lane, newest first. If a lane's scan stopped early, older
+ * jobs of that lane are unknown. So the result ends at the newest job at which a scan stopped.
  */
 function mergeLanes(lanes: readonly ScannedJobs[], limit: number): ScannedJobs {
   const [end] = lanes.flatMap(({ next }) => next ?? []).sort(newestFirst)

@@ -1,10 +1,12 @@
-// Reduces what operators see to what viewers see: ids, and reasons without values. A mask that
-// leaves a field of `Hidden` as it is does not compile.
+// Reduces what operators see to what viewers see: ids, and reasons without values. If a mask
+// forgets a field of `Hidden`, it does not compile.
 import type { FailedJobGroups, FindAnswer, Operation, Status } from '@sluice/contract'
 import type { FoundImport } from '@sluice/queue'
 import { type MaskedReason, reasonGroupOf, VARIES } from './reasons.ts'
 
-/** What viewers see of each field that can quote values, wherever a result has the field. */
+/**
+ * What viewers see instead of each field that may quote values, wherever a result has such a field.
+ */
 export interface Hidden {
   reason: MaskedReason
   payload: null
@@ -44,7 +46,7 @@ const NO_PAYLOAD: Pick<Hidden, 'stack' | 'payload'> = { stack: [], payload: null
 /** Shows neither the stacks nor the payload of a job. */
 export const withoutPayload = <Job extends object>(job: Job) => ({ ...job, ...NO_PAYLOAD })
 
-/** A person wrote the reason of a filter, so all of it is masked. */
+/** The reason in a filter was written by a person, so all of it is masked. */
 export const maskOperation: Mask<Operation> = ({ filter, ...operation }) => {
   if (filter === undefined) return operation
   const { reason, ...fields } = filter

@@ -1,7 +1,8 @@
--- Operations on lanes and on failed jobs. One process opens an operation on failed jobs; the
--- process that has the lease carries it out. `operation:ID` is a hash with the operation, its
--- request, the place after which it continues, and the counts of failed-set.lua. `operations` lists
--- the ids of open ones, and `newest-operations` those of the newest ones, open or completed.
+-- Operations on lanes and on failed jobs. Any process opens an operation on failed jobs, and the
+-- process that has the lease carries it out. The hash `operation:ID` has the operation, its
+-- request, the place at which it continues, and the counts that failed-set.lua writes. The list
+-- `operations` has the ids of the open operations, and `newest-operations` the ids of the newest
+-- ones, open or completed.
 local function addOperation(base, id, operation, keptMs, most)
   redis.call('HSET', base .. 'operation:' .. id, 'operation', operation)
   redis.call('PEXPIRE', base .. 'operation:' .. id, keptMs)
@@ -16,7 +17,7 @@ end
 --       3  id
 --       4  operation
 --       5  its request
--- Returns 0 if too many are open, else 1.
+-- Returns 0 if too many are open, otherwise 1.
 --include operations.lua
 local base, most, keptMs, id = KEYS[1], tonumber(ARGV[1]), ARGV[2], ARGV[3]
 if redis.call('LLEN', base .. 'operations') >= most then return 0 end
@@ -26,8 +27,8 @@ redis.call('RPUSH', base .. 'operations', id)
 return 1
 --part lane
 #!lua flags=allow-oom
--- Pauses or resumes a lane, and records that as an operation. `paused` has the pause of each paused
--- lane (JSON): by, since, why and, if it ends by itself, untilMs. fetch.lua ends it.
+-- Pauses or resumes a lane, and records that as an operation. The hash `paused` has the pause of
+-- each paused lane (JSON): by, since, why and, if it ends automatically (see fetch.lua), untilMs.
 -- ARGV  1  pause or resume
 --       2  the lane
 --       3  beginning of its keys
@@ -36,15 +37,15 @@ return 1
 --       6  most operations to list
 --       7  id of the operation
 --       8  operation
--- Returns the lane's pause, '' after a resumption.
+-- Returns the lane's pause, or '' if the lane was resumed.
 --include @sluice/queue/bullmq-layout/jobs.lua#pause
 --include operations.lua
 local MOST_REASONS = 1000 -- Bytes. Above it, a newer reason replaces the older ones.
 local base, kind, lane, record = KEYS[1], ARGV[1], ARGV[2], ''
--- Adds a pause to the one that lasts. Who was first stays, and both reasons. It ends when both have
--- ended.
+-- Joins a new pause with the current one. The current one's `by` and `since` stay, and both reasons
+-- are kept. The lane is paused until both have ended.
 local function join(first, pause)
-  -- Of several APIs, each restores a pause that Redis lost.
+  -- After Redis lost a pause, each of several APIs restores it.
   if first.since == pause.since and first.by == pause.by then return pause end
   local ends = first.untilMs and pause.untilMs
   first.untilMs = ends and math.max(first.untilMs, ends)
@@ -70,8 +71,8 @@ return record
 -- Gets the lease on all operations for a process, or renews it.
 -- ARGV  1  the lease's value
 --       2  ms of the lease
--- Returns the oldest open operation, its request and place; nothing if none is open or another
--- process has the lease.
+-- Returns the oldest open operation, its request and its place. Returns nothing if none is open, or
+-- if another process has the lease.
 local base = KEYS[1]
 local id = redis.call('LINDEX', base .. 'operations', 0)
 if not id then return {} end
@@ -79,7 +80,7 @@ local holder = redis.call('GET', base .. 'operations-lease')
 if holder and holder ~= ARGV[1] then return {} end
 redis.call('SET', base .. 'operations-lease', ARGV[1], 'PX', ARGV[2])
 local open = redis.call('HMGET', base .. 'operation:' .. id, 'operation', 'request', 'after')
--- Its hash has expired: the operation was not finished within a month.
+-- The operation's hash has expired, because it was not finished within a month.
 if not open[1] then redis.call('LPOP', base .. 'operations') end
 return open
 --part record
@@ -92,7 +93,7 @@ return open
 --       5  its state
 --       6  operation
 --       7  its place
--- Returns 0 if another process has the lease, else 1.
+-- Returns 0 if another process has the lease, otherwise 1.
 local base, id, key = KEYS[1], ARGV[4], KEYS[1] .. 'operation:' .. ARGV[4]
 if redis.call('GET', base .. 'operations-lease') ~= ARGV[1] then return 0 end
 redis.call('PEXPIRE', base .. 'operations-lease', ARGV[2])

@@ -1,5 +1,5 @@
-// Operations on failed jobs, as Redis keeps them: one process opens each, and the process that has
-// the lease on all of them carries it out (`run-operations.ts`).
+// Keeps operations on failed jobs in Redis. Any process opens an operation. The process that has
+// the lease on all operations carries them out (`run-operations.ts`).
 import {
   type FailedJobPlace,
   type LaneOperationKind,
@@ -24,7 +24,7 @@ export class OperationsFullError extends Error {
 export interface OpenOperation {
   operation: Operation & { kind: OperationKind }
   request: OperationRequest
-  /** The last job that the filter's scan examined: the next step continues after it. */
+  /** The last job that the filter's scan examined. The next step continues after it. */
   after?: FailedJobPlace | undefined
 }
 
@@ -39,8 +39,8 @@ export interface StepDone {
 export type Operations = ReturnType<typeof createOperations>
 
 /**
- * After this time without a step, another process continues. It must exceed the time between two
- * steps.
+ * If no step was recorded for this time, another process continues. The time between two steps must
+ * be shorter.
  */
 const LEASE_MS = 5_000
 const DAY_MS = 24 * 60 * 60 * 1_000
@@ -49,7 +49,7 @@ const FINISHED_KEPT_MS = 7 * DAY_MS
 
 type Pause = NonNullable<Status['paused'][Lane]>
 
-/** Reads the record of a lane's pause, as Redis keeps it. */
+/** Reads the record that Redis has of a lane's pause. */
 export function readPause(record: string): Pause {
   const { untilMs, ...pause } = JSON.parse(record)
   return untilMs === undefined ? pause : { ...pause, until: new Date(untilMs).toISOString() }
@@ -88,7 +88,8 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
      * Opens an operation on `total` jobs.
      *
      * @param by names the operator.
-     * @param reasonGroup says the group of the filter in words, also once no job of it is left
+     * @param reasonGroup describes the filter's group in words, which are kept when the group has
+     * no job any more.
      * @throws {OperationsFullError | QueueUnavailableError}
      */
     async open(
@@ -109,9 +110,10 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       return operation
     },
     /**
-     * Pauses or resumes a lane for all workers, `since` now or an earlier moment. A paused lane
-     * still accepts jobs, up to the bounds of the queue.
+     * Pauses or resumes a lane for all workers. A paused lane still accepts jobs, up to the bounds
+     * of the queue.
      *
+     * @param since now, or when a lost pause began that is restored.
      * @throws {QueueUnavailableError}
      */
     async operateLane(
@@ -129,8 +131,8 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
     },
     find: read,
     /**
-     * Returns the newest operations, the newest first: at most `OPERATIONS_LISTED`, and older ones
-     * that are open.
+     * Returns the newest operations (at most `OPERATIONS_LISTED`) and older ones that are still
+     * open, newest first.
      */
     async list(): Promise<Operation[]> {
       const [newest, open] = await Promise.all([
@@ -142,8 +144,8 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       return found.filter((operation) => operation !== undefined)
     },
     /**
-     * Gets or keeps the lease on all operations. Returns the oldest open one, if this process has
-     * the lease.
+     * Gets or renews the lease on all operations. Returns the oldest open operation if this process
+     * has the lease.
      */
     async claim(token: string): Promise<OpenOperation | undefined> {
       const [operation, request, after] = asList(await claimOldest(base, token, LEASE_MS))
@@ -156,7 +158,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
     },
     /**
      * Records a step and renews the lease. Returns false if another process has the lease: then
-     * this one must stop.
+     * this process must stop.
      */
     async record(token: string, { operation }: OpenOperation, step: StepDone): Promise<boolean> {
       const { id } = operation

@@ -1,17 +1,17 @@
-// Reads the reason of a failure: what is the same for all failures of one cause, and what it says
-// in words.
+// Analyses the reason of a failure: the part that all failures with the same cause share, and the
+// part that people need to read.
 import { hash } from 'node:crypto'
 
 /** A reason without values. Only this file makes one. */
 export type MaskedReason = string & { readonly isMasked: true }
 
-/** The most characters of a reason that is shown: a reason may quote a whole document. */
+/** Bounds the characters of a reason that people see: a reason may quote a whole document. */
 export const SHOWN_REASON = 2_000
 
-/** Stands for a value. */
+/** Stands for a value that was removed. */
 export const VARIES = '…' as MaskedReason
 
-// Patterns of the parts of a reason. Each is the source of a regular expression.
+// The source texts of regular expressions that match parts of a reason.
 /** A text in JSON. */
 const TEXT = /"(?:[^"\\]|\\[\s\S])*"/.source
 /**
@@ -19,31 +19,32 @@ const TEXT = /"(?:[^"\\]|\\[\s\S])*"/.source
  * more levels is masked like any other text.
  */
 const RULE = [1, 2, 3].reduce((inner) => `\\{(?:[^{}"]|${TEXT}${inner && `|${inner}`})*\\}`, '')
-/**
- * The name of a field, as the key of an object or as the value of `operatorName` or `propertyName`.
- */
+/** The name of a field: a key of an object, or the value of `operatorName` or `propertyName`. */
 const NAME = /(?<=[{,])"[$\w.]+"(?=:)|(?<="(?:operator|property)Name":)"[$\w.]+"/.source
-/** A text in quotation marks of any kind. It may be cut, and then ends with the reason. */
+/**
+ * A text in any kind of quotation marks. If the reason was cut within the text, the text ends
+ * there.
+ */
 const QUOTED = /"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)/.source
 /** A word, a number or an id. */
 const WORD = /[\w.:/-]+/.source
 
 /**
- * Matches, in this order, what is kept (captured: names, and MongoDB's whole rules), quoted texts,
- * and words.
+ * Matches the parts of a reason, in this order: names and MongoDB's whole rules (captured, because
+ * they are kept), quoted texts, and words.
  */
 const PARTS = new RegExp(`(${NAME}|(?<="specifiedAs":)${RULE})|${QUOTED}|${WORD}`, 'g')
 /**
- * The reason of a job of several threads begins with the name of the failed thread, which is no
- * part of the cause.
+ * The reason of a job with several threads begins with the name of the failed thread, which does
+ * not belong to the cause.
  */
 const THREAD = /^threads\[\d+\] "(?:[^"\\]|\\[\s\S])*": /
 /** Codes of errors, such as `E11000`. */
 const ERROR_CODE = /^[A-Z]{1,3}\d{1,6}$/
 
 /**
- * Returns a reason without its thread's name, quoted texts, numbers and ids: equal for failures of
- * one cause.
+ * Returns a reason without its thread's name, quoted texts, numbers and ids. Failures with the same
+ * cause have equal results.
  */
 export function reasonGroupOf(reason: string): MaskedReason {
   const group = reason
@@ -56,17 +57,20 @@ export function reasonGroupOf(reason: string): MaskedReason {
   return group as MaskedReason
 }
 
-/** Returns the short id of a group, which people can type. */
+/** Returns a short id for a group, which people can type. */
 export function groupIdOf(reasonGroup: string): string {
   return hash('sha256', reasonGroup).slice(0, 8)
 }
 
-/** What `RefusedWriteError` adds to the message of MongoDB. Viewers get `…` for values. */
+/**
+ * Matches what `RefusedWriteError` adds to MongoDB's message. Where operators see values, viewers
+ * see `…`.
+ */
 const REFUSED = new RegExp(
   String.raw` \(code (?:\d+|…)(?: \w+)?, collection (\w+), _id (?:${TEXT}|…)(?:, errInfo ([\s\S]*))?\)?$`,
 )
 /**
- * Matches the name of a field in a JSON Schema, or a rule that the document breaks, with its
+ * Matches a field's name in a JSON Schema, or a rule that the document breaks, with the rule's
  * operator.
  */
 const FIELD_OR_RULE = new RegExp(
@@ -77,7 +81,7 @@ const NEGATED = /"operatorName":"(?:\$nor|\$not|not)"/
 const ALTERNATIVES = /"operatorName":"(?:\$or|anyOf|oneOf)"/
 
 /**
- * What a document must do, and the operators of queries and the keywords of JSON Schema that demand
+ * Words for what a document must do, by the query operators and JSON Schema keywords that demand
  * it.
  */
 const DEMANDS = Object.entries({
@@ -97,8 +101,9 @@ const DEMANDS = Object.entries({
 })
 
 /**
- * Returns a reason without what does not distinguish it from others. Of a refused document, names
- * the rule and the field: "Document failed validation: `sources.title` must not be "bad"".
+ * Returns the part of a reason that distinguishes it from others. If MongoDB refused a document,
+ * names the rule and the field, for example "Document failed validation: `sources.title` must not
+ * be "bad"".
  */
 export function reasonWords(reason: string): string {
   const text = reason.replace(THREAD, '')
@@ -120,7 +125,10 @@ export function reasonWords(reason: string): string {
   return `${said}: ${[...new Set(rules)].join(ALTERNATIVES.test(info) ? ', or ' : ', ')}`
 }
 
-/** @param of.field the field of a JSON Schema. A rule of a query names its own. */
+/**
+ * @param of.field the field, if the rule is part of a JSON Schema. A rule of a query has the name
+ * of its field.
+ */
 function ruleWords(
   operator: string,
   rule: string,
@@ -135,7 +143,7 @@ function ruleWords(
   return `\`${path}\` must ${must} ${[bound].flat().map(valueText).join(', ')}`
 }
 
-/** A text that only looks like a rule breaks no page. */
+/** Parses a rule. A text that only looks like one must not break a page. */
 function parseRule(rule: string): Record<string, unknown> {
   try {
     return JSON.parse(rule)

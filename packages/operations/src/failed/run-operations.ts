@@ -9,25 +9,25 @@ export interface RunOptions {
   failedJobs: Pick<FailedJobs, 'scan' | 'move' | 'count'>
   operations: Operations
   /**
-   * The most jobs a second, over all operations and processes: the lease lets one process at a time
-   * work.
+   * The most jobs a second, for all operations and processes together, because the lease lets only
+   * one process work.
    */
   jobsPerSecond: number
   onStep: (operation: OpenOperation, step: StepDone) => void
   onError: (error: Error) => void
 }
 
-/** The pause after which a process looks for operations again. */
+/** A process without work looks for operations again after this time. */
 const LOOK_MS = 1_000
-/** The least pause between two steps: Redis must serve others meanwhile. */
+/** The shortest pause between two steps, so that Redis can serve others in between. */
 const REST_MS = 5
 /** The most jobs of one step, which is one script. */
 const JOBS_PER_STEP = 100
 
 /**
  * Carries out operations until the returned function is called. If the process ends during an
- * operation, another one continues after the last recorded step. It may repeat one step: jobs that
- * were moved already stay as they are.
+ * operation, another process continues after the last recorded step. It may repeat a step, in which
+ * jobs that were already moved stay as they are.
  */
 export function runOperations({
   failedJobs,
@@ -80,8 +80,8 @@ async function takeStep(
     return { examined: ids.length, done, isLast: examined + ids.length >= request.ids.length }
   }
   const { filter } = request
-  // The scan goes from the newest failure to the oldest, so a job that fails again meanwhile is not
-  // retried twice.
+  // The scan goes from the newest failure to the oldest. So if a retried job fails again, the scan
+  // does not meet it again.
   const { jobs, next } = await failedJobs.scan({ filter, limit, ...(after && { after }) })
   const ids = jobs.map(({ id }) => id)
   const done = await failedJobs.move(kind, ids, by, operation.id)

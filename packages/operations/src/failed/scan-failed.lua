@@ -1,8 +1,8 @@
--- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks
--- them exactly, because a text that is searched for may also stand elsewhere in the data. One call
--- examines a bounded number of jobs and bytes, so that Redis is never blocked for more than a few
--- milliseconds. Reads the data of a job only if its failure was not recorded, or if texts are
--- searched for and it has several threads: the name of one thread is the job's name.
+-- Reads failed jobs of one lane, newest first, and returns those that may match. The caller must
+-- check them exactly, because a text that is searched for may also occur elsewhere in the data. One
+-- call examines a bounded number of jobs and bytes, so that Redis is never blocked for more than a
+-- few milliseconds. Reads a job's data only if Sluice did not record its failure, or if texts are
+-- searched for and it has several threads. (A job of one thread has the thread's name.)
 -- ARGV  1-2  latest and earliest time of failure (ms)
 --       3-4  the job to continue after: time of failure (ms) and id ('' for none)
 --       5    most jobs to return
@@ -23,8 +23,8 @@ local lane, latest, earliest, afterAt, afterId = KEYS[1], ARGV[1], ARGV[2], tonu
 local most, reason, tenant, operation = tonumber(ARGV[5]), string.lower(ARGV[6]), ARGV[7], ARGV[8]
 local nameBegin, nameEnd = ARGV[9], ARGV[10]
 local found, examined, bytes, offset = {'', ''}, 0, 0, 0
--- Returns nothing if the job can't match. Else returns its tenant and threads (an empty table if
--- its failure was not recorded), and its data ('' if it was not read).
+-- Returns nothing if the job can't match. Otherwise returns its tenant and threads (an empty table
+-- if its failure was not recorded), and its data ('' if it was not read).
 local function match(id, name, failure, packed)
   if not string.find(string.lower(failure), reason, 1, true) then return end
   local job = packed and read(packed) or {}

@@ -1,6 +1,6 @@
-// Carries out operations at a low rate, and sends itself a signal during a step: the jobs are
-// moved, and the step is not recorded. Arguments: queue, URL of Redis, jobs per second, number of
-// the step, signal.
+// A program for tests: carries out operations at a low rate, and sends itself a signal during a
+// step, when the jobs are moved but the step is not recorded. Arguments: queue, URL of Redis, jobs
+// per second, number of the step, signal.
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { connectRetrying } from '@sluice/process/redis'

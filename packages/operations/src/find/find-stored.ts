@@ -27,8 +27,8 @@ const SOURCE_ID = /^[\w-]{24}$/
 const QUOTE_ID = /^[\w-]{48}$/
 
 /**
- * Makes the look-up of what is stored. It needs no index of names: the id of a source follows from
- * tenant, service and externalId, so it is computed for every tenant and service.
+ * Makes a function that looks up stored threads. It needs no index of names: a source's id follows
+ * from tenant, service and externalId, so it computes the id for every tenant and service.
  */
 export function createFindStored(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
@@ -47,7 +47,7 @@ export function createFindStored(db: Db) {
     async function byIds(ids: readonly string[]): Promise<FoundSource[]> {
       const found: FoundSource[] = []
       const options = { projection: SOURCE_FIELDS, limit: HITS_SHOWN, signal }
-      // One query at a time: a look-up occupies one connection.
+      // One query after the other, so that a look-up occupies only one connection.
       for (const some of chunksOf(ids, IDS_PER_QUERY))
         if (found.length < HITS_SHOWN)
           found.push(
@@ -59,8 +59,8 @@ export function createFindStored(db: Db) {
     }
 
     /**
-     * Returns the ids that a source of this externalId would have, for every tenant and service of
-     * the query.
+     * Returns the ids that a source with this externalId would have, for every tenant and service
+     * of the query.
      */
     async function idsOfName(): Promise<string[]> {
       const tenants = new Set(tenant === undefined ? [] : [tenant])
@@ -87,8 +87,8 @@ export function createFindStored(db: Db) {
   }
 
   /**
-   * Does not throw while MongoDB is unavailable: a note says so, and the rest of the look-up goes
-   * on.
+   * If MongoDB is unavailable, does not throw, but adds a note, so that the rest of the look-up
+   * continues.
    */
   return async (
     query: FindQuery,
@@ -121,8 +121,8 @@ function quoteHit(quote: FoundQuote, source: FoundSource): Hit {
 }
 
 /**
- * Describes a hit. `insertedBy` and `changedBy` name requests: by the job or, in a job with several
- * threads, by job and place (`ID.PLACE`).
+ * Describes a hit. `insertedBy` and `changedBy` name requests: by the job's id or, if the job has
+ * several threads, by `ID.PLACE`.
  */
 function hitOf(
   { _id, meta }: FoundSource | FoundQuote,

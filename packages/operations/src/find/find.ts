@@ -1,6 +1,6 @@
-// Looks up a thread or an id for people, over all tenants: jobs in the queue, jobs that completed
-// last, imports, and what is stored. The queue has no index for look-ups: only a look-up itself
-// costs anything.
+// Looks up a thread or an id for people, over all tenants: among the jobs in the queue, the
+// recently completed jobs, the imports, and the stored threads. The queue has no index for this, so
+// accepting jobs does not become slower.
 import type { FindAnswer, FindQuery, Hit } from '@sluice/contract'
 import { HITS_SHOWN } from '@sluice/contract'
 import type { QueueKeys } from '@sluice/queue'
@@ -11,7 +11,7 @@ import { SHOWN_REASON } from '../failed/reasons.ts'
 import { createScanRecent, NEWEST } from '../jobs/list-jobs.ts'
 import { createReadJob } from '../jobs/read-job.ts'
 
-/** Looks up what is stored. `notes` say what was left out. */
+/** Looks up stored threads. `notes` say what the result leaves out. */
 export type FindStored = (
   query: FindQuery,
   signal: AbortSignal,
@@ -19,8 +19,8 @@ export type FindStored = (
 
 const FAILED_SHOWN = 100
 /**
- * Matching this many ids blocks Redis for about 0.7 ms. A smaller number makes a look-up slow over
- * a network.
+ * Matching this many ids blocks Redis for about 0.7 ms. With fewer, a look-up needs many round
+ * trips.
  */
 const IDS_AT_ONCE = 2_500
 const MORE_FAILED = 'Not all failed jobs were examined: add filters.'
@@ -38,9 +38,9 @@ export function createFind(
   let previous: Promise<unknown> = Promise.resolve()
 
   /**
-   * Returns each hit once. A job that moves meanwhile may be found once in each state. One look-up
-   * of a process at a time scans Redis, so that look-ups together do not block it. Rejects with the
-   * signal's reason once it aborts.
+   * Returns each hit once, but a job that moves during the look-up may be found once in each state.
+   * In a process, only one look-up at a time scans Redis, so that they do not block Redis together.
+   * Rejects with the signal's reason when the signal aborts.
    *
    * @throws {QueueUnavailableError}
    */
@@ -59,7 +59,10 @@ export function createFind(
     return { hits: hits.slice(0, HITS_SHOWN), more, notes: [...queue.notes, ...stored.notes] }
   }
 
-  /** Looks in the order in which a job moves, so that a job that moves meanwhile is found. */
+  /**
+   * Searches the states in the order in which jobs pass them, so that a job that moves during the
+   * search is found.
+   */
   async function findInQueue(
     query: FindQuery,
     signal: AbortSignal,
@@ -91,7 +94,8 @@ export function createFind(
   }
 
   /**
-   * Finds waiting and active jobs by the externalId of their first thread: Redis matches their ids.
+   * Finds waiting and active jobs by the externalId of their first thread, which Redis matches
+   * against their ids.
    */
   async function findInLoad(query: FindQuery, signal: AbortSignal): Promise<Hit[]> {
     const pattern = idsOfThread(query.q)
@@ -124,7 +128,7 @@ export function createFind(
     return hits
   }
 
-  /** Returns a job as it is now, in each lane that has it. */
+  /** Returns a hit for a job in its present state. If both lanes have the job, returns two. */
   async function hitsOf(id: string): Promise<Hit[]> {
     return (await readInQueue(id)).map(({ hit }) => ({
       ...hit,
@@ -134,8 +138,8 @@ export function createFind(
 }
 
 /**
- * Returns whether a hit is of the query's tenant and matches by name or, if the query has no
- * service, by an id.
+ * Returns whether a hit belongs to the query's tenant, and matches by its name or, if the query has
+ * no service, by an id.
  */
 function isOf(
   { id, tenant, name = '', requestId, keyId = '', importId }: Hit,
@@ -148,7 +152,10 @@ function isOf(
   )
 }
 
-/** The name of a job with several threads has only the first and the last. */
+/**
+ * Returns whether a name matches. The name of a job with several threads has only its first and its
+ * last thread.
+ */
 function isNamed(name: string, { q, service }: FindQuery): boolean {
   const names = [name, ...name.replace(/ \(\d+\)$/, '').split(' … ')]
   return names.some((one) =>

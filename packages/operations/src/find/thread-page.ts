@@ -1,5 +1,5 @@
-// A page of a stored thread for people, over all tenants, with the requests that wrote the thread.
-// Never writes.
+// Reads a page of a stored thread for people, over all tenants, with the requests that wrote the
+// thread. Never writes.
 import type { PageQuery, SourcePage } from '@sluice/contract'
 import { quotesOf } from '@sluice/store/ids'
 import {
@@ -13,28 +13,28 @@ import type { Db } from 'mongodb'
 const META = { 'meta.insertedBy': 1, 'meta.changedBy': 1 } as const
 
 /**
- * The effect of one request on the quotes of a source: those that it inserted, and those that it
- * changed last.
+ * The effect of a request on the quotes of a source: how many it inserted, and how many it was the
+ * last to change.
  */
 export interface Writing {
-  /** The job, or `ID.PLACE` of a job with several threads. */
+  /** The job's id, or `ID.PLACE` if the job has several threads. */
   request: string
   inserted: number
   changed: number
-  /** Whether the request created the source, or was the last one that changed it. */
+  /** Whether the request created the source, or was the last to change it. */
   source?: 'created' | 'changed'
 }
 
-/** A page of a stored thread, and the requests that wrote the thread, the newest first. */
+/** A page of a stored thread, and the requests that wrote the thread, newest first. */
 export interface ThreadPage extends SourcePage {
   writings: Writing[]
-  /** A write that should have ended: the thread is stored in part. */
+  /** A write that should have ended by now: a part of the thread is not stored. */
   unfinished?: { request: string; since: string }
 }
 
 /**
- * The most pairs of inserting and changing request that are read: those with the newest inserting
- * requests.
+ * At most this number of pairs (inserting request, changing request) is read, those with the newest
+ * inserting requests first.
  */
 const PAIRS = 1_000
 
@@ -88,7 +88,10 @@ export function createReadThread(db: Db) {
     }
   }
 
-  /** Undefined if the thread is not stored. @throws {CommandFailedError} */
+  /**
+   * Returns undefined if the thread is not stored.
+   * @throws {CommandFailedError}
+   */
   return async (
     tenant: string,
     id: string,

@@ -1,5 +1,5 @@
-// Lists of jobs: those of one state, with filters, page by page, and those that completed last.
-// They are the queue's own lists, so that a queue of a million jobs needs no index for it.
+// Lists jobs page by page: the jobs of a state, with filters, and the recently completed jobs. The
+// lists are the queue's own, so even a queue with a million jobs needs no index for this.
 import {
   failedHit,
   type Hit,
@@ -18,8 +18,8 @@ import type { FailedJobs } from '../failed/failed-jobs.ts'
 import { SHOWN_REASON } from '../failed/reasons.ts'
 
 /**
- * Jobs of a page. A page of completed jobs may have some hundred more: those that completed
- * together stay together.
+ * The number of jobs on a page. A page of completed jobs may have some hundred more, because jobs
+ * that completed together are shown together.
  */
 export const JOBS_SHOWN = 50
 /** A page is returned after this time, even if it is not full. */
@@ -27,17 +27,17 @@ const PAGE_MS = 600
 
 export interface JobList {
   jobs: Hit[]
-  /** Where the next page begins. Absent if every job was examined. */
+  /** The place at which the next page begins. Absent if every job was examined. */
   next?: string
 }
 
 type Filter = Omit<JobListQuery, 'state' | 'after'>
-/** Examines some jobs, from a place on. */
+/** Examines some jobs, from a given place on. */
 type ReadSome = (filter: Filter, after: string, most: number) => Promise<JobList>
 
 /**
- * Makes the function that lists jobs. A job that moves meanwhile may be listed in two states.
- * Places shift as jobs come and go, so the next page may repeat or miss some.
+ * Makes the function that lists jobs. A job that moves during a scan may be listed in two states.
+ * Places shift as jobs are added and removed, so the next page may repeat or miss jobs.
  */
 export function createListJobs(
   redis: Redis,
@@ -49,7 +49,8 @@ export function createListJobs(
   const scanRecent = createScanRecent(redis, keys)
 
   /**
-   * Cursors are `LANE.PLACE`: a page goes on in the lane, and after its last job in the next lane.
+   * Lists the jobs of a state. A cursor is `LANE.PLACE`: pages continue in the lane and, after its
+   * last job, in the next lane.
    */
   function queued(state: 'waiting' | 'delayed' | 'active'): ReadSome {
     return async ({ lane: only, tenant = '', service, text = '' }, after, most) => {
@@ -61,7 +62,7 @@ export function createListJobs(
         await examine(base, {
           ...{ lane: keys.jobs[lane], state, from: Number(place), most, tenant },
           service: service === undefined ? '' : `${service}/`,
-          // Lua knows only the capitals of ASCII. `isOf` compares every text again.
+          // Lua lowers only the case of ASCII letters. `isOf` compares every text again.
           text: /[^ -~]/.test(text) ? '' : text,
         }),
       )
@@ -136,7 +137,7 @@ function queuedHit(lane: Lane, state: Hit['state'], fields: readonly unknown[]):
 
 /**
  * Returns whether a hit matches a filter. The name of a job has only its first and its last thread,
- * so the others match nothing.
+ * so a filter can't find the threads between.
  */
 function isOf({ id, name = '', tenant, lane, worker, ...hit }: Hit, filter: Filter): boolean {
   const { text = '', service, since, until } = filter
@@ -151,14 +152,14 @@ function isOf({ id, name = '', tenant, lane, worker, ...hit }: Hit, filter: Filt
 }
 
 /**
- * The most entries of a list. An entry has the jobs of one call of complete.lua, some hundred at
- * most.
+ * The most entries of a list. An entry has the jobs that one call of complete.lua completed, at
+ * most some hundred.
  */
 const ENTRIES_LISTED = 50
 
 /**
- * Makes a function that returns the jobs that completed last or, with `after`, the next ones after
- * that entry.
+ * Makes a function that returns the recently completed jobs or, with `after`, the jobs of the
+ * entries after that one.
  */
 export function createListRecent(
   redis: Redis,
@@ -177,13 +178,13 @@ export function createListRecent(
   }
 }
 
-/** The place before the newest job. */
+/** The place in front of the newest job. */
 export const NEWEST = '+'
 
 /**
- * Makes a function that examines the next completed jobs, the newest first, in a millisecond of
- * Redis's time. It returns those whose lines have a text, `most` and some that completed together
- * with them, and where to continue ('' at the end).
+ * Makes a function that examines the next completed jobs, newest first, in a millisecond of Redis's
+ * time. It returns the jobs whose line contains a text (`most`, and further ones that completed
+ * together with them), and the place to continue at ('' at the end).
  */
 export function createScanRecent(redis: Redis, { base }: QueueKeys) {
   const scan = openScript(redis, new URL('./scan-recent.lua', import.meta.url))
@@ -192,7 +193,7 @@ export function createScanRecent(redis: Redis, { base }: QueueKeys) {
     text: string,
     most: number,
   ): Promise<{ hits: Hit[]; next: string }> => {
-    // As the text stands in the JSON of a line.
+    // In the form that the text has in the JSON of a line.
     const [next, found] = asList(await scan(base, after, JSON.stringify(text).slice(1, -1), most))
     const lines = asList(found).map(asList)
     return {

@@ -1,4 +1,4 @@
-// Reads a job in any state: waiting, between two attempts, active, failed, or completed.
+// Reads a job in any state: waiting, delayed between two attempts, active, failed or completed.
 import type { FailedJob, Hit, Outcome } from '@sluice/contract'
 import { traceIdOf } from '@sluice/process'
 import type { IngestJob, JobProgress, JobResult, Lane, QueueKeys } from '@sluice/queue'
@@ -17,18 +17,18 @@ import { type Hidden, type Mask, masked } from '../failed/masks.ts'
 import { reasonGroupOf } from '../failed/reasons.ts'
 import { createScanRecent, NEWEST } from './list-jobs.ts'
 
-/** A job with its threads and what happened to it. The reason of `hit` is whole. */
+/** A job, its threads, and what happened to it. `hit` has the whole reason. */
 export interface JobDetail
   extends Pick<FailedJob, 'tries' | 'failedThreads' | 'failedThreadCount' | 'stack' | 'payload'> {
   hit: Hit
   /** Present if the job has failed. */
   reasonGroup?: string
-  /** Absent if only the line of a completed job is left. */
+  /** Absent if only the line of the completed job remains. */
   threads?:
     | readonly { service: string; externalId: string; outcome?: Outcome | 'failed' }[]
     | undefined
   progress: JobProgress
-  /** When it was last fetched, in ms since 1970. */
+  /** When the job was last fetched, in ms since 1970. */
   fetchedAt?: number
 }
 
@@ -86,7 +86,7 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
     }
   }
 
-  /** Reads a job whose result is retained, because its caller has its id. */
+  /** Reads a job whose result is retained because a caller has the job's id. */
   async function readRetained(id: string): Promise<JobDetail | undefined> {
     const retained = await findRetained(id)
     if (retained === undefined) return undefined
@@ -96,7 +96,7 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
     return { hit, threads: threadsOf(payload, result), ...NOTHING_FAILED, payload }
   }
 
-  /** Reads the line of a job that completed lately. */
+  /** Reads the line of a recently completed job. */
   async function readCompleted(id: string): Promise<Hit | undefined> {
     for (let after = NEWEST; after !== ''; ) {
       const { hits, next } = await scanRecent(after, id, 1)
@@ -114,8 +114,8 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
         (found) => found !== undefined,
       ),
     /**
-     * Reads a job in any state. Looks in the order in which a job moves, so that a job that moves
-     * meanwhile is found.
+     * Reads a job in any state. Searches the states in the order in which jobs pass them, so that a
+     * job that moves during the search is found.
      */
     async readAny(id: string): Promise<JobDetail | undefined> {
       if (!isJobId(id)) return undefined
@@ -131,7 +131,10 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
   }
 }
 
-/** Returns a failed job as the API answers it. Undefined if the job has not failed. */
+/**
+ * Returns a failed job in the form that the API answers. Returns undefined if the job has not
+ * failed.
+ */
 export function failedJobOf({ hit, reasonGroup, ...job }: JobDetail): FailedJob | undefined {
   const {
     id,
@@ -158,13 +161,13 @@ export function failedJobOf({ hit, reasonGroup, ...job }: JobDetail): FailedJob 
     attempts,
   }
   const { tries, failedThreads, failedThreadCount, stack, payload } = job
-  // A tool of BullMQ that failed a job has recorded no attempt.
+  // If one of BullMQ's tools failed the job, no attempt is recorded.
   const failedCount = tries.length === 0 ? threads : failedThreadCount
   const failures = { failedThreadCount: failedCount, reason, reasonGroup, tries, failedThreads }
   return { ...summary, ...failures, stack, payload }
 }
 
-/** What viewers see of a job without its payload. */
+/** Reduces a job without its payload to what viewers see. */
 export const maskDetail: Mask<JobDetail & Pick<Hidden, 'stack' | 'payload'>> = (job) => ({
   ...job,
   hit: masked(job.hit),
@@ -174,7 +177,7 @@ export const maskDetail: Mask<JobDetail & Pick<Hidden, 'stack' | 'payload'>> = (
 
 const isoOf = (ms: number) => new Date(ms).toISOString()
 
-/** @param result absent if the job has none yet. */
+/** @param result absent if the job has no result yet. */
 function threadsOf({ threads }: IngestJob, result: JobResult | undefined): JobDetail['threads'] {
   return threads.map(({ source: { service, externalId } }, at) => {
     const outcome = result && (result.receipts[at]?.source.outcome ?? 'failed')

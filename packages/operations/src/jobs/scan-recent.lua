@@ -1,8 +1,9 @@
--- Examines the next entries of the completed jobs, newest first, in a step that blocks Redis for
--- about a millisecond.
+-- Examines the next entries of the stream of completed jobs, newest first. Blocks Redis for about a
+-- millisecond.
 -- ARGV  1  the last entry that was examined ('+' at first)
 --       2  the text as it stands in a JSON string
---       3  a number of jobs: the step ends after the entry with which this many jobs with the text are found
+--       3  a number of jobs: the script ends after the entry in which this number of matching jobs
+--          is reached
 -- Returns the last entry that was examined ('' if none is left), and for each job whose line has
 -- the text: id of the entry, line.
 local ENTRIES_AT_ONCE, BYTES_AT_ONCE = 50, 524288

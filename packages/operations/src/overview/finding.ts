@@ -1,30 +1,31 @@
-// What all parts of the verdict share: its facts, its thresholds, and what they count in the facts.
+// What all parts of the verdict share: the facts, the thresholds, and functions that count in the
+// facts.
 import { ALIVE_MS, type Finding, type SeenProcess, type Status } from '@sluice/contract'
 import { shown } from '../format.ts'
 
 /**
- * The thresholds of findings that have an alert, too: docs/monitoring/alerts.yml. A test compares
+ * The thresholds of findings that also have an alert in docs/monitoring/alerts.yml. A test compares
  * them.
  */
 export const THRESHOLDS = {
   oldestSeconds: { interactive: 15, bulk: 900 },
-  /** Parts of all requests, and of the callers that waited. */
+  /** Shares of all requests, and of the callers that waited. */
   refusedShare: 0.01,
   timedOutShare: 0.01,
-  /** What a small write may take. */
+  /** The most time that a small write should take. */
   storeSeconds: 1,
 } as const
 
 /** A share of a bound that leaves little time to act. */
 export const NEARLY_FULL = 0.8
 
-/** What a verdict is made of. */
+/** The facts from which a verdict is made. */
 export type Facts = Omit<Status, 'verdict' | 'lastMinutes' | 'lastHour'> &
   Partial<Pick<Status, 'lastHour'>>
 
 /**
- * What alone is no problem of the service. Failed threads stay until an operator decides about
- * them, and whoever has a revoked key could make a problem of it for ever.
+ * Findings that by themselves are no problem of the service. For example, failed threads stay until
+ * an operator decides about them, and a caller could use a revoked key for ever.
  */
 const NOTES: ReadonlySet<Finding['code']> = new Set([
   'failed_threads',
@@ -32,7 +33,7 @@ const NOTES: ReadonlySet<Finding['code']> = new Set([
   'key_revoked',
 ])
 
-/** @param page shows more. */
+/** @param page the page that shows more. */
 export function finding(code: Finding['code'], text: string, page = '/overview'): Finding {
   return { code, level: NOTES.has(code) ? 'note' : 'problem', text, page }
 }
@@ -44,12 +45,15 @@ export function livingApi(processes: readonly SeenProcess[]): SeenProcess | unde
   return alive(processes, 'api').find(({ queueBounds }) => queueBounds !== undefined)
 }
 
-/** Returns the processes of a kind that live. */
+/** Returns the living processes of a kind. */
 export function alive(processes: readonly SeenProcess[], of: SeenProcess['kind']): SeenProcess[] {
   return processes.filter(({ kind, seenMsAgo }) => kind === of && seenMsAgo < ALIVE_MS)
 }
 
-/** Counts the threads of a lane that are accepted and neither completed nor failed. */
+/**
+ * Counts the threads of a lane that are accepted, and have neither completed nor failed
+ * permanently.
+ */
 export function loadOf(queued: Facts['queued'], lane: Facts['queued'][number]['lane']): number {
   return queued.reduce(
     (sum, of) => sum + (of.lane === lane && of.state !== 'failed' ? of.threads : 0),

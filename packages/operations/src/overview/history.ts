@@ -1,4 +1,4 @@
-// What all processes counted, minute by minute, for the last 25 hours.
+// Reads what all processes counted, minute by minute, for the last 25 hours.
 import { type Bins, quantilesOf, type Timed } from '@sluice/boot/durations'
 import { type HistoryPoint, type QueuedJobs, spanCounts } from '@sluice/contract'
 import { readRedisTime } from '@sluice/process/redis'
@@ -9,7 +9,10 @@ type Counts = Readonly<Record<string, number>>
 type Minute = { counts: Counts; durations: Bins }
 
 const MINUTE_MS = 60_000
-/** The spans of graphs, by the names that people see. A graph has at most some hundred points. */
+/**
+ * The spans that a graph can show, by the names that people see. A graph has at most some hundred
+ * points.
+ */
 export const SPANS = {
   '15 min': { minutes: 15, perPoint: 1 },
   '1 h': { minutes: 60, perPoint: 1 },
@@ -17,19 +20,19 @@ export const SPANS = {
   '24 h': { minutes: 1_440, perPoint: 15 },
 } as const
 export type Span = keyof typeof SPANS
-/** Hashes that are read at a time, in a millisecond or two of Redis's time. */
+/** This number of hashes is read at a time, in a millisecond or two of Redis's time. */
 const READ_AT_ONCE = 100
 
 /**
- * A point of a span: what was counted in the time that begins at `at`; null if no process lived in
- * it.
+ * A point of a graph: what was counted in the time that begins at `at`, or null if no process lived
+ * in it.
  */
 export type CountedSpan = { at: string; point: HistoryPoint | null }
 
 /**
  * Makes a function that returns the points of a span, oldest first, or the last N minutes as one
- * point. A point of a span is null if no process lived in its time. The function caches minutes
- * that are over, because they never change.
+ * point. A point is null if no process lived in its time. The function caches past minutes, because
+ * they never change.
  */
 export function createReadHistory(redis: Redis, { base }: QueueKeys) {
   const over = new Map<number, Minute>()
@@ -53,8 +56,8 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
       typeof span === 'number' ? { minutes: span, perPoint: span } : SPANS[span]
     const now = Math.floor((await readRedisTime(redis)) / MINUTE_MS)
     const begin = now - count + 1
-    // Points begin at multiples of `perPoint`, so that a graph that is drawn again has the same
-    // points.
+    // Points begin at multiples of `perPoint`, so that a graph has the same points when it is drawn
+    // again.
     const first = typeof span === 'number' ? begin : Math.ceil(begin / perPoint) * perPoint
     const minutes = Array.from({ length: now - first + 1 }, (_, at) => first + at)
     const counted: Minute[] = []
@@ -123,7 +126,7 @@ function pointOf(at: string, minutes: readonly Minute[]): HistoryPoint {
   }
 }
 
-/** Returns the peaks of a heartbeat: see `HistoryPoint`. */
+/** Returns the peaks that a heartbeat reports: see `HistoryPoint`. */
 export function peaksOf(queued: readonly QueuedJobs[]): Counts {
   const waiting = queued.filter(({ state }) => state === 'waiting')
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-// The part of the verdict about processes: which are missing, gone or stuck, crash again and again,
+// The part of the verdict about processes: which ones are missing, gone or stuck, crash repeatedly,
 // or have a wrong clock. All times are Redis's.
 import { ALIVE_MS, type Finding, type SeenProcess } from '@sluice/contract'
 import { duration } from '../format.ts'
@@ -8,13 +8,10 @@ import { alive, type Facts, type Findings, finding, waits } from './finding.ts'
 const STUCK_MS = 60_000
 /** Half of the 60 s by which clocks may differ: docs/operate/mongodb.md#configure-it. */
 const CLOCK_MS = 30_000
-/**
- * Processes crash again and again if this number of them died that had themselves replaced a dead
- * one.
- */
+/** Processes crash repeatedly if this number of them died after each had replaced a dead one. */
 const DEAD_REPLACEMENTS = 2
 
-/** A process in time, in ms since 1970. `until`: its last heartbeat. */
+/** The life of a process, in ms since 1970. `until`: its last heartbeat. */
 interface Life {
   process: SeenProcess
   from: number
@@ -55,8 +52,8 @@ const nameOf = (kind: SeenProcess['kind']) => (kind === 'api' ? 'API' : kind)
 const named = ({ kind, host, pid }: SeenProcess) => `${nameOf(kind)} ${host}:${pid}`
 
 /**
- * Returns the processes that are gone and that none has replaced: a start replaces the last one
- * that died before.
+ * Returns the dead processes that no process has replaced. A process that starts replaces the last
+ * one that died before it.
  */
 function unreplaced(ofKind: readonly Life[]): SeenProcess[] {
   const starts = ofKind.map(({ from }) => ({ at: from, dead: undefined }))
@@ -70,8 +67,8 @@ function unreplaced(ofKind: readonly Life[]): SeenProcess[] {
 }
 
 /**
- * It is over once the newest process has lived twice as long as any that died, and as long as a
- * death takes to be seen.
+ * Returns whether processes crash repeatedly. This ends when the newest process has lived for twice
+ * as long as every process that died, and long enough for a death to be noticed.
  */
 function crashesAgain(
   ofKind: readonly Life[],
@@ -117,7 +114,8 @@ function* judgeStuck({ processes }: Facts): Findings {
 }
 
 /**
- * Judges the clocks of all processes that live. Redis's own may be the wrong one, if many differ.
+ * Judges the clocks of all living processes. If many differ from Redis's clock, Redis's may be the
+ * wrong one.
  */
 export function judgeClocks({ processes }: Facts): Finding[] {
   const aheadOf = ({ clockAheadMs = 0 }: SeenProcess) => clockAheadMs

@@ -1,4 +1,4 @@
-// The state of a queue at a moment, for people: its jobs, the tenants with the most threads, the
+// Reads the present state of a queue for people: its jobs, the tenants with the most threads, the
 // processes, and Redis.
 import { ALIVE_MS, QUEUED_STATES, type SeenProcess, type Status } from '@sluice/contract'
 import {
@@ -16,10 +16,12 @@ import { readPause } from '../failed/operations.ts'
 import type { Facts } from './finding.ts'
 
 const TENANTS = 10
-/** The tenants that one step looks at, and the most steps: 20,000 tenants in about 20 ms. */
+/**
+ * A step reads this number of tenants, and there are at most STEPS: 20,000 tenants in about 20 ms.
+ */
 const STEP = 500
 const STEPS = 40
-/** Processes send heartbeats again within this time after Redis accepts writes again. */
+/** After Redis accepts writes again, all processes have sent a heartbeat within this time. */
 const RESUME_MS = 3_000
 
 /** Makes a function that reads the overview, in a few milliseconds. */
@@ -51,11 +53,11 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
     const processes = Object.entries(descriptions).flatMap(
       ([id, description]): SeenProcess | [] => {
         const at = seen.indexOf(id)
-        // A heartbeat may arrive after `now`, or its time may come from a Redis whose clock was
-        // ahead.
+        // A heartbeat may arrive after `now`. Or it came before a failover, from a Redis whose
+        // clock was ahead.
         const seenMsAgo = Math.max(now - Number(seen[at + 1]), 0)
         const { beat, ...process } = JSON.parse(description)
-        // A process that has sent one heartbeat does not know Redis's time yet.
+        // A process does not know Redis's time before its second heartbeat.
         if (beat === 1) process.startedAt = new Date(Number(seen[at + 1])).toISOString()
         return at === -1 ? [] : { ...process, id, seenMsAgo }
       },
@@ -67,8 +69,8 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   }
 
   /**
-   * Reads since when MongoDB has been unavailable, as reported by the living workers or, if none
-   * lives, by the last ones.
+   * Reads since when MongoDB has been unavailable. The living workers report it or, if none lives,
+   * the last ones did.
    */
   async function readUnavailable(
     processes: readonly SeenProcess[],
@@ -102,8 +104,8 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   }
 
   /**
-   * While Redis refuses writes, no heartbeat arrives: who lived before counts as alive, until a
-   * moment after the end.
+   * While Redis refuses writes, and for `RESUME_MS` after that, no heartbeat arrives. So the
+   * processes that lived when it began count as alive.
    */
   let refusedAt = Number.NEGATIVE_INFINITY
   function agedTo(at: number, processes: readonly SeenProcess[]): SeenProcess[] {
@@ -149,11 +151,11 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   }
 }
 
-/** Says why Redis refuses writes, or that it could not write to its disk, and what mends that. */
+/** Says why Redis refuses writes, or that it could not write to its disk, and what to do. */
 function writeFaults(info: string, refusal: string): string[] {
   const unwritten = unwrittenOf(info)
   if (refusal === '' && unwritten === undefined) return []
-  // Redis explains at length.
+  // Redis's text says it at length.
   const what =
     refusal === ''
       ? 'Redis could not write to its disk'
@@ -164,7 +166,7 @@ function writeFaults(info: string, refusal: string): string[] {
   ]
 }
 
-/** Makes a function that reads what a tenant has in the load of a queue. */
+/** Makes a function that reads how much a tenant has in the load of a queue. */
 export function createReadTenant(redis: Redis, { base }: QueueKeys) {
   const read = openScript(
     redis,
@@ -176,15 +178,15 @@ export function createReadTenant(redis: Redis, { base }: QueueKeys) {
   }
 }
 
-/** The state of a queue, of its load, and of the clock that stamps its jobs. */
+/** The state of a queue and of its load, and how far the clock that stamps jobs is behind. */
 export type QueueState = Required<Pick<Status, 'queued' | 'paused' | 'load'>> &
   Pick<Status, 'lastFailureMs'> & { clockBehindMs: number }
 
 /**
  * Makes a function that reads the state of a queue, in about 0.1 ms of Redis's time for each lane
- * (2 ms at most). If a lane has more than 300 active or delayed jobs, their threads are estimated
- * by 300 of them, and the oldest may be missed. The age of a job that waits for another attempt
- * counts only once fewer than 300 jobs of its lane are before it.
+ * (at most 2 ms). If a lane has more than 300 active or delayed jobs, their threads are estimated
+ * from 300 of them, and the oldest job may be missed. A job that waits for its next attempt counts
+ * with its age only once fewer than 300 jobs of its lane are in front of it.
  */
 export function createReadState(
   redis: Redis,

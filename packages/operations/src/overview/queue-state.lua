@@ -1,5 +1,5 @@
--- Counts the jobs and threads of a lane by state, and finds the age of the oldest job of each, in
--- about 0.1 ms, or 2 ms at most.
+-- Counts the jobs and threads of a lane by state, and finds the age of the oldest job in each
+-- state. Takes about 0.1 ms, at most 2 ms.
 -- KEYS  1    the queue's base
 -- ARGV  1    beginning of the lane's keys
 --       2    beginning of the interactive lane's keys
@@ -12,9 +12,9 @@
 --include @sluice/queue/load/load.lua#release
 --include @sluice/queue/bullmq-layout/jobs.lua#inspect
 --include @sluice/queue/failed/failed-set.lua#start
--- The most jobs of each state that are examined. The oldest waiting job is usually among the next
--- MOST: a tenant's jobs wait in the order of their arrival, tenants take turns, and the jobs that
--- were returned, usually few, go first.
+-- At most this number of jobs is examined in each state. The oldest waiting job is usually among
+-- the next MOST: a tenant's jobs wait in the order of their arrival, tenants take turns, and
+-- returned jobs, of which there are usually few, come first.
 local MOST = 300
 local base, lane = KEYS[1], ARGV[1]
 local time, counts, oldest = redis.call('TIME'), countJobs(lane), {}
@@ -22,8 +22,8 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function noteStart(state, start)
   oldest[state] = math.min(oldest[state] or start, start)
 end
--- Ids sort by the time of acceptance, so the smallest one is the oldest job, unless it was retried
--- by hand since.
+-- Ids sort by the time of acceptance, so the smallest id belongs to the oldest job, unless that was
+-- retried by hand.
 local function noteOldest(state, ids)
   local first = ids[1]
   for at = 2, #ids do
@@ -40,7 +40,7 @@ local function noteOldest(state, ids)
     if start and not wasRetried then return end
   end
 end
--- Estimates the threads of `count` jobs by those of some of them.
+-- Estimates the threads of `count` jobs from some of them.
 local function threadsOf(count, ids)
   local found, threads = 0, 0
   if #ids > 0 then

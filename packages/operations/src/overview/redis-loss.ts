@@ -1,5 +1,5 @@
-// Notices that Redis lost its data, or went back to an earlier state, by the mark that it has in
-// common with MongoDB.
+// Notices that Redis lost its data, or went back to an earlier state: both Redis and MongoDB have a
+// mark that is renewed all the time, and then they differ.
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   LOSS_TOLD_MS,
@@ -15,16 +15,16 @@ import type { Db } from 'mongodb'
 import { createOperations } from '../failed/operations.ts'
 import { createReadState } from './overview.ts'
 
-/** What Redis may lose unnoticed is at most twice as old. */
+/** Redis may lose at most twice this time unnoticed. */
 const CHECK_EVERY_MS = 1_000
-/** Of several APIs, the first one renews the mark. */
+/** If there are several APIs, the first one of them renews the mark. */
 const RENEW_AFTER_MS = 900
 /**
- * A process that starts with a Redis that lacks the mark waits for this time: an API of another
- * Redis would renew it.
+ * If a process starts and its Redis lacks the mark, it waits for this time. If another API uses
+ * another Redis, that API renews the mark meanwhile.
  */
 const OTHER_WITHIN_MS = 2_500
-/** After another Redis is gone, it is told for this time. */
+/** Another Redis is reported for this time after it was last noticed. */
 const OTHER_MS = 10_000
 
 interface WatchOptions {
@@ -34,8 +34,8 @@ interface WatchOptions {
 }
 
 /**
- * Compares and renews the marks, now and every few seconds, until `close` is called. After a loss,
- * pauses the lanes that were paused, and notes the loss for the verdict.
+ * Compares and renews the marks every second, until `close` is called. After a loss, restores the
+ * pauses of lanes, and notes the loss for the verdict.
  */
 export function watchRedisLoss(
   redis: Redis,
@@ -56,7 +56,7 @@ export function watchRedisLoss(
     if (note && isLost && seen === Number.POSITIVE_INFINITY) {
       missed ??= { mark: note.mark, at: now }
       const isRenewed = note.mark !== missed.mark
-      // From the next check on, this one counts as another Redis.
+      // From the next check on, this process's Redis counts as another one.
       if (isRenewed) seen = mark
       if (isRenewed || now - missed.at < OTHER_WITHIN_MS) return
     }
@@ -89,7 +89,7 @@ export function watchRedisLoss(
       paused,
       ...(loss && { redisLoss: loss }),
     }
-    // Takes effect once, of several APIs that met the same note.
+    // If several APIs read the same note, only the first update takes effect.
     const update = { q: { _id, mark: note?.mark ?? null }, u: next, upsert: note === null }
     const command = { update: 'layout', updates: [update], writeConcern: { w: 'majority' } }
     const { n } = await db.command(command, { signal: AbortSignal.timeout(MARK_ANSWER_MS) })
@@ -112,7 +112,7 @@ export function watchRedisLoss(
 
   void keepChecking()
   return {
-    /** When Redis last lost data, in seconds since 1970: 0 if it did not within a day. */
+    /** When Redis last lost data, in seconds since 1970, or 0 if it lost none for a day. */
     lostAt: () => (known === undefined ? 0 : Date.parse(known.at) / 1_000),
     close: () => closing.abort(),
   }

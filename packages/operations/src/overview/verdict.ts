@@ -1,5 +1,5 @@
-// The verdict: what is wrong with a Sluice, the worst first. Dashboard, `sluice status` and `GET
-// /admin/overview` show it.
+// The verdict: what is wrong with a Sluice, the worst first. The dashboard, `sluice status` and
+// `GET /admin/overview` show it.
 import { FLICKER_MS, RECENT_SECONDS } from '@sluice/boot/heartbeats'
 import {
   ALIVE_MS,
@@ -22,9 +22,9 @@ import {
 } from './finding.ts'
 import { judgeClocks, judgeProcesses } from './judge-processes.ts'
 
-/** MongoDB is unstable if it flickers so often in a minute. */
+/** MongoDB is unstable if it becomes unavailable for a moment this often in a minute. */
 const UNSTABLE = 3
-/** Threads fail now if one failed within this time. */
+/** Threads are failing now if one failed within this time. */
 const FAILING_MS = 10_000
 
 /** Judges an overview: returns what is wrong, the worst first. */
@@ -53,7 +53,7 @@ function* judgeIdentity({ otherStore, redisLoss, at }: Facts): Findings {
 
 function* judgeStore({ storeAwayMs, storeAway, processes, queued, lastHour }: Facts): Findings {
   const workers = alive(processes, 'worker')
-  // `storeAwayMs` begins with the first of several losses that follow each other soon.
+  // `storeAwayMs` counts from the first of several losses in quick succession.
   const now = workers.flatMap((worker) => worker.storeAwayMs ?? [])
   if (storeAwayMs === undefined || (now.length > 0 && Math.max(...now) < FLICKER_MS)) {
     const flickers = Math.max(
@@ -112,7 +112,7 @@ function* judgeQueue({ queued, paused: pauses, load, processes, at }: Facts): Fi
   }
   const living = processes.filter(({ seenMsAgo }) => seenMsAgo < ALIVE_MS)
   const text = `Processes of several versions run: ${[...new Set(living.map(codeOf))].sort().join(', ')}`
-  // A revision that is not known is no difference.
+  // Ignore revisions that are not known.
   const revisions = living.flatMap(({ revision }) => revision || [])
   if ([living.map(({ version }) => version), revisions].some((all) => new Set(all).size > 1))
     yield finding('versions_differ', text, '/overview#processes')
@@ -142,20 +142,20 @@ function* judgeFailures({ queued, lastFailureMs, processes }: Facts): Findings {
 }
 
 /**
- * If the clock of Redis is this far behind the stamps, the stamps (places in the order of
- * acceptance) are no longer times.
+ * If Redis's clock is this far behind the last stamp, stamps (places in the order of acceptance)
+ * are no longer times.
  */
 const CLOCK_BEHIND_MS = 5_000
 
 /**
- * Finds why Redis refuses writes or may lose them. Because of it, processes stop or can't show that
- * they live.
+ * Finds why Redis refuses writes or may lose them. Processes may stop for this reason, or seem
+ * dead.
  */
 function judgeRedisFaults({ redis: { faults = [] } }: Facts): Finding[] {
   return faults.map((fault) => finding('redis_unfit', fault.replace(/\.$/, '')))
 }
 
-/** Finds what else is wrong with Redis. */
+/** Finds other problems of Redis. */
 function* judgeRedis({ redis, processes }: Facts): Findings {
   const { usedBytes, maxBytes, replicas, clockBehindMs = 0 } = redis
   const share = maxBytes > 0 ? usedBytes / maxBytes : 0
@@ -178,7 +178,7 @@ function* judgeRedis({ redis, processes }: Facts): Findings {
 const SHOWN_REASONS = 3
 
 /**
- * Finds requests that were refused for lack of capacity, and callers that waited in vain, lately.
+ * Finds requests that were recently refused for lack of capacity, and callers that waited in vain.
  */
 function* judgeCallers({ processes }: Facts): Findings {
   const recent = alive(processes, 'api').flatMap(({ recent = {} }) => Object.entries(recent))
@@ -205,11 +205,11 @@ function* judgeCallers({ processes }: Facts): Findings {
   yield finding('requests_refused', text, '/overview#tenants')
 }
 
-/** Makes for example `67 % (2 of 3)`: people see whether that is many. */
+/** Makes for example `67 % (2 of 3)`, so that people see how many it is. */
 const share = (part: number, all: number) =>
   `${Math.ceil((part / all) * 100)} % (${shown(part)} of ${shown(Math.max(all, part))})`
 
-/** Sums up what all APIs refused. */
+/** Adds up the refused keys of all APIs. */
 function refusedKeysOf(processes: readonly SeenProcess[]): RefusedKeyCount[] {
   const sums = new Map<string, RefusedKeyCount>()
   for (const one of alive(processes, 'api').flatMap(({ refusedKeys = [] }) => refusedKeys)) {
@@ -225,8 +225,8 @@ function refusedKeysOf(processes: readonly SeenProcess[]): RefusedKeyCount[] {
 const NAMED_KEYS = 3
 
 /**
- * Judges the keys of callers: those that expire soon, and those that work no more, and are still
- * used.
+ * Judges the keys of callers: keys that expire soon, and keys that are still used although they no
+ * longer work.
  */
 function* judgeKeys({ processes, expiringKeys = [], at }: Facts): Findings {
   const named = expiringKeys.slice(0, NAMED_KEYS).map(({ keyId, tenant, name, expiresAt }) => {
@@ -247,7 +247,7 @@ function* judgeKeys({ processes, expiringKeys = [], at }: Facts): Findings {
   const lost = `Keys that worked are no longer in MongoDB: ${some}; restore the collection \`keys\``
   if (gone.length > 0) yield finding('keys_gone', lost)
   for (const { keyId, tenant, why, requests, lastMsAgo } of refusedKeys) {
-    // A caller with the key of another role sees its mistake at once.
+    // A caller that uses a key of another role sees its mistake immediately.
     if (why === 'role') continue
     const key = `The key ${keyId}${tenant && ` of ${tenant}`}`
     const times = requests === 1 ? '1 request' : `${shown(requests)} requests`
@@ -260,7 +260,7 @@ function* judgeKeys({ processes, expiringKeys = [], at }: Facts): Findings {
   }
 }
 
-/** Says for how long a lane has been paused at a moment, by whom, and why. */
+/** Says for how long a lane has been paused, by whom and why. */
 export function pauseWords(
   { since, by, why, until }: NonNullable<Facts['paused']['bulk']>,
   at: string,

@@ -1,4 +1,5 @@
-// Starts Swagger UI on the page `/docs`. Nothing is fetched from another origin, and the key is kept nowhere.
+// Starts Swagger UI on the page `/docs`. It fetches nothing from other origins, and does not store
+// the key.
 window.addEventListener('DOMContentLoaded', () => {
   window.SwaggerUIBundle({
     url: 'openapi.json',
@@ -6,7 +7,7 @@ window.addEventListener('DOMContentLoaded', () => {
     deepLinking: true,
     tryItOutEnabled: true,
     displayRequestDuration: true,
-    // The default asks a service on the internet whether the document is valid.
+    // By default, Swagger UI asks a service on the internet whether the document is valid.
     validatorUrl: null,
   })
 })
