@@ -1,22 +1,23 @@
-// Durations as heartbeats carry them: how many fell into each bin, and the longest one. Finer than
-// the histograms of Prometheus, because a heartbeat has no bins above its longest duration.
+// Counts durations for heartbeats: how many fall into each bin, and the longest one. There can be
+// more bins than in the histograms of Prometheus, because a heartbeat leaves out bins above its
+// longest duration.
 
 import type { Lane } from '@sluice/queue'
 
 /**
- * A bin's upper bound divided by its lower one. The estimate of a duration in it errs by at most a
- * tenth.
+ * The upper bound of a bin, divided by its lower bound. So the estimate of a duration in it errs by
+ * at most a tenth.
  */
 const RATIO = 1.22
 /** Shorter durations are in the first bin. */
 const SHORTEST_SECONDS = 0.001
 
 /**
- * What is timed, by lane: from the acceptance of a job until it is stored, and the two parts of
- * this time.
+ * What is timed, by lane: a job from its acceptance until it is stored, and the two parts of this
+ * time.
  */
 export type Timed = Lane | `${'inQueue' | 'inStore'}:${Lane}`
-/** How many durations fell into each bin, from the first to the last that has any. */
+/** How many durations fell into each bin, from the first bin to the last one that is not empty. */
 export type Bins = { [timed in Timed]?: number[] }
 
 export type Durations = ReturnType<typeof createDurations>
@@ -38,7 +39,7 @@ export function createDurations() {
       longest[`longest:${timed}`] = Math.max(longest[`longest:${timed}`] ?? 0, seconds)
     },
     /**
-     * Returns the durations since the last call, and the longest of them as peaks of a heartbeat.
+     * Returns the durations since the last call, and the longest of them (as peaks of a heartbeat).
      */
     take(): typeof observed {
       const taken = observed
@@ -49,10 +50,10 @@ export function createDurations() {
 }
 
 /**
- * Makes a function that estimates quantiles, in seconds: never above the longest duration. Returns
- * undefined if nothing was counted.
+ * Makes a function that estimates quantiles, in seconds. An estimate is never above the longest
+ * duration. The function returns undefined if nothing was counted.
  *
- * @param lists counts by bin, to be added up
+ * @param lists the numbers in each bin, which are added up.
  */
 export function quantilesOf(lists: readonly (readonly number[])[], longest: number) {
   const length = Math.max(0, ...lists.map((list) => list.length))

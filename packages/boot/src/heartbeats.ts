@@ -1,4 +1,4 @@
-// The heartbeat of a process: its state, and what it has counted since its last heartbeat.
+// Sends heartbeats of a process: its state, and what it has counted since its previous heartbeat.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -11,29 +11,30 @@ import type { Bins } from './durations.ts'
 type OfKind = Pick<SeenProcess, 'kind' | 'version' | 'revision' | 'servers'>
 
 /**
- * People see what was counted in the last seconds: what comes rarely is seen, and it is over soon.
+ * People see what was counted in the last seconds: long enough to see rare events, and short enough
+ * to see that they have ended.
  */
 export const RECENT_SECONDS = 10
 
-/** A MongoDB that is unavailable for less than this time flickers. */
+/** If MongoDB is unavailable for less than this time, it counts as a flicker. */
 export const FLICKER_MS = 2_000
 
 /**
- * What a process reports: totals since its start, of which each heartbeat sends the rise, and
- * peaks.
+ * What a process reports: totals since its start, and peaks. A heartbeat has the rise of each
+ * total.
  */
 export interface ProcessReport {
   totals?: { readonly [name in CountName | `stored:${Outcome}`]?: number }
-  /** Totals of which only the ten with the largest rise are sent. */
+  /** Totals of which a heartbeat has only the ten with the largest rise. */
   manyTotals?: Readonly<Record<string, number>>
   /**
-   * Totals of which people see the rise in the last RECENT_SECONDS; of names with a `:` only the
-   * largest.
+   * Totals of which people see the rise in the last RECENT_SECONDS. Of totals whose name has a `:`,
+   * only the largest are sent.
    */
   recentTotals?: TotalsByName
-  /** Redis keeps the largest value of each in a minute. */
+  /** Values of which Redis keeps the largest in each minute. */
   peaks?: Readonly<Record<string, number>>
-  /** The durations since the last reading. */
+  /** The durations since the previous reading. */
   durations?: Bins
   /** Present while MongoDB is unavailable for this process. */
   unavailable?: { ms: number; reason: string } | undefined
@@ -51,18 +52,21 @@ type TotalsByName = { readonly [name: string]: number | undefined }
 type Counts = NonNullable<SeenProcess['counts']>
 const MINUTE_MS = 60_000
 
-/** Short, because people look at the status right after a post, and must find the post in it. */
+/**
+ * The interval is short, because people look at the status right after a post, and must find the
+ * post in it.
+ */
 const EVERY_MS = 1_000
 const LARGEST = 10
 const REASON_CHARACTERS = 300
-/** A process that stops waits no longer than this for a Redis that is unavailable. */
+/** A process that stops waits at most this long for a Redis that is unavailable. */
 const STOP_MS = 300
 
 /**
  * Sends a heartbeat now and every second. The returned function ends this with a last heartbeat,
- * which removes the process from the list: it stops in order, so nobody needs to look for it. While
- * Redis is unavailable, counts gather. A heartbeat without a reply is sent again as it was, before
- * the next one: by its number, Redis counts it once.
+ * which removes the process from the list: it stopped in an orderly way, so nobody needs to look
+ * for it. While Redis is unavailable, counts accumulate. A heartbeat without a reply is sent again
+ * unchanged before the next one: by its number, Redis counts it only once.
  */
 export function startHeartbeats(
   redis: Redis,
@@ -72,7 +76,7 @@ export function startHeartbeats(
 ) {
   const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))
   const [id, pid, host, began] = [randomUUID(), process.pid, hostname(), performance.now()]
-  /** By Redis's clock, once it is known. */
+  /** By Redis's clock, as soon as that is known. */
   let startedAt = new Date().toISOString()
   let clockAheadMs: number | undefined
   let sent: TotalsByName = {}
@@ -153,7 +157,8 @@ export function startHeartbeats(
     const redisMs = Number(await send(base, beat))
     unconfirmed = undefined
     const now = performance.now()
-    // A late reply, as after this process was frozen, does not say what time it is.
+    // Ignore a late reply, for example after this process was frozen: it does not say what time it
+    // is.
     if (now - sentAt > EVERY_MS) return
     if (clockAheadMs === undefined) startedAt = new Date(redisMs - (now - began)).toISOString()
     clockAheadMs = Math.round(Date.now() - redisMs)
@@ -165,7 +170,7 @@ export function startHeartbeats(
   }
 
   function beatUnlessSending(): void {
-    // While Redis is unavailable, its connection's own listener logs it.
+    // While Redis is unavailable, the connection's own listener logs the error.
     const end = () => {
       sending = undefined
     }
@@ -182,13 +187,13 @@ export function startHeartbeats(
 }
 
 /**
- * Makes a function that returns by how much totals have risen in the last `ms`, or since now if
- * that is less.
+ * Makes a function that returns by how much totals have risen in the last `ms`, or since this call
+ * if that is shorter.
  */
 function createRise(ms: number) {
   /**
-   * Oldest first. The first one is compared with: the newest that is at least `ms` old or, at the
-   * beginning, none is.
+   * Oldest first. The rise is counted from the first reading: the newest one that is at least `ms`
+   * old, or the very first.
    */
   const readings: { at: number; totals: TotalsByName }[] = [{ at: performance.now(), totals: {} }]
   return (totals: TotalsByName) => {

@@ -1,5 +1,5 @@
-// The mark that Redis and MongoDB have in common: a time that rises every few seconds, and by which
-// a loss of Redis's data, another Redis or an earlier MongoDB is noticed
+// The mark that both Redis and MongoDB have: a time that is renewed every few seconds. If the two
+// differ, Redis has lost data, or another Redis or an earlier MongoDB is in use
 // (docs/adr/0023-identity-and-marks.md).
 import type { Status } from '@sluice/contract'
 import { readRedisTime } from '@sluice/process/redis'
@@ -11,15 +11,15 @@ export type Loss = NonNullable<Status['redisLoss']>
 export type Marks = Awaited<ReturnType<typeof readMarks>>
 
 /**
- * What a queue had at its last mark: a document of the collection `layout`. All times are Redis's,
- * in ms since 1970.
+ * What a queue had at its last mark, as a document of the collection `layout`. All times are
+ * Redis's, in ms since 1970.
  */
 export interface MarkNote extends Pick<Status, 'paused' | 'redisLoss'> {
   _id: string
   mark: number
   /**
-   * The mark that Redis had before. It may have it again: its append-only file may lack the last
-   * second.
+   * The mark that Redis had before. Redis may have it again, because its append-only file may lack
+   * the last second.
    */
   before: number
   threads: number
@@ -31,17 +31,17 @@ export interface MarkNote extends Pick<Status, 'paused' | 'redisLoss'> {
 /** MongoDB must answer within this time. */
 export const MARK_ANSWER_MS = 5_000
 
-/** A loss is told for a day. */
+/** A loss is reported for a day. */
 export const LOSS_TOLD_MS = 86_400_000
 
-/** Far more than the answer of a primary that was replaced meanwhile may be behind. */
+/** The answer of a primary that has just been replaced is less than this behind, by far. */
 const OLD_STORE_MS = 30_000
 
 /**
- * Compares the marks. `loss`: the present one, or one of the last day. Changes nothing.
+ * Compares the marks, and changes nothing. `loss`: the present loss, or one of the last day.
  *
- * @param seen a mark that Redis had. If it still has it, it lost nothing: another Redis renews the
- * note, too.
+ * @param seen a mark that Redis had earlier. If Redis still has it, it lost nothing: another Redis
+ * has renewed the note.
  * @throws {OtherStoreError} if MongoDB is at an earlier moment than Redis.
  */
 export async function readMarks(
@@ -55,7 +55,8 @@ export async function readMarks(
     readPreference: 'primary',
     signal: AbortSignal.timeout(MARK_ANSWER_MS),
   } as const
-  // First, because a mark rises there first: so it is never ahead of Redis's own by more than one.
+  // Read the note first, because a mark rises there first: so the note is ahead of Redis's own mark
+  // by at most one renewal.
   const note = await db.collection<MarkNote>('layout').findOne({ _id }, options)
   const [mark = 0, other] = (await redis.mget(`${base}mark`, `${base}other-redis`)).map(Number)
   // A mark of 0 is void.
@@ -68,7 +69,7 @@ export async function readMarks(
   const now = Math.floor(await readRedisTime(redis))
   const differs = note !== null && mark < note.mark && mark !== note.before
   const isOther = differs && (mark >= seen || other === 1)
-  // What the other one told was no loss of this one.
+  // A loss that another Redis reported is no loss of this one.
   const told = isOther ? undefined : note?.redisLoss
   const earlier = told && now - Date.parse(told.at) < LOSS_TOLD_MS ? told : undefined
   const isLost = differs && !isOther

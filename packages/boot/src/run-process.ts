@@ -1,5 +1,5 @@
-// Runs API, worker and dashboard: opens what all of them need, in one order. Each `main.ts` adds
-// what is its own.
+// Runs an API, a worker or a dashboard: opens what all of them need, in the same order. Each
+// `main.ts` adds the rest.
 import { createKeyring, keyAccess } from '@sluice/credentials/keys'
 import {
   checkOf,
@@ -37,19 +37,19 @@ type AllSettings = Settings<typeof processSettings>
 
 type Process = { opened: ReturnType<typeof openMetrics<typeof mongoMetrics>> } & (
   | { kind: 'api' | 'worker'; settings: AllSettings }
-  // The dashboard carries no requests, so it is not traced, and starts even if Redis or MongoDB is
-  // unfit for requests.
+  // The dashboard handles no threads, so it is not traced, and starts even if Redis or MongoDB is
+  // unfit for them.
   | { kind: 'dashboard'; settings: Omit<AllSettings, 'redisChecks' | 'minRedisMemory'> }
 )
 
 type Connected = Awaited<ReturnType<typeof connect>>
 
-/** What a process gets for its own part of the start. */
+/** What a process gets to start its own parts. */
 type Wired = Life & Connected & ReturnType<typeof stepsOf>
 
 /**
  * Runs a process until it is stopped: connects, then calls `start`, which opens the rest.
- * Everything is released in the reverse order.
+ * Everything is released in reverse order.
  */
 export function runProcess(
   process: Process & { start: (wired: Wired) => Promise<void> },
@@ -66,12 +66,12 @@ export function runProcess(
   })
 }
 
-/** Opens traces, and connections to MongoDB and Redis, which may be unavailable. */
+/** Opens traces, and connections to MongoDB and Redis. Both servers may be unavailable. */
 async function connect({ kind, settings, opened }: Process, log: Logger, { release }: Life) {
   const { redisTime, redisErrors, mongoTime, mongoErrors } = opened.metrics
   const onRedisError = (err: Error) => log.warn({ err: err.message }, 'redis.error')
   if (kind !== 'dashboard') release('tracing', await openTracing(kind, settings))
-  // A worker observes its commands by itself, because the driver's own events cost CPU.
+  // A worker observes its own commands, because the driver's events cost CPU.
   const storeMetrics = kind === 'worker' ? undefined : { times: mongoTime, errors: mongoErrors }
   const store = connectStore(settings.mongodbUrl, storeMetrics)
   release('store', () => store.close())
@@ -93,7 +93,7 @@ function serversOf(
   return { queue, redis: redis.join(','), database: db.databaseName, mongodb: hostsOf(db) }
 }
 
-/** The steps that each process takes at its own place in the start. */
+/** The steps that each process takes at a different point of its start. */
 function stepsOf(
   process: Process,
   { release, stopping, stop }: Life,
@@ -102,12 +102,12 @@ function stepsOf(
   const { kind, settings, opened } = process
   const servers = serversOf(settings, db)
   return {
-    /** For people: which servers the process uses. */
+    /** The servers that the process uses, for people. */
     servers,
     pingRedis: pingWhenAsked(() => pingRedis(redis)),
     /**
-     * Checks the layouts, that the queue feeds this store and, except for the dashboard, Redis:
-     * now, and as long as the process runs.
+     * Checks the layouts, the store that the queue feeds and, except for a dashboard, Redis: now,
+     * and while the process runs.
      */
     async watchQueue() {
       const warn = (fault: string) => log.warn({ fault }, 'redis.unfit')
@@ -115,7 +115,7 @@ function stepsOf(
       await watchLayout(redis, keys.base, ({ message }) => stop(message))
       return watchStore({ kind, db, redis, keys, log, stop })
     },
-    /** Opens the keyring that checks the keys of callers and of people. */
+    /** Opens the keyring, which checks the keys of callers and of people. */
     openKeyring() {
       const keyring = createKeyring({
         ...keyAccess(db),
@@ -125,7 +125,7 @@ function stepsOf(
       return keyring
     },
     /**
-     * Serves the admin port. The process is ready while it does not stop and these checks are ok.
+     * Serves the admin port. The process is ready if these checks are ok and it is not stopping.
      */
     async serveAdmin(
       checks: () => Promise<Readiness['checks']>,

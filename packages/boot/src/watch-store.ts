@@ -1,4 +1,4 @@
-// Keeps a process from documents of another layout, and from a queue that feeds another store
+// Prevents that a process uses documents of another layout, or a queue that feeds another store
 // (docs/adr/0023-identity-and-marks.md).
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -14,10 +14,10 @@ import {
 import { checkLayout, noteStore, readStore, StoreLayoutError } from '@sluice/store/connect'
 import { readMarks } from './marks.ts'
 
-/** A start waits no longer than this for the first check. */
+/** The start waits at most this long for the first check. */
 const FIRST_MS = 1_000
 const CHECK_EVERY_MS = 5_000
-/** Until the first success, a worker takes no job. */
+/** Before the first success, a check is repeated this often: until then, a worker takes no job. */
 const CHECK_AGAIN_MS = 500
 
 interface WatchDeps {
@@ -31,8 +31,8 @@ interface WatchDeps {
 
 /**
  * Checks the layout of the documents (except for a dashboard), and that the queue feeds this store:
- * now, and every five seconds. While MongoDB or Redis is unavailable, tries again. A later refusal
- * stops the process.
+ * now, and every five seconds. While MongoDB or Redis is unavailable, tries again. If a later check
+ * refuses, stops the process.
  *
  * @throws {StoreLayoutError | OtherStoreError} if the first check refuses within `FIRST_MS`.
  */
@@ -42,7 +42,7 @@ export async function watchStore({ kind, db, redis, keys, log, stop }: WatchDeps
   let isFed = false
   let unread: { since: number; reason: string } | undefined
 
-  /** Only workers write what a store or a queue does not know of itself. */
+  /** Reads this process's store. Only a worker writes its number and its id if they are absent. */
   async function readOwn() {
     if (kind === 'worker') return noteStore(db)
     if (kind === 'api') await checkLayout(db, AbortSignal.timeout(CHECK_EVERY_MS))
@@ -63,10 +63,10 @@ export async function watchStore({ kind, db, redis, keys, log, stop }: WatchDeps
     unread = undefined
     if (redis.status !== 'ready' || !(await checkFedStore(redis, keys, own, kind === 'worker')))
       return
-    // A copy of the database has the same id.
+    // A copy of the database has the same id, so compare the marks as well.
     await readMarks(redis, keys, db)
     if (isFed) return
-    // Perhaps it is this process that stopped before, and its settings were corrected.
+    // Remove the note: perhaps this process stopped earlier, and its settings have been corrected.
     await noteOtherStore(redis, keys)
     isFed = true
     isWorkedOn = true
@@ -95,9 +95,9 @@ export async function watchStore({ kind, db, redis, keys, log, stop }: WatchDeps
   return {
     /** Resolves when the queue is known to feed this store. */
     fed,
-    /** Whether a worker has ever worked on the queue. */
+    /** Returns whether a worker has ever used the queue. */
     isWorkedOn: () => isWorkedOn,
-    /** For how long MongoDB has not answered the first check, and why. */
+    /** Returns for how long MongoDB has not answered the first check, and why. */
     unread: () =>
       isFed || !unread
         ? undefined

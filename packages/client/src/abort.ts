@@ -1,15 +1,12 @@
-// Ends waits as soon as a signal is aborted. Each function throws the signal's reason, as `fetch`
-// does.
+// Ends waits when a signal is aborted. Each function throws the signal's reason, as `fetch` does.
 import { setTimeout as delay } from 'node:timers/promises'
 
 export interface CallOptions {
-  /** Ends the call, its requests and its pauses. */
+  /** Aborts the call, its requests and its pauses. */
   signal?: AbortSignal | undefined
 }
 
-/**
- * Waits for a promise, at most until the signal is aborted. The work behind the promise goes on.
- */
+/** Waits for a promise, or until the signal is aborted. The work behind the promise continues. */
 export async function unlessAborted<T>(
   promise: Promise<T>,
   signal: AbortSignal | undefined,
@@ -28,7 +25,7 @@ export async function unlessAborted<T>(
   }
 }
 
-/** Waits for a time, at most until the signal is aborted. */
+/** Waits for a time, or until the signal is aborted. */
 export async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   await delay(ms, undefined, signal && { signal }).catch((error) => {
     signal?.throwIfAborted()

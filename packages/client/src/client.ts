@@ -20,11 +20,13 @@ import { createTransport, type HttpRequest, readJson, type TransportOptions } fr
 
 export interface ClientOptions extends TransportOptions {
   /**
-   * The most retries of a request without progress in between. Default: 8. With 0, nothing is sent
-   * again.
+   * The most retries of a request, counted from its last progress. Default: 8. With 0, nothing is
+   * sent again.
    */
   maxRetries?: number | undefined
-  /** No retry begins later than this time after the last progress. Default: five minutes. */
+  /**
+   * No retry begins later than this time after the request's last progress. Default: five minutes.
+   */
   maxRetryMs?: number | undefined
 }
 
@@ -36,18 +38,18 @@ export interface SourceName {
 
 export interface PageOptions extends CallOptions {
   limit?: number | undefined
-  /** `next` of the page before. */
+  /** The `next` of the previous page. */
   after?: string | undefined
 }
 
 export interface ListOptions extends PageOptions {
-  /** Only sources of this service. */
+  /** If set, only sources of this service. */
   service?: Service | undefined
-  /** Only sources whose first request was accepted at this time or later. */
+  /** If set, only sources whose first request was accepted at this time or later. */
   since?: Date | undefined
 }
 
-/** The bounds of the service in force, as plain numbers, and the tenant of the key. */
+/** The limits of the service, as plain numbers, and the tenant of the key. */
 export interface ServiceLimits extends Record<LimitName | 'importItems' | 'waitSeconds', number> {
   /** Absent if the key is not known. */
   tenant?: string
@@ -59,8 +61,8 @@ export interface ServiceLimits extends Record<LimitName | 'importItems' | 'waitS
 export type Client = ReturnType<typeof createClient>
 
 /**
- * Creates a client of one API, with one key. Throws a TypeError or RangeError if an option can't be
- * used.
+ * Creates a client for one API, with one key.
+ * @throws {TypeError | RangeError} if an option can't be used.
  */
 export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options }: ClientOptions) {
   if (!(maxRetries >= 0 && maxRetryMs >= 0))
@@ -86,19 +88,19 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
 
   return {
     /**
-     * Posts one thread. Posts it again after a 429, 502 or 503, `acceptance_unknown`, a 504 of a
-     * proxy, or a broken connection. If another process may post something newer for the same
-     * source meanwhile, use an `idempotencyKey`. After `job_pending`, the thread is accepted: pass
-     * the `jobId` of the error to `waitForJob`.
+     * Posts a thread. Posts it again after a 429, 502 or 503, `acceptance_unknown`, a 504 of a
+     * proxy, or a broken connection. Use an `idempotencyKey` if another process may post something
+     * newer for the same source in between. After `job_pending`, the thread is accepted: pass the
+     * error's `jobId` to `waitForJob`.
      */
     async post(thread: ThreadRequest, options: PostOptions = {}): Promise<PostResult> {
       const post = () => withRetries(retryBounds, options, () => postThread(send, thread, options))
       return lockSources([sourceOf(thread)], options.signal, post)
     },
     /**
-     * Posts any number of threads in bounded chunks, and yields the results in their order. Threads
-     * of one source are never in flight together. While the consumer pauses, the input is not read
-     * on. If the consumer leaves the loop, all chunks in flight are aborted.
+     * Posts any number of threads in bounded chunks, and yields the results in the order of the
+     * threads. Threads of the same source are never in flight together. While the consumer pauses,
+     * no more input is read. If the consumer leaves the loop, all chunks in flight are aborted.
      */
     postMany(
       threads: Threads,
@@ -109,8 +111,8 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
     },
     /**
      * Posts a chunk that fits `importBytes`, and returns the results in the order of the threads.
-     * Threads without a final result are posted again. That is safe: this client never has two
-     * requests for one source in flight.
+     * Posts threads without a final result again. This is safe, because this client never has two
+     * requests for the same source in flight.
      */
     async postBatch(
       threads: readonly ThreadRequest[],
@@ -119,14 +121,14 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
       return postItems(batchDeps, threads.map(itemOf), options)
     },
     /**
-     * Waits until a job is `completed` or `failed`. The job goes on if the signal ends the wait.
+     * Waits until a job is `completed` or `failed`. If the signal ends the wait, the job continues.
      */
     async waitForJob(id: string, { signal }: CallOptions = {}): Promise<JobAnswer> {
       return followJob((path, headers) => get(path, signal, headers), id, signal)
     },
     /**
-     * Returns a stored source with a page of its quotes. Undefined if the key's tenant has no such
-     * source.
+     * Returns a stored source with a page of its quotes. Returns undefined if the key's tenant has
+     * no such source.
      */
     async getSource(
       source: string | SourceName,
@@ -135,14 +137,15 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
       try {
         return (await get(pathOfSource(source, options), options.signal)) as SourcePage
       } catch (error) {
-        // Another 404 means that the URL is wrong, or the service too old to have this path.
+        // Any other 404 means that the URL is wrong, or that the service is too old to have this
+        // path.
         if (error instanceof SluiceProblem && error.code === 'source_unknown') return undefined
         throw error
       }
     },
     /**
-     * Lists the sources of the key's tenant in pages. The source whose first request was accepted
-     * last comes first.
+     * Lists the sources of the key's tenant in pages, beginning with the source whose first request
+     * was accepted last.
      */
     async listSources({
       service,
@@ -155,8 +158,8 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
       return (await get(`sources${query}`, signal)) as SourceList
     },
     /**
-     * Looks up any number of sources, by several requests. Returns the stored ones, without their
-     * quotes.
+     * Looks up any number of sources, with as many requests as needed. Returns the stored ones,
+     * without their quotes.
      */
     async lookUpSources(
       service: Service,
@@ -175,8 +178,8 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
       return found
     },
     /**
-     * Returns the progress of an import, by the `importId` of its requests. Undefined before its
-     * first record.
+     * Returns the progress of an import, by the `importId` of its requests. Returns undefined
+     * before the first record.
      */
     async getImport(
       importId: string,
@@ -194,8 +197,8 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
 }
 
 /**
- * The service returns at most this number of quotes in one page, and looks up this number of
- * sources in one request.
+ * The service returns at most PAGE_QUOTES quotes in a page, and looks up at most LOOKUP_SOURCES
+ * sources in a request.
  */
 const PAGE_QUOTES = 1_000
 const LOOKUP_SOURCES = 1_000

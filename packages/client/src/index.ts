@@ -1,4 +1,4 @@
-// Entry point of the client. The types of requests and answers are those of the contract.
+// Entry point of the client. The types of requests and answers come from the contract.
 export type { CallOptions } from './abort.ts'
 export {
   type Client,

@@ -1,5 +1,5 @@
-// Posts threads by POST /sources:batch, those of one source in separate requests. Posts a thread
-// again if it got no result, or a result that another attempt may change.
+// Posts threads by POST /sources:batch. Threads of the same source are in separate requests. Posts
+// a thread again if it got no result, or a result that another attempt may change.
 import type * as contract from './contract.generated.ts'
 import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 import {
@@ -20,7 +20,7 @@ export interface PostBatchDeps {
 }
 
 export interface PostBatchOptions extends RetryOptions {
-  /** A UUID of the caller's. Operators see all batches with the same one as one import. */
+  /** A UUID that the caller chooses. Operators see all batches with the same UUID as one import. */
   importId?: string | undefined
 }
 
@@ -32,14 +32,14 @@ export interface BatchItem {
 }
 
 /**
- * After a broken connection, the outcome may be `unchanged` although the first attempt created the
- * thread.
+ * A stored thread. After a broken connection, the outcome may be `unchanged` although the first
+ * attempt created the thread.
  */
 export interface StoredItem extends contract.StoredItem {
   problem?: undefined
 }
 
-/** A thread that was refused, or whose storage was not confirmed. */
+/** A thread that was refused, or that is not known to be stored. */
 export interface FailedItem extends Omit<contract.RefusedItem, 'line'> {
   outcome?: undefined
 }
@@ -50,8 +50,8 @@ const NDJSON = { 'content-type': 'application/x-ndjson' }
 
 /** Prepares a thread to be posted. */
 export function itemOf(thread: contract.ThreadRequest): BatchItem {
-  // A thread without JSON is sent as `null`, which the service refuses. It would skip a blank line,
-  // and each later result would be that of a neighbour.
+  // If a thread has no JSON, send `null`, which the service refuses. The service would skip a blank
+  // line, and each later result would be taken for a neighbour's.
   return {
     source: sourceOf(thread),
     externalId: Object(thread).externalId,
@@ -60,8 +60,9 @@ export function itemOf(thread: contract.ThreadRequest): BatchItem {
 }
 
 /**
- * Posts a chunk of threads, those of one source one after the other. Returns the results in their
- * order. Throws SluiceProblem or SluiceUnreachable after all retries: posting all again is safe.
+ * Posts a chunk of threads, threads of the same source one after the other. Returns the results in
+ * the order of the threads. Throws SluiceProblem or SluiceUnreachable when all retries are used up:
+ * it is safe to post all of them again.
  */
 export function postItems(
   { send, lockSources, retryBounds }: PostBatchDeps,
@@ -81,8 +82,8 @@ export function postItems(
 }
 
 /**
- * Sets the index within all threads, and the externalId, which the service may have been unable to
- * read.
+ * Sets a result's index among all threads, and its externalId, because the service may not have
+ * been able to read it.
  */
 function placed(
   result: ItemResult & { line?: number },
@@ -142,8 +143,8 @@ async function postRun(
 /** Returns whether posting the thread again would have the same result. */
 export function isFinal({ problem }: ItemResult): boolean {
   if (problem === undefined) return true
-  // The job of a pending thread goes on. Posting the thread again waits for it, and confirms that
-  // it is stored.
+  // The job of a pending thread continues. Posting the thread again waits for the job, and confirms
+  // that the thread is stored.
   return !isPassing(problem) && problem.code !== 'job_pending'
 }
 
@@ -158,8 +159,8 @@ function firstProblem(
 }
 
 /**
- * Posts threads once, and notes each result as it arrives. Returns the error if some threads have
- * no result.
+ * Posts threads once, and notes each result when it arrives. If some threads get no result, returns
+ * the error.
  */
 async function postOnce(
   send: Send,
@@ -191,7 +192,7 @@ async function postOnce(
 }
 
 /**
- * Yields results as they arrive. A line that is cut counts as missing. Throws if the connection
+ * Yields results as they arrive. A line that is cut off counts as missing. Throws if the connection
  * breaks.
  */
 async function* readResults(response: Response): AsyncGenerator<readonly ItemResult[]> {
@@ -206,14 +207,14 @@ async function* readResults(response: Response): AsyncGenerator<readonly ItemRes
 }
 
 /**
- * Whether a result stands for the rest of a body that the service could not read, and so for no
- * thread.
+ * Returns whether a result belongs to no thread, but stands for the rest of a body that the service
+ * could not read.
  */
 function isOfBody({ problem }: ItemResult): boolean {
   return problem?.code === 'body_unreadable' || problem?.code === 'request_timeout'
 }
 
-/** Whether the body has more bytes than an import may have. */
+/** Returns whether the error says that the body has more bytes than an import may have. */
 function isTooLarge(error: unknown): error is SluiceProblem & { problem: contract.Problem } {
   return error instanceof SluiceProblem && error.status === 413 && error.problem !== undefined
 }

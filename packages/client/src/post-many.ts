@@ -13,12 +13,12 @@ import {
 } from './post-batch.ts'
 
 export interface PostManyOptions extends PostBatchOptions {
-  /** Chunks in flight at a time. Default: 4. */
+  /** The chunks that are in flight at a time. Default: 4. */
   concurrency?: number | undefined
-  /** Threads in one chunk. Default: 1,000. */
+  /** The threads in a chunk. Default: 1,000. */
   chunkThreads?: number | undefined
   /**
-   * Bytes of one chunk, at most the service's `importBytes`; a larger thread is a chunk of its own.
+   * The bytes of a chunk, at most the service's `importBytes`. A larger thread is a separate chunk.
    * Default: 4 MiB.
    */
   chunkBytes?: number | undefined
@@ -32,17 +32,17 @@ interface PostManyDeps extends PostBatchDeps {
 export type Threads = Iterable<ThreadRequest> | AsyncIterable<ThreadRequest>
 
 /**
- * Results arrive while a chunk is sent, so a larger chunk gains nothing. A smaller chunk costs more
- * round trips.
+ * Results arrive while a chunk is being sent, so larger chunks would gain nothing. Smaller chunks
+ * would cost more round trips.
  */
 const CHUNK_THREADS = 1_000
 const CHUNK_BYTES = 4 * 1024 * 1024
 const CONCURRENCY = 4
 
 /**
- * Posts threads in chunks, and reads ahead only one more. When the consumer leaves or a chunk
- * fails, aborts all chunks in flight and closes the input. A fault of the input is thrown after the
- * results of all threads before it.
+ * Posts threads in chunks, and reads only one chunk ahead. When the consumer leaves or a chunk
+ * fails, aborts all chunks in flight and closes the input. If the input throws, the error is thrown
+ * after the results of all threads before it.
  */
 export async function* postChunks(
   { importBytes, ...deps }: PostManyDeps,
@@ -66,8 +66,8 @@ export async function* postChunks(
       for (const result of results) yield { ...result, index: yielded++ }
   } finally {
     leaving.abort()
-    // Not awaited: an input that never yields its next thread must not keep the consumer from
-    // leaving.
+    // Not awaited, because an input that never yields its next thread must not keep the consumer
+    // from leaving.
     handled(chunks.return())
   }
 }
@@ -88,7 +88,7 @@ async function* inOrder(
       yield { results: handled(Promise.reject(error)) }
     }
   }
-  // A Readable reads ahead, so chunks are posted while the results of earlier ones are awaited.
+  // A Readable reads ahead, so chunks are posted while results of earlier chunks are awaited.
   const posted = Readable.from(postInTurn(), { highWaterMark: concurrency - 1 })[
     Symbol.asyncIterator
   ]()
@@ -100,7 +100,8 @@ async function* inOrder(
 }
 
 /**
- * Keeps a rejection from ending the process: nobody awaits the promise if the consumer has left.
+ * Marks a rejection as handled: if the consumer has left, nobody awaits the promise, and the
+ * rejection would end the process.
  */
 function handled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {})
@@ -125,7 +126,7 @@ async function* chunksOf(threads: Threads, maxThreads: number, maxBytes: number)
       if (chunk.length === maxThreads) yield* flush()
     }
   } catch (error) {
-    // The threads before the fault are posted.
+    // Post the threads before the error.
     yield* flush()
     throw error
   }

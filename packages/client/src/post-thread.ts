@@ -1,4 +1,4 @@
-// Posts one thread, and follows the job of a thread that nobody waited for.
+// Posts a thread, and follows the job of a thread for which nobody waited.
 import { type CallOptions, pause } from './abort.ts'
 import type {
   AcceptedAnswer,
@@ -16,18 +16,18 @@ export interface PostOptions extends CallOptions {
    */
   idempotencyKey?: string | undefined
   /**
-   * Waits at most this number of seconds until the thread is stored, else returns `accepted`. 0:
-   * does not wait.
+   * Waits at most this number of seconds until the thread is stored, otherwise returns `accepted`.
+   * With 0, does not wait.
    */
   wait?: number | undefined
 }
 
-/** The thread is stored, or accepted: its job goes on, see `waitForJob`. */
+/** The thread is stored, or it is accepted and its job continues: see `waitForJob`. */
 export type PostResult =
   | { kind: 'stored'; answer: ThreadAnswer }
   | { kind: 'accepted'; jobId: string; answer: AcceptedAnswer }
 
-/** Posts one thread, once. */
+/** Posts a thread, without retries. */
 export async function postThread(
   send: Send,
   thread: ThreadRequest,
@@ -36,7 +36,8 @@ export async function postThread(
   const body = JSON.stringify(thread) ?? 'null'
   const response = await send({ path: 'sources', headers: headersOf(options), body, signal })
   const answer = await readJson(response, signal)
-  // The service answers by the schemas of the contract, from which these types are generated.
+  // The service answers according to the schemas of the contract, from which these types are
+  // generated.
   if (response.status === 200) return { kind: 'stored', answer: answer as ThreadAnswer }
   return { kind: 'accepted', jobId: jobIdOf(response), answer: answer as AcceptedAnswer }
 }
@@ -51,7 +52,7 @@ function headersOf({ idempotencyKey, wait }: PostOptions): Record<string, string
   }
 }
 
-/** Quotes a text as RFC 9651 defines strings in headers. */
+/** Quotes a text in the form that RFC 9651 defines for strings in headers. */
 function quotedString(text: string): string {
   if (!/^[ -~]*$/.test(text))
     throw new TypeError('idempotencyKey must have only visible ASCII characters.')
@@ -65,9 +66,9 @@ function jobIdOf(response: Response): string {
   return id
 }
 
-/** The longest wait of one request: proxies often cut an answer after a minute. */
+/** A request waits at most this long, because proxies often cut an answer after a minute. */
 const WAIT_SECONDS = 25
-/** The pause between two requests that the service answered without waiting. */
+/** If the service answers without waiting, the next request follows after this time. */
 const POLL_MS = 1_000
 
 /** Asks for a job until it is completed or failed. */

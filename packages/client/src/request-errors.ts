@@ -1,28 +1,26 @@
-// The two ways in which a request fails: the service answers with a problem, or no usable answer
-// comes.
+// The two ways in which a request fails: the service answers with a problem, or there is no usable
+// answer.
 import type { Problem, ProblemCode, ValidationError } from './contract.generated.ts'
 
-/** A message names at most this number of validation errors; `errors` has all of them. */
+/** A message names at most this number of validation errors. `errors` has all of them. */
 const NAMED_ERRORS = 3
 
-/** The service, or a proxy before it, refused a request. The message is for people. */
+/** The service, or a proxy in front of it, refused a request. The message is for people. */
 export class SluiceProblem extends Error {
   override readonly name = 'SluiceProblem'
   readonly status: number
   /**
-   * The kind of problem. Undefined if something other than Sluice answered. A newer service may
-   * answer other codes.
+   * The code of the problem. Undefined if something other than Sluice answered. A newer service may
+   * use other codes.
    */
   readonly code: ProblemCode | undefined
-  /**
-   * What is wrong with the request, each with a JSON Pointer. Empty unless the request was invalid.
-   */
+  /** The errors of the request, each with a JSON Pointer. Empty unless the request was invalid. */
   readonly errors: readonly ValidationError[]
-  /** The X-Request-Id of the answer, for the operators of the service. */
+  /** The answer's X-Request-Id, by which the service's operators find the request. */
   readonly requestId: string | undefined
-  /** The job of the request, for `waitForJob`. */
+  /** The id of the request's job, for `waitForJob`. */
   readonly jobId: string | undefined
-  /** How long the service asks to wait before the next attempt, in seconds. */
+  /** The service asks to wait this number of seconds before the next attempt. */
   readonly retryAfter: number | undefined
   /** The whole body of the answer (RFC 9457). */
   readonly problem: Problem | undefined
@@ -43,7 +41,7 @@ export class SluiceProblem extends Error {
   }
 }
 
-/** No readable answer came: the request may have been accepted. `cause` has the reason. */
+/** There was no readable answer, and the request may have been accepted. `cause` has the reason. */
 export class SluiceUnreachable extends Error {
   override readonly name = 'SluiceUnreachable'
 }
@@ -72,8 +70,8 @@ function isProblem(body: unknown): body is Problem {
 }
 
 /**
- * Returns the seconds of Retry-After. Undefined if it is a date, as a proxy may send: Sluice sends
- * seconds.
+ * Returns the seconds of Retry-After. Returns undefined if it is a date, which a proxy may send,
+ * but Sluice does not.
  */
 function retryAfterOf(headers: Headers): number | undefined {
   const text = headers.get('retry-after') ?? ''

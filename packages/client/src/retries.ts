@@ -10,7 +10,7 @@ export interface Retry {
 export type RetryBounds = Record<'maxRetries' | 'maxRetryMs', number>
 
 export interface RetryOptions extends CallOptions {
-  /** Is called before each pause. */
+  /** Called before each pause. */
   onRetry?: ((retry: Retry) => void) | undefined
 }
 
@@ -27,7 +27,7 @@ export function startRetries(
   let attempts = 0
   let since = performance.now()
   return {
-    /** Waits before the next attempt. Returns false at once if the bounds are used up. */
+    /** Waits before the next attempt. Returns false without waiting if the bounds are used up. */
     async waitAfter(cause: Retry['cause']) {
       if (attempts >= maxRetries) return false
       const delayMs = pauseMs(attempts, cause)
@@ -37,7 +37,7 @@ export function startRetries(
       await pause(delayMs, signal)
       return true
     },
-    /** Counts attempts and time again, because an attempt made progress. */
+    /** Begins to count attempts and time again, because an attempt made progress. */
     reset() {
       attempts = 0
       since = performance.now()
@@ -46,8 +46,8 @@ export function startRetries(
 }
 
 /**
- * Sends a request until it succeeds. Throws the last error if no other attempt would help, or the
- * bounds are used up.
+ * Sends a request until it succeeds. Throws the last error if another attempt would not help, or if
+ * the bounds are used up.
  */
 export async function withRetries<T>(
   bounds: RetryBounds,
@@ -64,21 +64,27 @@ export async function withRetries<T>(
   }
 }
 
-/** Whether a request may be sent again. That is safe: nothing newer of its source is in flight. */
+/**
+ * Returns whether a request may be sent again. This is safe, because nothing newer for its source
+ * is in flight.
+ */
 export function isRetryable(cause: unknown): cause is SluiceProblem | SluiceUnreachable {
   return cause instanceof SluiceUnreachable || (cause instanceof SluiceProblem && isPassing(cause))
 }
 
 /**
- * Whether another attempt may succeed. After `job_pending`, none is needed: the request is
- * accepted.
+ * Returns whether another attempt may succeed. After `job_pending`, none is needed, because the
+ * request is accepted.
  */
 export function isPassing({ status, code }: { status: number; code: string | undefined }): boolean {
   if (status === 504) return code === undefined || code === 'acceptance_unknown'
   return status === 429 || status === 502 || status === 503
 }
 
-/** Exponential back-off with full jitter, and at least what the service asks for. */
+/**
+ * Returns the pause before the next attempt: exponential back-off with full jitter, but at least
+ * what the service asks for.
+ */
 function pauseMs(attempts: number, cause: SluiceProblem | SluiceUnreachable): number {
   const backOff = Math.random() * Math.min(FIRST_PAUSE_MS * 2 ** attempts, LONGEST_PAUSE_MS)
   const asked = cause instanceof SluiceProblem ? cause.retryAfter : undefined

@@ -1,9 +1,9 @@
-// Never lets two requests for one source be in flight together, so that a retry never arrives after
-// a newer request.
+// Prevents that two requests for the same source are in flight together, so that a retry never
+// arrives after a newer request.
 import { unlessAborted } from './abort.ts'
 import type { ThreadRequest } from './contract.generated.ts'
 
-/** Runs work on these sources after all earlier work on any of them has ended. */
+/** Runs work on these sources when all earlier work on any of them has ended. */
 export type LockSources = <T>(
   sources: readonly string[],
   signal: AbortSignal | undefined,
@@ -12,7 +12,7 @@ export type LockSources = <T>(
 
 /** Creates the locks of one client. */
 export function createSourceLocks(): LockSources {
-  /** When the last work on a source ends, for each source with work that has not ended. */
+  /** For each source with work in progress: resolves when the last work on it has ended. */
   const lastWork = new Map<string, Promise<unknown>>()
 
   return (sources, signal, run) => {
@@ -33,8 +33,8 @@ export function createSourceLocks(): LockSources {
 }
 
 /**
- * Returns a text that identifies the source of a thread. The thread may be invalid: then the
- * service refuses it.
+ * Returns a text that identifies the source of a thread. The thread may be invalid, because the
+ * service then refuses it.
  */
 export function sourceOf(thread: ThreadRequest): string {
   const { service, externalId } = Object(thread)

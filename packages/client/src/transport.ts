@@ -1,38 +1,38 @@
-// Sends one HTTP request and returns its answer, or throws why none came.
+// Sends an HTTP request and returns its answer, or throws an error that says why there is none.
 import type { CallOptions } from './abort.ts'
 import { problemOf, SluiceUnreachable } from './request-errors.ts'
 
 export interface TransportOptions {
-  /** Where the API is, such as `http://127.0.0.1:3000`. */
+  /** The address of the API, such as `http://127.0.0.1:3000`. */
   url: string
   /** The key of an importer. */
   apiKey: string
-  /** Replaces Node's own `fetch`, for proxies, certificates or tests. */
+  /** Replaces Node's `fetch`, for example for proxies, certificates or tests. */
   fetch?: typeof globalThis.fetch | undefined
 }
 
 export interface HttpRequest extends CallOptions {
-  /** Relative to the API's URL, with a query. */
+  /** A path relative to the API's URL, with a query. */
   path: string
   headers?: Readonly<Record<string, string>> | undefined
   body?: string | undefined
 }
 
 /**
- * Sends a request, and throws SluiceProblem or SluiceUnreachable unless the answer has a status of
- * 200 to 299.
+ * Sends a request. Throws SluiceProblem or SluiceUnreachable unless the status of the answer is 200
+ * to 299.
  */
 export type Send = (request: HttpRequest) => Promise<Response>
 
 /**
- * Visible ASCII. If the key had other characters, `fetch` would throw an error that contains the
+ * Visible ASCII characters. If a key had others, `fetch` would throw an error that contains the
  * key.
  */
 const VISIBLE = /^[\x21-\x7e]+$/
 
 /**
- * Creates the function by which a client sends all requests. @throws {TypeError} if URL or key
- * can't be used.
+ * Creates the function with which a client sends all requests.
+ * @throws {TypeError} if the URL or the key can't be used.
  */
 export function createTransport({ url, apiKey, fetch = globalThis.fetch }: TransportOptions): Send {
   const base = baseOf(url)
@@ -43,7 +43,7 @@ export function createTransport({ url, apiKey, fetch = globalThis.fetch }: Trans
     signal?.throwIfAborted()
     const init = {
       headers: { ...headers, 'x-api-key': apiKey },
-      // A redirection would send the key to another server.
+      // Do not follow a redirect, which would send the key to another server.
       redirect: 'manual' as const,
       ...(body !== undefined && { method: 'POST', body }),
       ...(signal !== undefined && { signal }),
@@ -72,7 +72,7 @@ export async function readUnlessAborted<T>(
   } catch (cause) {
     signal?.throwIfAborted()
     if (cause instanceof SluiceUnreachable) throw cause
-    // `fetch` says only that it failed; its cause says why.
+    // The error of `fetch` only says that it failed. Its cause says why.
     const reason = cause instanceof Error ? (cause.cause ?? cause) : cause
     const text = reason instanceof Error ? reason.message || reason.name : String(reason)
     throw new SluiceUnreachable(`Sluice did not answer: ${text.replace(/\.?$/, '.')}`, { cause })

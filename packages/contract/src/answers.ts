@@ -21,8 +21,8 @@ type Answered<P> = { [Name in keyof P]: TOptional<TUnsafe<NonNullable<StaticOf<P
 type StaticOf<S> = S extends TSchema ? Static<S> : never
 
 /**
- * Makes schemas for answers from a request's optional fields: of the same type, but never null, and
- * without bounds.
+ * Makes the schemas of an answer from a request's optional fields: of the same type, but never
+ * null, and without bounds.
  */
 function answered<P extends Readonly<Record<string, TSchema>>>(fields: P): Answered<P> {
   const ofAnswer = (field: TSchema) =>
@@ -91,7 +91,7 @@ export const ThreadAnswerSchema = named('StoredThread', {
   warnings: optional(WarningsSchema),
 })
 
-/** The 202 answer: what was sent, normalised. */
+/** The 202 answer: the normalised content of the request. */
 export const AcceptedAnswerSchema = named('AcceptedThread', {
   message: Type.Literal(MESSAGE),
   source: Type.Object(sentSource),
@@ -121,7 +121,7 @@ export type JobAnswer = Static<typeof JobAnswerSchema>
 
 /**
  * Builds the answer for a caller that does not wait: the normalised thread, without dates and
- * values of the store.
+ * values that the store adds.
  */
 export function acceptedAnswer({ source, quotes }: Thread): AcceptedAnswer {
   const sent = asSent(source)
@@ -133,8 +133,8 @@ export function acceptedAnswer({ source, quotes }: Thread): AcceptedAnswer {
 }
 
 /**
- * Returns the fields without the date, which no 202 has, and with a score: the sent one, else that
- * of the votes.
+ * Returns the fields without the date, which a 202 never has, and with a score: the sent one or, if
+ * none was sent, the score from the votes.
  */
 function asSent<T extends Votes & { createdAt?: string }>(sent: T) {
   const { createdAt: _, ...fields } = sent
@@ -142,17 +142,17 @@ function asSent<T extends Votes & { createdAt?: string }>(sent: T) {
   return { ...fields, ...(score !== undefined && { score }) }
 }
 
-/** The media type of JSON texts, one a line. */
+/** The media type of a sequence of JSON texts, one on each line. */
 export const NDJSON = 'application/x-ndjson'
 
-/** At most this many problems are listed in the progress of one import. */
+/** The progress of an import lists at most this number of problems. */
 export const PROBLEMS_KEPT = 1_000
 
 const index = count('The place of the item in the import, from 0.')
 const externalId = text('The externalId of the item.')
 const readExternalId = optional(text('The externalId of the item, if it could be read.'))
 
-/** Numbers of documents by their outcome. */
+/** Numbers of documents, by their outcome. */
 export const outcomeCounts = {
   created: count('How many are new.'),
   updated: count('How many were stored before and have changed.'),
@@ -199,7 +199,7 @@ const ImportSummarySchema = named('ImportSummary', {
   failed: count('Items that are not stored.'),
 })
 
-/** One line of the answer to an import in lines. The last line is the summary. */
+/** A line of the answer to an import in lines. The last line is the summary. */
 export const ImportLineSchema = Type.Union([
   StoredItemSchema,
   RefusedItemSchema,

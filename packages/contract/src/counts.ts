@@ -1,16 +1,19 @@
-// What processes count. The schema of an overview, its sums, the columns of pages and of `sluice
-// status`, and the documents derive from this table. A new count is a row here and a line in
-// `readApi` or `readWorker`, which read it from a metric.
+// What processes count. The schema of the overview, its sums, the columns of pages and of `sluice
+// status`, and the documents derive from this table. A new count needs a row here, and a line in
+// `readApi` or `readWorker` that reads it from a metric.
 import type { TOptional } from 'typebox'
 import { outcomeCounts } from './answers.ts'
 import { count, optional, Type } from './json-schema.ts'
 
 interface Count {
-  /** The head of its column. */
+  /** The heading of the count's column. */
   title: string
   unit: 'threads' | 'requests'
   text: string
-  /** An API of an earlier release does not answer it, and `sluice status` may ask one. */
+  /**
+   * An API of an earlier release does not answer with this count, and `sluice status` may ask such
+   * an API.
+   */
   isOptional?: true
 }
 
@@ -51,7 +54,7 @@ type SpanCounts = { readonly [name in Exclude<Counted, 'stored'>]?: number } & {
 }
 
 /**
- * The counts of a heartbeat without those of stored threads, which are counted by outcome:
+ * The counts of a heartbeat. Stored threads are left out, because they are counted by outcome:
  * `stored:created`.
  */
 export type CountName = Exclude<Counted, 'stored'> | 'uncompleted' | 'storeFlickers'
@@ -82,12 +85,12 @@ export const countProperties = {
 const namesOf = (unit: Count['unit']) =>
   COUNT_NAMES.filter((name) => COUNTS[name].unit === unit).map((name) => `\`${name}\``)
 
-/** Says what a process counts. */
+/** Says in words what a process counts. */
 export const COUNTS_TEXT = `${namesOf('threads').join(', ')} threads; ${namesOf('requests').join(', ')} requests.`
 
 /**
- * Makes the counts of a span. @param sumOf returns the sum of a count of heartbeats, such as
- * `failed` or `stored:created`.
+ * Makes the counts of a span.
+ * @param sumOf returns the sum of a count in heartbeats, such as `failed` or `stored:created`.
  */
 export function spanCounts(sumOf: (name: string) => number) {
   const counts = Object.fromEntries(COUNT_NAMES.map((name) => [name, sumOf(name)])) as Record<
@@ -102,14 +105,14 @@ export function spanCounts(sumOf: (name: string) => number) {
   return { ...counts, stored: { created, updated, unchanged } }
 }
 
-/** Returns a count of a span. Stored threads are the sum of their outcomes. */
+/** Returns a count of a span. The count of stored threads is the sum over their outcomes. */
 export function countOf(counts: SpanCounts, name: Counted): number {
   if (name !== 'stored') return counts[name] ?? 0
   const { created, updated, unchanged } = counts.stored
   return created + updated + unchanged
 }
 
-/** Returns a count per second of the time that a span covers. */
+/** Converts a count to a rate per second, over the time that a span covers. */
 export function perSecondOf({ coveredSeconds }: { coveredSeconds: number }, count: number): number {
   return count / Math.max(coveredSeconds, 1)
 }

@@ -1,5 +1,5 @@
-// Failed jobs and operations, for operators: schemas of requests and answers, their types, and
-// parsers of requests.
+// Failed jobs and operations, for operators: schemas of requests and answers, the types that derive
+// from them, and parsers of requests.
 import type { Static } from 'typebox'
 import { parseIsoDate } from './field-values.ts'
 import {
@@ -23,10 +23,11 @@ import { createParser, createQueryParser, type Params } from './validator.ts'
 
 export const JOBS_PER_PAGE = 100
 const DEFAULT_OF_PAGE = 50
-/** One operation can name at most this many jobs. A filter may match any number. */
+/** An operation can name at most this number of jobs. A filter may match any number. */
 const IDS_PER_OPERATION = 1_000
 /**
- * A list shows this many of the newest operations. At most as many can be uncompleted at a time.
+ * A list has at most this number of operations, the newest ones. At most the same number can be
+ * open at a time.
  */
 export const OPERATIONS_LISTED = 100
 
@@ -57,8 +58,8 @@ const filterFields = {
 }
 
 /**
- * Selects the failed jobs that meet all fields. Unknown fields are errors: a mistyped one would
- * match too much.
+ * Selects the failed jobs that match all fields. An unknown field is an error, because with a
+ * mistyped field the filter would match too much.
  */
 export const FailedJobFilterSchema = closed('FailedJobFilter', filterFields)
 
@@ -100,7 +101,7 @@ export const FailedJobPageSchema = named('FailedJobPage', {
 
 export const GROUPS_LISTED = 200
 
-/** The hours of the trend of a group. */
+/** The trend of a group has this number of hours. */
 export const TREND_HOURS = 24
 
 export const FailedJobGroupsSchema = named('FailedJobGroups', {
@@ -168,8 +169,8 @@ export const PauseQuerySchema = closed('PauseQuery', { why, seconds: optional(se
 export const ResumeQuerySchema = closed('ResumeQuery', { why })
 
 /**
- * The answer of `GET /admin/operations/{id}`. Pausing or resuming a lane is an operation that is
- * completed at once.
+ * The answer of `GET /admin/operations/{id}`. Pausing or resuming a lane is an operation that
+ * completes immediately.
  */
 export const OperationSchema = named('Operation', {
   id: uuid('The id of the operation.'),
@@ -208,8 +209,8 @@ export type Operation = Static<typeof OperationSchema>
 export type LaneOperationKind = 'pause' | 'resume'
 export type OperationKind = Exclude<Operation['kind'], LaneOperationKind>
 /**
- * A cursor in the order of failed jobs, newest first: when the job failed, in ms since 1970, and
- * its id.
+ * A cursor among failed jobs, newest first: when the job failed, in ms since 1970, and the job's
+ * id.
  */
 export type FailedJobPlace = { at: number; id: string }
 export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: FailedJobPlace }
@@ -234,7 +235,7 @@ export type PauseQuery = Static<typeof PauseQuerySchema>
 export const parsePauseQuery = createQueryParser(PauseQuerySchema)
 export const parseResumeQuery = createQueryParser(ResumeQuerySchema)
 
-/** Parses an `OperationRequest`, within the bounds of nesting and of the number of values. */
+/** Parses an `OperationRequest`, within bounds for the levels and the number of its values. */
 export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<OperationRequest> {
   const request = parseBody(text, limits, parseOperation)
   if (!request.ok) return request
@@ -245,26 +246,29 @@ export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<
   return refuseText('required', 'Give either ids or filter; an empty filter means all failed jobs.')
 }
 
-/** Writes the dates of a filter in full and in UTC, because the operation shows the filter. */
+/**
+ * Writes the dates of a filter in full and in UTC, because people see the operation with its
+ * filter.
+ */
 function inUtc({ since, until, ...filter }: FailedJobFilter): FailedJobFilter {
   const [from, to] = [since, until].map((date) => date && parseIsoDate(date))
   return { ...filter, ...(from && { since: from }), ...(to && { until: to }) }
 }
 
-/** Reads a cursor. Undefined if the text is none. */
+/** Reads a cursor. Returns undefined if the text is not a cursor. */
 export function readPlace(text: string): FailedJobPlace | undefined {
   const [, at, id] = PLACE.exec(text) ?? []
   return id === undefined ? undefined : { at: Number(at), id }
 }
 
-/** The cursor as `next` and `after` carry it. */
+/** Writes a cursor in the form of `next` and `after`. */
 export function placeText({ at, id }: FailedJobPlace): string {
   return `${at}.${id}`
 }
 
 /**
- * Returns the number of a job's attempts that `tries` lacks: their worker died, or they are too old
- * to be kept.
+ * Returns how many of a job's attempts are missing in `tries`: their worker died, or they are too
+ * old to be kept.
  */
 export function unlistedAttempts({
   attempts,

@@ -1,12 +1,12 @@
-// The values of fields: scores, dates and lengths.
+// Reads and checks the values of fields: scores, dates and lengths.
 import { ISO_DATE, WELL_FORMED } from './thread-request.ts'
 
-/** Whether a parsed JSON value is an object: neither an array nor null. */
+/** Returns whether a parsed JSON value is an object (not an array or null). */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Makes the check that a text has at most `limit` code points. */
+/** Makes a check that a text has at most `limit` code points. */
 export function hasAtMost(limit: number): (text: string) => boolean {
   return (text) => {
     if (text.length <= limit) return true
@@ -24,7 +24,7 @@ type QuoteContent = { text: string } & Partial<
 
 /**
  * Returns the content that identifies a quote without an externalId. If several quotes of a request
- * have the same content, each is identified by its content and the number of equal quotes before
+ * have the same content, each is identified by the content and by the number of equal quotes before
  * it.
  */
 export function contentOf({ speaker, createdAt, replyingTo, text }: QuoteContent): string {
@@ -33,7 +33,7 @@ export function contentOf({ speaker, createdAt, replyingTo, text }: QuoteContent
 
 export type Votes = Partial<Record<'upVotes' | 'downVotes' | 'score', number | undefined>>
 
-/** Counts the characters of the text fields. Nothing else in a source or a quote is long. */
+/** Counts the characters of the text fields. No other fields of a source or a quote are long. */
 export function textLength(fields: object): number {
   let characters = 0
   for (const value of Object.values(fields))
@@ -42,8 +42,9 @@ export function textLength(fields: object): number {
 }
 
 /**
- * The score to show: the one that was sent, else `upVotes` minus `downVotes`, where a missing one
- * counts as 0. Undefined if neither is known, or if the difference is beyond a double's range.
+ * Returns the score to show: the sent score, otherwise `upVotes` minus `downVotes`, of which a
+ * missing one counts as 0. Returns undefined if neither is known, or if the difference exceeds the
+ * range of a double.
  */
 export function effectiveScore({ upVotes, downVotes, score }: Votes): number | undefined {
   if (score !== undefined) return score
@@ -57,14 +58,14 @@ export const UNIT_SECONDS = new Map(
 )
 export const DURATION_FORM = 'Write a number and a unit: 30m, 24h, 90d, 2w.'
 
-/** Reads a duration as people write it, such as `30m`. Undefined for any other text. */
+/** Reads a duration as people write it, such as `30m`. Returns undefined for any other text. */
 export function durationSeconds(text: string): number | undefined {
   const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? []
   const seconds = UNIT_SECONDS.get(unit)
   return seconds === undefined ? undefined : Number(count) * seconds
 }
 
-/** The checks of the string formats of schemas. */
+/** The checks for the string formats that schemas use. */
 export const FORMATS = {
   [WELL_FORMED]: (text: string) => text.isWellFormed(),
   [ISO_DATE]: (text: string) => parseIsoDate(text) !== undefined,
@@ -77,13 +78,13 @@ const DATE_FORM =
   /^((?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?:T((?:[01]\d|2[0-3]):[0-5]\d)(?:(:[0-5]\d)(?:[.,](\d+))?)?(?:Z|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)?)?$/
 
 /**
- * Reads a date of ISO 8601-1: a full date (midnight UTC), or a date-time with `Z`, an offset, or
- * neither (UTC). Returns the moment in UTC with milliseconds, further decimals cut off. Undefined
- * if the text has another form, names a day that does not exist, or lies outside the years 1 to
- * 9999 of UTC.
+ * Reads a date of ISO 8601-1: a full date (midnight UTC), or a date and time with `Z`, with an
+ * offset, or with neither (UTC). Returns the moment in UTC with milliseconds, and cuts off further
+ * decimals. Returns undefined if the text has another form, names a day that does not exist, or is
+ * outside the years 1 to 9999 of UTC.
  *
- * Runs twice for the date of every quote, so it works on the text: `toISOString` alone is slower
- * than the rest.
+ * Works on the text, because it runs twice for the date of each quote, and `toISOString` alone
+ * takes longer.
  */
 export function parseIsoDate(text: string): string | undefined {
   const [, day, time = '00:00', seconds = ':00', decimals = '', hours, minutes = '00'] =
@@ -94,16 +95,16 @@ export function parseIsoDate(text: string): string | undefined {
 }
 
 /**
- * Returns a day and time with an offset (`2024-05-01T09:30+02:00`) in UTC. Undefined outside the
- * years 1 to 9999: many clients of MongoDB, Python's among them, can't read a stored date before
- * year 1.
+ * Converts a day and time with an offset (`2024-05-01T09:30+02:00`) to UTC. Returns undefined
+ * outside the years 1 to 9999, because many clients of MongoDB (Python's among them) can't read a
+ * stored date before the year 1.
  */
 function toUtc(time: string): string | undefined {
   const utc = new Date(time).toISOString()
   return /^(?!0000)\d{4}-/.test(utc) ? utc.slice(0, 16) : undefined
 }
 
-/** Checks the day of the month, because `Date` reads 30 February as a day in March. */
+/** Checks that the day exists, because `Date` reads 30 February as a day in March. */
 function existsInCalendar(day: string): boolean {
   const dayOfMonth = Number(day.slice(8))
   return dayOfMonth <= 28 || new Date(day).getUTCDate() === dayOfMonth

@@ -1,4 +1,4 @@
-// The look-ups of operators over the whole service: the schemas of their queries and answers.
+// Operators' look-ups over the whole service: the schemas of queries and answers.
 import type { Static } from 'typebox'
 import { outcomeCounts } from './answers.ts'
 import type { FailedJobPage } from './failed-job-schemas.ts'
@@ -6,7 +6,7 @@ import { closed, count, moment, named, oneOf, optional, Type, text } from './jso
 import { ISO_DATE, required, SERVICES, WELL_FORMED } from './thread-request.ts'
 import { createQueryParser } from './validator.ts'
 
-/** The most hits of an answer. */
+/** An answer has at most this number of hits. */
 export const HITS_SHOWN = 200
 
 const param = (maxLength: number, description: string) =>
@@ -75,7 +75,7 @@ export const RecentJobsSchema = named('RecentJobs', {
   next: text('Give it as `after` for the jobs that completed since.'),
 })
 
-/** The states of jobs that a list shows, in the order in which a job moves. */
+/** The states by which jobs can be listed, in the order in which a job passes them. */
 export const LISTED_STATES = ['waiting', 'delayed', 'active', 'failed', 'completed'] as const
 
 /** The query of the dashboard's list of jobs. */
@@ -126,7 +126,7 @@ export const parseFindQuery = createQueryParser(FindQuerySchema)
 /** Checks the query of `GET /admin/recent`. */
 export const parseRecentJobsQuery = createQueryParser(RecentJobsQuerySchema)
 
-/** Describes a failed job of a page as a hit. */
+/** Converts a failed job of a page to a hit. */
 export function failedHit({
   enqueuedAt,
   failedAt,

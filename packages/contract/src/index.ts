@@ -1,4 +1,4 @@
-// The exports of the contract: the schemas, types, parsers and texts of the API's requests and
+// Entry point of the contract: the schemas, types, parsers and texts of the API's requests and
 // answers.
 export type { Static } from 'typebox'
 export * from './answers.ts'

@@ -1,5 +1,5 @@
-// Builds the JSON Schemas of this package. Their types are TypeBox's; loading TypeBox itself, 370
-// modules, would take a quarter of each process's start.
+// Builds the JSON Schemas of this package, with the types of TypeBox. TypeBox itself is not loaded,
+// because its 370 modules would take a quarter of each process's start.
 import type { TProperties, TSchema, Type as TypeBox } from 'typebox'
 
 type Options = Readonly<Record<string, unknown>>
@@ -22,13 +22,13 @@ const builders = {
   Enum: (values: readonly unknown[], options?: Options) => ({ enum: [...values], ...options }),
   Union: (anyOf: readonly TSchema[], options?: Options) => ({ anyOf, ...options }),
   Array: (items: TSchema, options?: Options) => ({ type: 'array', items, ...options }),
-  /** Ignores the schema of keys: any key is allowed. */
+  /** Ignores the schema of the keys, so any key is allowed. */
   Record: (_keys: TSchema, value: TSchema, options?: Options) => ({
     type: 'object',
     patternProperties: { '^.*$': value },
     ...options,
   }),
-  /** The mark is not enumerable, so no schema shows it. */
+  /** The mark is not enumerable, so it does not appear in the schema. */
   Optional: (schema: TSchema) => Object.defineProperty({ ...schema }, '~optional', { value: true }),
   Object: (properties: Readonly<Record<string, Optional>>, options?: Options) => {
     const required = Object.keys(properties).filter(
@@ -38,34 +38,34 @@ const builders = {
   },
 }
 
-/**
- * Our builders, with the types of TypeBox's. A test compares their schemas with those that TypeBox
- * builds.
- */
+/** Our builders with the types of TypeBox. A test compares their schemas with those of TypeBox. */
 export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>
 
-/** An object with its name in the description of the API. */
+/** Makes an object that has a name in the description of the API. */
 export const named = <P extends TProperties>(title: string, properties: P, options?: Options) =>
   Type.Object(properties, { title, ...options })
-/** An object whose unknown fields are errors: a mistyped filter would match too much. */
+/**
+ * Makes an object whose unknown fields are errors, because a filter with a mistyped field would
+ * match too much.
+ */
 export const closed = <P extends TProperties>(title: string, properties: P) =>
   named(title, properties, { additionalProperties: false })
-/** One of these texts. */
+/** Makes a schema for one of these texts. */
 export const oneOf = <const Values extends string[]>(
   values: readonly [...Values],
   description?: string,
 ) => Type.Enum(values, { type: 'string', ...(description !== undefined && { description }) })
 export const optional = Type.Optional
-/** A text of any form. */
+/** Makes a schema for any text. */
 export const text = (description: string) => Type.String({ description })
-/** A date and time of ISO 8601. */
+/** Makes a schema for a date and time of ISO 8601. */
 export const moment = (description: string) => Type.String({ format: 'date-time', description })
-/** A whole number, 0 or more. */
+/** Makes a schema for a whole number of at least 0. */
 export const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 /**
- * The parameters of a page: its size, and the cursor after which it begins. @param most the largest
- * size.
+ * The parameters of a page: its size, and the cursor after which it begins.
+ * @param most the largest size.
  */
 export const pageParameters = ({
   most,

@@ -1,6 +1,6 @@
-// What the parser forgives: unknown fields, quotes that share an externalId, a reply without its
-// quote. Strict handling makes them errors. Otherwise an unknown field that looks like a known one
-// is ignored with a warning.
+// What the parser tolerates: unknown fields, quotes with the same externalId, and a reply without
+// its quote. Strict handling turns them into errors. Without it, an unknown field that looks like a
+// known one is ignored with a warning.
 import type { Static } from 'typebox'
 import { named, Type, text } from './json-schema.ts'
 import { namesOf, nearestName } from './near-names.ts'
@@ -28,7 +28,8 @@ export const WarningsSchema = Type.Array(WarningSchema, {
 const LISTED_WARNINGS = 20
 
 /**
- * The most unknown names of the source, and of quotes, that are compared: a body can have millions.
+ * At most this number of unknown names is compared, for the source and for all quotes together,
+ * because a body can have millions.
  */
 const COMPARED_NAMES = 200
 
@@ -39,14 +40,18 @@ type Kind = keyof FieldNames
 type NameOf<Of extends Kind> = keyof (Of extends 'source' ? ThreadRequest : QuoteRequest)
 type Fields = Record<string, unknown>
 
-/** The fields of a source or of a quote as they were sent, with the pointer to their object. */
+/**
+ * The fields of a source or of a quote as they were sent, with the JSON Pointer of the object that
+ * has them.
+ */
 type SentFields = { sent: object; parent: string; of: Kind }
 
 /**
- * Lists the unknown fields that look like known ones, unless the known one was sent as well: then
- * its sender knows it.
+ * Lists the unknown fields that look like known ones. Leaves out a field if the known one was sent
+ * as well, because its sender then knows the right name.
  *
- * @param places the indexes of the quotes that have unknown fields, and `SOURCE`.
+ * @param places the indexes of the quotes that have unknown fields, and `SOURCE` if the source has
+ * any.
  */
 export function warningsOf(body: Fields, places: readonly number[], names: FieldNames): Warning[] {
   const warnings: Warning[] = []
@@ -74,7 +79,10 @@ export function warningsOf(body: Fields, places: readonly number[], names: Field
   return warnings
 }
 
-/** The known field that an unknown one most likely means, unless it was sent as well. */
+/**
+ * Returns the known field that an unknown one most likely stands for, unless the known one was sent
+ * as well.
+ */
 export function meantField(
   sent: object,
   name: string,
@@ -85,7 +93,10 @@ export function meantField(
   return field === undefined || isSent(sent, field) ? undefined : field
 }
 
-/** The fields at a place of a body: the index of a quote that is an object, or `SOURCE`. */
+/**
+ * Returns the fields at a place of a body. The place is `SOURCE`, or the index of a quote that is
+ * an object.
+ */
 function fieldsAt(body: Fields, place: number): SentFields {
   return place === SOURCE || !Array.isArray(body.quotes)
     ? { sent: body, parent: '', of: 'source' }
@@ -169,7 +180,7 @@ const VOTES = {
   ...namesOf('score', ['points', 'rating', 'votes']),
 }
 
-/** What other services call our fields, in lower case and without separators. */
+/** Other services' names for our fields, in lower case and without separators. */
 const ALIASES = {
   source: {
     ...VOTES,

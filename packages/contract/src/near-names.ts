@@ -1,12 +1,12 @@
-// Finds the known name that an unknown name most likely means.
+// Finds the known name that an unknown name most likely stands for.
 
-/** A longer name is no typing error, and comparing it is slow. */
+/** A longer name is not a typing error, and comparing it would be slow. */
 const LONGEST_NAME = 40
 
 /**
- * Returns the known name that `name` is an alias of (`namesOf`), else the nearest known name within
- * two edits, or one edit if it has at most four characters. Case, underscores, dashes, dots and
- * spaces do not count.
+ * Returns the known name of which `name` is an alias (see `namesOf`). Otherwise returns the nearest
+ * known name within two edits, or within one edit if it has at most four characters. Ignores case,
+ * underscores, dashes, dots and spaces.
  */
 export function nearestName(
   name: string,
@@ -20,7 +20,7 @@ export function nearestName(
   let fewest = Number.POSITIVE_INFINITY
   for (const candidate of known) {
     const edits = editDistance(plain, plainForm(candidate))
-    // Two edits turn most words of three or four letters into one another.
+    // Two edits can turn most words of three or four letters into each other.
     if (edits < fewest && edits <= (candidate.length <= 4 ? 1 : 2)) {
       nearest = candidate
       fewest = edits
@@ -29,7 +29,7 @@ export function nearestName(
   return nearest
 }
 
-/** Aliases of a known name, as `nearestName` looks them up. */
+/** Makes aliases of a known name, in the form in which `nearestName` looks them up. */
 export function namesOf<Field extends string>(
   field: Field,
   aliases: readonly string[],
@@ -42,8 +42,8 @@ function plainForm(name: string): string {
 }
 
 /**
- * The number of insertions, deletions, replacements and swaps of neighbours (optimal string
- * alignment).
+ * Counts the insertions, deletions, replacements and swaps of neighbours between two texts (optimal
+ * string alignment).
  */
 export function editDistance(one: string, other: string): number {
   let before: number[] = []

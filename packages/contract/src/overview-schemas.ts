@@ -1,4 +1,4 @@
-// The answer of `GET /admin/overview`: the current state of the service, and what happened lately.
+// The answer of `GET /admin/overview`: the current state of the service, and its recent history.
 import type { Static } from 'typebox'
 import { COUNTS_TEXT, countProperties } from './counts.ts'
 import { count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
@@ -179,7 +179,7 @@ const HistoryPointSchema = Type.Object({
   oldestSeconds: byLane(number('The highest age of the oldest waiting job.')),
 })
 
-/** What can be wrong, the worst first. */
+/** The codes of what can be wrong, the worst first. */
 const FINDINGS = [
   'redis_lost',
   'other_store',
@@ -298,7 +298,7 @@ export type Finding = Static<typeof FindingSchema>
 export type RefusedKeyCount = Static<typeof RefusedKeyCountSchema>
 export type SeenProcess = Static<typeof ProcessSchema>
 
-/** Names the code of a process: `0.1.0 (1f2e3d4c5b)`. */
+/** Names the code that a process runs: `0.1.0 (1f2e3d4c5b)`. */
 export function codeOf({ version, revision }: Pick<SeenProcess, 'version' | 'revision'>): string {
   return revision ? `${version} (${revision})` : version
 }
@@ -307,8 +307,8 @@ export function codeOf({ version, revision }: Pick<SeenProcess, 'version' | 'rev
 export const ALIVE_MS = 10_000
 
 /**
- * Lists the slow jobs of all processes, and the tenants that have threads in the queue or refused
- * requests.
+ * Lists the slow jobs of all processes, and the tenants that have threads in the queue or requests
+ * that were refused.
  */
 export function summarize({ processes, tenants, lastHour }: Status) {
   const inQueue = new Map(tenants.map(({ tenant, threads }) => [tenant, threads]))
@@ -317,7 +317,7 @@ export function summarize({ processes, tenants, lastHour }: Status) {
     slowJobs: processes.flatMap(({ host, pid, slowJobs = [] }) =>
       slowJobs.map((job) => ({ ...job, worker: `${host}:${pid}` })),
     ),
-    /** Heartbeats cut the long name of a refused tenant, so such a tenant may be listed twice. */
+    /** Heartbeats cut a refused tenant's long name, so such a tenant may be listed twice. */
     tenants: Array.from(names, (tenant) => {
       return {
         tenant,
@@ -329,8 +329,8 @@ export function summarize({ processes, tenants, lastHour }: Status) {
 }
 
 /**
- * Lists the times from acceptance to stored of a span: those of each lane, then their parts in
- * queue and in store.
+ * Lists how long jobs of a span took from acceptance until they were stored: for each lane, then
+ * the parts in the queue and in the store.
  */
 export function timesOf({ totalTime = {}, queueTime, storeTime }: HistoryPoint) {
   const { interactive, bulk } = totalTime

@@ -1,5 +1,6 @@
-// Parses the text of a body, one thread or an array of threads: UTF-8, bounded nesting, JSON, the
-// schema. Brings threads into normal form, in which they are queued, stored and returned.
+// Parses the text of a body, which is one thread or an array of threads. Checks UTF-8, nesting,
+// JSON and the schema. Normalises threads to the form in which they are queued, stored and
+// returned.
 import { isUtf8 } from 'node:buffer'
 import type { ValidateFunction } from 'ajv'
 import { isRecord, parseIsoDate, type Votes } from './field-values.ts'
@@ -18,10 +19,12 @@ import { fieldNames, ThreadRequestSchema } from './thread-request.ts'
 import { addError, errorsOf, type Parsed, refuseText } from './validation-errors.ts'
 import { compileSchema } from './validator.ts'
 
-/** A parsed thread, or its validation errors: `errors` lists at most 50, `total` counts all. */
+/**
+ * A parsed thread, or its validation errors. `errors` lists at most 50 of them, `total` counts all.
+ */
 export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | InvalidText
 
-/** The elements of an array, each with its own errors. */
+/** The elements of an array. Each has its own errors. */
 export type ParsedArray = { ok: true; elements: ParsedText[] } | InvalidText
 
 type ParseOptions = { strict: boolean }
@@ -30,9 +33,9 @@ type Fields = Record<string, unknown>
 const NOT_AN_OBJECT = refuseText('type', 'The body must be a JSON object.')
 
 /**
- * Makes the parser of threads for its limits. The parser accepts any parsed JSON value and never
- * throws. It looks at known fields only, so its time is bounded by the size of the body. With
- * `strict`, what is otherwise ignored or merged is an error.
+ * Makes the parser of threads for these limits. The parser accepts any parsed JSON value and never
+ * throws. It only looks at known fields, so its time is bounded by the size of the body. With
+ * `strict`, everything that would be ignored or merged is an error.
  */
 export function createThreadParser(limits: Limits) {
   const schema = ThreadRequestSchema(limits)
@@ -43,7 +46,7 @@ export function createThreadParser(limits: Limits) {
     if (!isRecord(body)) return NOT_AN_OBJECT
     const unknown: number[] = []
     const request = pruneRequest(body, names, maxQuotes, unknown)
-    // Compiling takes about 20 ms, and many processes parse no thread.
+    // Compile when needed: it takes about 20 ms, and many processes parse no thread.
     isValid ??= compileSchema(schema)
     const hasForm = isValid(request)
     const list = hasForm ? { errors: [], total: 0 } : errorsOf(isValid.errors)
@@ -62,10 +65,12 @@ export function createThreadParser(limits: Limits) {
   }
 }
 
-/** Never throws. Its results are plain data, so that it can run in a worker thread. */
+/**
+ * Parses texts. Never throws. Its results are plain data, so that it can run in a worker thread.
+ */
 export type TextParser = ReturnType<typeof createTextParser>
 
-/** Makes the parsers of texts for their limits. */
+/** Makes the parsers of texts for these limits. */
 export function createTextParser(limits: Limits) {
   const parseThread = createThreadParser(limits)
   return {
@@ -107,7 +112,7 @@ function parseJson(text: Buffer, limits: JsonBounds): { ok: true; value: unknown
 }
 
 /**
- * Parses a body within the bounds of its JSON, requires an object, and checks the object. Never
+ * Parses a body within the bounds of JSON, requires an object, and checks it with `check`. Never
  * throws.
  */
 export function parseBody<Value>(
@@ -122,10 +127,10 @@ export function parseBody<Value>(
 
 /**
  * Copies the known fields of a request that are neither null nor blank, in the order of the schema.
- * Never looks into unknown fields or values of the wrong type, so their content costs no time.
+ * Never looks into unknown fields, or values of a wrong type, so their content costs no time.
  * Leaves out all quotes if the request has more than `maxQuotes`.
  *
- * @param unknown receives the indexes of the quotes that have unknown fields, and `SOURCE` if the
+ * @param unknown gets the indexes of the quotes that have unknown fields, and `SOURCE` if the
  * source has any.
  */
 function pruneRequest(
@@ -166,9 +171,9 @@ function isAbsent(value: unknown): boolean {
 }
 
 /**
- * Normalises a valid request in place. Equal requests get equal JSON: fields stay in the order of
- * the schema. Quotes with the same `externalId` are merged into the first one, and the fields of a
- * later quote win.
+ * Normalises a valid request in place. Equal requests get equal JSON, because fields stay in the
+ * order of the schema. Merges quotes with the same `externalId` into the first of them; the later
+ * quote's fields win.
  */
 function normaliseThread({ quotes: requests, ...source }: PrunedRequest): Thread {
   normaliseValues(source)
@@ -184,8 +189,8 @@ function normaliseThread({ quotes: requests, ...source }: PrunedRequest): Thread
 }
 
 /**
- * `username` becomes `speaker` at its place in the schema, because equal quotes must have equal
- * JSON.
+ * Converts `username` to `speaker`, at the place of `speaker` in the schema, because equal quotes
+ * must have equal JSON.
  */
 function toQuote(quote: PrunedQuote): QuoteFields {
   normaliseValues(quote)
@@ -197,7 +202,7 @@ function toQuote(quote: PrunedQuote): QuoteFields {
 function normaliseValues(fields: Votes & { createdAt?: string }): void {
   if (fields.createdAt !== undefined)
     fields.createdAt = parseIsoDate(fields.createdAt) ?? fields.createdAt
-  // Adding 0 turns -0 into 0, which `JSON.stringify` writes for -0 too.
+  // Adding 0 turns -0 into 0. `JSON.stringify` writes -0 as 0, too.
   if (fields.upVotes !== undefined) fields.upVotes += 0
   if (fields.downVotes !== undefined) fields.downVotes += 0
   if (fields.score !== undefined) fields.score += 0

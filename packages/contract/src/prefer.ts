@@ -1,8 +1,8 @@
 // Reads the `Prefer` header of a request (RFC 7240).
 
 /**
- * The preferences of a caller. `wait` is in seconds. `waits`: the caller waits for its job, which
- * is the default.
+ * The preferences of a caller. `wait` is in seconds. `waits`: whether the caller waits for its job,
+ * which is the default.
  */
 export type Preferences = { respondAsync: boolean; wait?: number; waits: boolean; strict: boolean }
 
@@ -10,15 +10,15 @@ export type Preferences = { respondAsync: boolean; wait?: number; waits: boolean
 export const NO_PREFERENCES: Preferences = { respondAsync: false, waits: true, strict: false }
 
 /**
- * Reads `respond-async`, `wait=N` and `handling=strict`. If a preference is repeated, the first
- * counts. Malformed and unknown preferences are ignored, as the standard requires.
+ * Reads `respond-async`, `wait=N` and `handling=strict`. If a preference is repeated, the first one
+ * counts. Ignores malformed and unknown preferences, as the standard requires.
  */
 export function parsePrefer(header: string | string[] | undefined): Preferences {
   if (header === undefined) return NO_PREFERENCES
   const values = firstValues([header].flat().join(','))
   const respondAsync = values.get('respond-async') === ''
   const seconds = values.get('wait') ?? ''
-  // Beyond this bound a number of seconds is not exact, and longer than any caller waits.
+  // Above this, a number of seconds is inexact, and longer than any caller waits.
   const wait = /^\d+$/.test(seconds)
     ? Math.min(Number(seconds), Number.MAX_SAFE_INTEGER)
     : undefined
@@ -31,8 +31,8 @@ export function parsePrefer(header: string | string[] | undefined): Preferences 
 }
 
 /**
- * Splits a list at commas. The second pattern cuts a preference at its first semicolon. Both skip
- * quoted strings.
+ * PREFERENCES splits a list at commas. WITHOUT_PARAMETERS cuts a preference at its first semicolon.
+ * Both skip quoted strings.
  */
 const PREFERENCES = /(?:"(?:\\.|[^"\\])*"?|[^",])+/g
 const WITHOUT_PARAMETERS = /^(?:"(?:\\.|[^"\\])*"?|[^";])*/

@@ -46,14 +46,14 @@ export const ProblemSchema = named(
 
 export type Problem = Static<typeof ProblemSchema>
 
-/** The members that differ from one occurrence of a problem to the next. */
+/** The members that differ between two occurrences of a problem. */
 export type ProblemMembers = Omit<Problem, 'type' | 'title' | 'status' | 'code' | 'detail'> & {
   detail?: string
 }
 
 /**
- * Builds the body that reports a problem. Without a `detail`, it has the meaning and the remedy of
- * its kind. Its members are in the order in which people read them.
+ * Builds the body that reports a problem. By default, `detail` is the meaning and the remedy of the
+ * problem's kind. The members are in the order in which people read them.
  */
 export function createProblem(code: ProblemCode, members: ProblemMembers): Problem {
   const { status, title, meaning, remedy } = PROBLEMS[code]
@@ -68,8 +68,8 @@ export function createProblem(code: ProblemCode, members: ProblemMembers): Probl
 }
 
 /**
- * A path as a URI reference: a caller may send characters that no URI has, and a `%` that encodes
- * nothing.
+ * Converts a path to a URI reference: a caller may send characters that no URI allows, or a `%`
+ * that encodes nothing.
  */
 function uriReference(path: string): string {
   return path.replace(/%(?![0-9a-f]{2})|[^!-~]|["#<>[\\\]^`{|}]/gi, encodeURIComponent)

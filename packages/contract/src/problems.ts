@@ -1,21 +1,22 @@
-// The closed list of problems: the status and title of each, what it means, and what its caller
+// The closed list of problems: the status and the title of each, what it means, and what its caller
 // should do.
 
 /**
- * One kind of problem. `meaning` and `remedy` are for `/docs/problems`, in Markdown without links.
+ * A kind of problem. `meaning` and `remedy` are shown on `/docs/problems`, in Markdown without
+ * links.
  */
 export interface ProblemKind {
   status: number
   title: string
   /**
-   * The URI of a registered type. Without one, the type is the kind's section of `/docs/problems`.
+   * The URI of a registered type. Without it, the type is the kind's section of `/docs/problems`.
    */
   type?: string
   meaning: string
   remedy: string
 }
 
-/** All problems that a request can meet, by their code. */
+/** All problems that a request can meet, by code. */
 export const PROBLEMS = {
   api_key_invalid: {
     status: 403,
@@ -269,8 +270,8 @@ export const PROBLEMS = {
 export type ProblemCode = keyof typeof PROBLEMS
 
 /**
- * The `type` of a problem (RFC 9457, section 3.1.1): a URI that leads to what it means and what to
- * do.
+ * Returns the `type` of a problem (RFC 9457, section 3.1.1): a URI that leads to the problem's
+ * meaning and remedy.
  */
 export function problemType(code: ProblemCode): string {
   const { type }: ProblemKind = PROBLEMS[code]

@@ -1,10 +1,10 @@
-// Refuses text that is not the JSON that the contract requires, and says why.
+// Refuses a text that is not the JSON that the contract requires, and says why.
 
 import type { Warning } from './leniency.ts'
 import type { Limits } from './thread-request.ts'
 import { type Invalid, refuseText } from './validation-errors.ts'
 
-/** Text that can't be accepted, with its `externalId` if that could be read. */
+/** A text that can't be accepted, with its `externalId` if that could be read. */
 export type InvalidText = Invalid & { warnings?: Warning[]; externalId?: string }
 
 export const EMPTY_IMPORT = refuseText('required', 'The import is empty: send at least one source.')
@@ -13,8 +13,8 @@ export const NEWLINES =
   'An import has one source a line; with curl, send it by --data-binary, because -d removes the newlines.'
 
 /**
- * Refuses text that `JSON.parse` refused. Repeats only the place from V8's message: the rest quotes
- * the body.
+ * Refuses a text that `JSON.parse` has refused. Repeats only the place from V8's message, because
+ * the rest of the message quotes the body.
  */
 export function refuseSyntax(error: unknown, json: string): InvalidText {
   if (json.trim() === '') return refuseText('not_json', 'The body is empty.')
@@ -28,7 +28,7 @@ export function refuseSyntax(error: unknown, json: string): InvalidText {
   )
 }
 
-/** The longest externalId that a refusal repeats, so that its sender finds the thread. */
+/** A refusal repeats an externalId of at most this length, so that the sender finds the thread. */
 const EXTERNAL_ID_LENGTH = 512
 
 /** Adds the `externalId` of a refused thread, if it has one. */
@@ -49,12 +49,12 @@ const BACKSLASH = 0x5c
 const COMMA = 0x2c
 const SPACE = 0x20
 
-/** The bounds of a JSON text: the levels of its arrays and objects, and its values. */
+/** The bounds of a JSON text: its levels of arrays and objects, and its number of values. */
 export type JsonBounds = Pick<Limits, 'nesting' | 'jsonValues'>
 
 /**
- * Refuses a JSON text that exceeds a bound. The scan costs little. `JSON.parse` would need a second
- * for 10 MiB of `[`, and 850 MB for three million empty objects.
+ * Refuses a JSON text that exceeds a bound, by a cheap scan: `JSON.parse` would need a second for
+ * 10 MiB of `[`, and 850 MB for three million empty objects.
  */
 export function refuseBeyondBounds(
   text: Buffer,
@@ -73,7 +73,7 @@ export function refuseBeyondBounds(
     }
     if (byte <= SPACE) continue
     const isEnd = byte === OBJECT_END || byte === ARRAY_END
-    // A comma, and the first byte within an array or object, announce a value.
+    // A value is announced by a comma, or by the first byte within an array or object.
     if (byte === COMMA || (isOpened && !isEnd)) values += 1
     if (values > jsonValues)
       return refuseText(

@@ -1,5 +1,5 @@
-// Stored sources as callers read them: one, lists and look-ups. Schemas, types, and parsers of
-// requests.
+// Stored sources in the form in which callers read them (single, in lists, by look-ups): schemas,
+// types, and parsers of requests.
 import type { Static } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
 import { parseIsoDate } from './field-values.ts'
@@ -27,11 +27,14 @@ import {
 import { type Parsed, refuseField } from './validation-errors.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
 
-/** A page has at most MOST_OF_PAGE quotes or sources, and DEFAULT_OF_PAGE without `limit`. */
+/**
+ * Without `limit`, a page has DEFAULT_OF_PAGE quotes or sources. With `limit`, it may have at most
+ * MOST_OF_PAGE.
+ */
 const MOST_OF_PAGE = 1_000
 const DEFAULT_OF_PAGE = 100
 
-/** The form of a cursor among quotes: date or nothing, position, and id of a quote. */
+/** The form of a cursor among quotes: the date or nothing, the position, and the id of a quote. */
 const QUOTE_CURSOR = /^(-?\d{1,15})?~(\d{16}\.\d{6})~([\w-]{48})$/
 
 const pageFields = (cursor: string) =>
@@ -57,18 +60,20 @@ export const SourcePageSchema = named('SourcePage', {
 export type SourcePage = Static<typeof SourcePageSchema>
 
 /**
- * A cursor: the quote after which a page begins. Quotes are sorted by date first if all of them
- * have one.
+ * A cursor: the quote after which a page begins. If all quotes have a date, they are sorted by date
+ * first.
  */
 export interface QuoteCursor {
-  /** The date in ms since 1970. Absent: sorted by position alone. */
+  /** The date in ms since 1970. Absent if the quotes are sorted only by position. */
   date?: number
   position: string
-  /** The id of the quote. It begins with that of its source. */
+  /** The id of the quote, which begins with its source's id. */
   id: string
 }
 
-/** A page of a source's quotes: at most `limit`, beginning after a cursor. */
+/**
+ * The request for a page of a source's quotes: at most `limit` quotes, beginning after a cursor.
+ */
 export type PageQuery = { limit: number; after?: QuoteCursor }
 
 const parseFields = createQueryParser(SourcePageQuerySchema)
@@ -93,20 +98,20 @@ function parsePage({
   }
 }
 
-/** The cursor as `next` and `after` carry it. */
+/** Writes a cursor in the form of `next` and `after`. */
 export function quoteCursorText({ date, position, id }: QuoteCursor): string {
   return `${date ?? ''}~${position}~${id}`
 }
 
 /**
- * The form of a list's cursor: the date and the id of a source, and a mark of the list that the
- * cursor belongs to.
+ * The form of a list's cursor: the date and the id of a source, and a mark of the list to which the
+ * cursor belongs.
  */
 export const LIST_CURSOR = /^(\d{15}\/[\w-]{24})~([\w-]{8})$/
 
 /**
- * The query of `GET /sources`: with `externalId` it names one source, without it lists those of the
- * tenant.
+ * The query of `GET /sources`. With `externalId`, it names one source. Without, it lists the
+ * tenant's sources.
  */
 export function SourcesQuerySchema({ externalId }: Pick<Limits, 'externalId'>) {
   return closed('SourcesQuery', {
@@ -141,15 +146,16 @@ export const SourceListSchema = named('SourceList', {
 export type SourceList = Static<typeof SourceListSchema>
 export type ListedSource = SourceList['sources'][number]
 
-/** A page of a list: at most `limit` sources, beginning after a cursor of the store. */
+/**
+ * The request for a page of a list: at most `limit` sources, beginning after a cursor of the store.
+ */
 export type SourceListQuery = { service?: Service; since?: Date; limit: number; after?: string }
 
 type SourceName = { service: Service; externalId: string }
 type SourcesQuery = { name: SourceName; page: PageQuery } | { list: SourceListQuery }
 
 /**
- * Makes the parser of the query of `GET /sources`. If `listSources` is `off`, the parser refuses
- * lists.
+ * Makes the parser for the query of `GET /sources`. If `listSources` is `off`, it refuses lists.
  */
 export function createSourcesParser(
   limits: Pick<Limits, 'externalId'> & { listSources: 'on' | 'off' },
@@ -185,8 +191,8 @@ function listOf({ since, limit = DEFAULT_OF_PAGE, ...query }: SourcesFields): So
 const SOURCES_PER_LOOKUP = 1_000
 
 /**
- * The body of `POST /sources:lookup`. An unknown field is an error: the caller may mean it as a
- * filter.
+ * The body of `POST /sources:lookup`. An unknown field is an error, because the caller may mean it
+ * as a filter.
  */
 export function LookupRequestSchema({ externalId }: Pick<Limits, 'externalId'>) {
   return closed('LookupRequest', {
@@ -209,7 +215,7 @@ export const LookupAnswerSchema = named('LookupAnswer', {
   ),
 })
 
-/** Makes the parser of the body of `POST /sources:lookup`. */
+/** Makes the parser for the body of `POST /sources:lookup`. */
 export function createLookupParser(limits: Pick<Limits, 'externalId' | 'jsonValues' | 'nesting'>) {
   const parse = createParser(LookupRequestSchema(limits))
   return (text: Buffer) => parseBody(text, limits, parse)

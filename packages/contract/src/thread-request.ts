@@ -1,5 +1,5 @@
-// The request of `POST /sources`: its bounds, the JSON Schema of a thread, and the types derived
-// from it.
+// The request of `POST /sources`: its bounds, the JSON Schema of a thread, and the types that
+// derive from it.
 import type { Static, TNumber, TString } from 'typebox'
 import { named, oneOf, Type } from './json-schema.ts'
 
@@ -11,7 +11,7 @@ const limit = (value: number, unit: Unit, description: string) => ({
 })
 
 /**
- * The limits that an operator can set. Callers and operators read the texts. Characters are Unicode
+ * The limits that an operator can set. Callers and operators see the texts. Characters are Unicode
  * code points.
  */
 export const LIMIT_DETAILS = {
@@ -52,7 +52,7 @@ export const DEFAULT_LIMITS = Object.fromEntries(
 ) as Limits
 
 /**
- * The kinds of source that `service` can name. The list is closed: any other value is an `enum`
+ * The kinds of source that `service` can name. The list is closed, so any other value is an `enum`
  * error.
  */
 export const SERVICES = [
@@ -78,7 +78,9 @@ export const SERVICES = [
 
 export type Service = (typeof SERVICES)[number]
 
-/** The name of the string format that refuses lone surrogates, which UTF-8 can't represent. */
+/**
+ * The name of the string format that refuses lone surrogates, because UTF-8 can't represent them.
+ */
 export const WELL_FORMED = 'well-formed'
 /**
  * The pattern of a text that is not blank. `validation-errors.ts` explains a mismatch of any other
@@ -86,9 +88,9 @@ export const WELL_FORMED = 'well-formed'
  */
 export const NOT_BLANK = '\\S'
 /**
- * The string format that `parseIsoDate` reads: `date-time` without leap seconds and lower-case
- * letters, and also dates alone and times without an offset. Generators of clients know the name
- * `date-time`.
+ * The string format that `parseIsoDate` reads. It is `date-time` without leap seconds and
+ * lower-case letters, but with plain dates, and times without an offset. It has this name because
+ * generators of clients know it.
  */
 export const ISO_DATE = 'date-time'
 
@@ -143,7 +145,7 @@ function QuoteRequestSchema(limits: Limits) {
 export type ThreadRequest = Static<ReturnType<typeof ThreadRequestSchema>>
 export type QuoteRequest = ThreadRequest['quotes'][number]
 
-/** An absent field is a missing key. Only requests use null for it. */
+/** Leaves out null: an absent field is a missing key, except in requests, which may use null. */
 type Present<T> = { [K in keyof T]: NonNullable<T[K]> }
 
 export type PrunedQuote = Present<QuoteRequest>
@@ -152,14 +154,15 @@ export type PrunedQuote = Present<QuoteRequest>
 export type PrunedRequest = Present<Omit<ThreadRequest, 'quotes'>> & { quotes: PrunedQuote[] }
 
 /**
- * A source as it was sent, normalised: dates in UTC with milliseconds, `score` only if it was sent.
+ * A source as it was sent, normalised: dates are in UTC with milliseconds, and `score` is present
+ * only if it was sent.
  */
 export type SourceFields = Omit<PrunedRequest, 'quotes'>
 
-/** A quote as it was sent, normalised like its source. `speaker` stands for `username` too. */
+/** A quote as it was sent, normalised like its source. `username` has become `speaker`. */
 export type QuoteFields = Omit<PrunedQuote, 'username'>
 
-/** One accepted request. No two of its quotes have the same `externalId`. */
+/** An accepted request. No two of its quotes have the same `externalId`. */
 export type Thread = { source: SourceFields; quotes: QuoteFields[] }
 
 export type FieldNames = { source: readonly string[]; quote: readonly string[] }
@@ -169,7 +172,7 @@ export function fieldNames({ properties }: ReturnType<typeof ThreadRequestSchema
   return { source: Object.keys(properties), quote: Object.keys(properties.quotes.items.properties) }
 }
 
-/** A text that is not blank. */
+/** Makes a schema for a text that is not blank. */
 export function required(maxLength: number, description: string) {
   return Type.String({ maxLength, format: WELL_FORMED, pattern: NOT_BLANK, description })
 }
@@ -203,7 +206,7 @@ function votes(of: string) {
 }
 
 function optional<T extends TString | TNumber>(schema: T) {
-  // One schema with two types, because a union with null would report three errors for a wrong
-  // type.
+  // One schema with two types, because a union with null would report three errors if the type is
+  // wrong.
   return Type.Optional(Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] }))
 }

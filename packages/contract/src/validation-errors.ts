@@ -1,12 +1,12 @@
-// What is wrong with a request: the closed list of codes, the schema of the list in answers, and
-// the texts.
+// What is wrong with a request: the closed list of codes, the schema of the errors in answers, and
+// their texts.
 import type { ErrorObject } from 'ajv'
 import type { Static } from 'typebox'
 import { named, oneOf, text } from './json-schema.ts'
 import { namesOf, nearestName } from './near-names.ts'
 import { ISO_DATE, NOT_BLANK } from './thread-request.ts'
 
-/** The codes of validation errors, a closed list. */
+/** The codes of validation errors. The list is closed. */
 export const VALIDATION_ERROR_CODES = [
   'required', // A required value is missing, null or blank.
   'type', // A value of another JSON type (nothing is coerced), or one that the field or parameter can't have.
@@ -37,27 +37,32 @@ export const ValidationErrorSchema = named('ValidationError', {
 export type ValidationError = Static<typeof ValidationErrorSchema>
 export type ValidationErrorCode = ValidationError['code']
 
-/** The most errors that one answer lists. Further ones are only counted. */
+/** An answer lists at most this number of errors, and counts the others. */
 const LISTED_ERRORS = 50
 
 export type ValidationErrors = { errors: ValidationError[]; total: number }
 
-/** Counts an error, and creates it only if the list has room: a hostile body can have millions. */
+/**
+ * Counts an error. Creates it only if the list has room, because a hostile body can have millions.
+ */
 export function addError(list: ValidationErrors, createError: () => ValidationError): void {
   list.total += 1
   if (list.errors.length < LISTED_ERRORS) list.errors.push(createError())
 }
 
-/** A JSON Pointer (RFC 6901) to the field or element `name` of the value at `parent`. */
+/** Returns the JSON Pointer (RFC 6901) to the field or element `name` of the value at `parent`. */
 export function pointerTo(parent: string, name: string | number): string {
   return `${parent}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
 }
 
-/** Answers cut or omit a field name that is longer than this: a name can be as long as the body. */
+/**
+ * Answers cut or omit a field's name if it is longer than this, because a name can be as long as
+ * the body.
+ */
 export const LONGEST_NAMED_FIELD = 200
 
 /**
- * Turns an error of the validator (created with `verbose`) into one of ours. The message has the
+ * Converts an error of the validator (created with `verbose`) to one of ours. The message says the
  * field and the rule.
  */
 function explainError(error: ErrorObject): ValidationError {
@@ -72,7 +77,7 @@ function explainError(error: ErrorObject): ValidationError {
 export function errorsOf(errors: readonly ErrorObject[] | null | undefined): ValidationErrors {
   const list: ValidationErrors = { errors: [], total: 0 }
   for (const error of errors ?? []) {
-    // A value of the wrong type fails the enum too: one error is enough.
+    // A value of the wrong type also violates the enum, but one error is enough.
     const repeatsType = error.keyword === 'enum' && typeof error.data !== 'string'
     if (!repeatsType) addError(list, () => explainError(error))
   }
@@ -81,7 +86,7 @@ export function errorsOf(errors: readonly ErrorObject[] | null | undefined): Val
 
 export type Invalid = { ok: false } & ValidationErrors
 
-/** A request in the required form, or what is wrong with it. */
+/** A request in the required form, or its errors. */
 export type Parsed<T> = { ok: true; value: T } | Invalid
 
 /** Refuses a request for one error that concerns its whole body. */
@@ -102,7 +107,7 @@ export function refuseField(
   }
 }
 
-/** The code of an error, and its message without the field's name. */
+/** Returns the code of an error, and its message without the field's name. */
 function explain({
   keyword,
   params,
@@ -144,7 +149,7 @@ const BLANK: [ValidationErrorCode, string] = [
 ]
 const DATES = '2024-05-01 or 2024-05-01T09:30:00.000Z'
 
-/** Aliases of values of `service`, in lower case and without separators. */
+/** Aliases for values of `service`, in lower case and without separators. */
 const SERVICE_ALIASES = {
   ...namesOf('email', ['gmail', 'mail', 'mbox', 'outlook']),
   ...namesOf('play_store', ['googleplay', 'android']),
@@ -154,7 +159,9 @@ const SERVICE_ALIASES = {
   ...namesOf('custom', ['github', 'gitlab', 'jira', 'teams', 'other']),
 }
 
-/** Suggests an allowed value. Does not repeat the refused one: it can be as long as the body. */
+/**
+ * Suggests an allowed value. Does not repeat the refused value, which can be as long as the body.
+ */
 function closestOf(value: unknown, allowed: readonly string[]): string {
   const nearest =
     typeof value === 'string' ? nearestName(value, allowed, SERVICE_ALIASES) : undefined

@@ -11,8 +11,8 @@ import {
 } from './validation-errors.ts'
 
 /**
- * Makes a parser of values by a schema of this package. The schema is compiled when it is first
- * needed: most processes need few of them, and each start would pay for all.
+ * Makes a parser of values from a schema of this package. The schema is compiled when the parser is
+ * first used, because most processes use only a few.
  */
 export function createParser<Schema extends TSchema>(
   schema: Schema,
@@ -24,12 +24,13 @@ export function createParser<Schema extends TSchema>(
   }
 }
 
-/** The parameters of a query, as `URLSearchParams` lists them. */
+/** The parameters of a query, in the form in which `URLSearchParams` lists them. */
 export type Params = Iterable<readonly [name: string, value: string]>
 
 /**
- * Makes a parser of queries by their schema. It refuses a repeated parameter, which could mean
- * either value, and a whole number in another form than decimal digits, such as `0x10` or `1e2`.
+ * Makes a parser of queries from their schema. It refuses a repeated parameter, because either
+ * value could be meant. It refuses a whole number that is not written in decimal digits, such as
+ * `0x10` or `1e2`.
  */
 export function createQueryParser<Schema extends TObject>(
   schema: Schema,
@@ -54,19 +55,19 @@ export function createQueryParser<Schema extends TObject>(
 }
 
 /**
- * Compiles a check by a schema. The check finds every error of a value, with the details that
+ * Compiles a check from a schema. The check finds all errors of a value, with the details that
  * `explainError` needs.
  */
 export function compileSchema<Value>(schema: TSchema): ValidateFunction<Value> {
   const validator = new Ajv({
-    // The schemas are our own, and the tests of the API's description check them.
+    // The schemas are our own, and are checked by the tests of the API's description.
     validateSchema: false,
     allErrors: true,
     verbose: true,
     allowUnionTypes: true,
     formats: FORMATS,
   })
-  // Ajv's own maxLength means the same but counts every string to its end, which is half of the
+  // Ajv's own maxLength means the same, but counts each string to its end, which takes half of the
   // time of a check.
   validator.removeKeyword('maxLength')
   validator.addKeyword({

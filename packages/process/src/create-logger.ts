@@ -1,5 +1,4 @@
-// Creates the log of a process on stdout. The log is written in blocks, and never blocks the
-// process.
+// Creates the log of a process on stdout. It is written in blocks, and never blocks the process.
 
 import {
   type DestinationStream,
@@ -21,19 +20,22 @@ declare module 'sonic-boom' {
   }
 }
 
-// Lines are written in blocks, at the latest after 100 ms: one write per line would cost more than
-// the line itself.
+// Lines are written in blocks, at most 100 ms late, because a separate write would cost more than
+// the line.
 const BLOCK_BYTES = 65_536
 const FLUSH_MS = 100
 /**
- * The most that is buffered for a reader that does not read. Newer lines are dropped: a process
- * outlives its reader.
+ * Bounds what is buffered while the reader does not read. Newer lines are then dropped, because a
+ * process must outlive its reader.
  */
 const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
-/** Attempts to write the last lines to a slow reader when the process exits, 100 ms apart. */
+/**
+ * When the process exits, it tries this number of times, 100 ms apart, to write the last lines to a
+ * slow reader.
+ */
 const EXIT_TRIES = 3
 
-/** Without the command of ioredis's errors: its arguments have the texts of threads. */
+/** Logs errors of ioredis without their command, whose arguments contain the texts of threads. */
 const serializers = {
   err(error: unknown): unknown {
     if (!(error instanceof Error)) return error
@@ -43,8 +45,8 @@ const serializers = {
 }
 
 /**
- * Creates a logger that writes one JSON object a line, without API keys and credentials, to stdout
- * by default.
+ * Creates a logger that writes one JSON object a line, without API keys and credentials, by default
+ * to stdout.
  */
 export function createLogger(
   name: string,
@@ -60,8 +62,8 @@ export function createLogger(
 }
 
 /**
- * pino's own writer, sonic-boom, in a newer version than `pino.destination` has: before version 5
- * its flush at exit never ends if stdout has lost its reader.
+ * Opens pino's writer (sonic-boom) in a newer version than `pino.destination` has. Before version
+ * 5, its flush at exit never ends if stdout has lost its reader.
  */
 function bufferedStdout(): DestinationStream {
   let triesLeft = Number.POSITIVE_INFINITY
@@ -74,22 +76,20 @@ function bufferedStdout(): DestinationStream {
     periodicFlush: FLUSH_MS,
     retryEAGAIN: () => --triesLeft > 0,
   })
-  // The log has lost its reader; the process goes on without it.
+  // The log has lost its reader. The process continues without a log.
   stdout.on('error', () => stdout.destroy())
   process.on('exit', () => {
     triesLeft = EXIT_TRIES
     try {
       if (!stdout.destroyed) stdout.flushSync()
     } catch {
-      // The reader is gone or too slow; the exit code matters more than the last lines.
+      // The reader has ended or is too slow. The exit code matters more than the last lines.
     }
   })
   return createLineWriter(stdout)
 }
 
-/**
- * Writes lines as buffers, because in the writer's text mode each line costs three times as much.
- */
+/** Writes lines as buffers, because a line costs three times as much in the writer's text mode. */
 function createLineWriter(
   stdout: SonicBoom,
 ): DestinationStream & { flush: (done: () => void) => void } {
@@ -102,28 +102,29 @@ function createLineWriter(
 const REDACTED = '[redacted]'
 
 // The text between "://" and the last "@" of the same authority (RFC 3986, section 3.2.1). The
-// class excludes the slash, so two matches never scan the same characters and a hostile line costs
-// no more than its length.
+// pattern excludes the slash, so two matches never scan the same characters, and a hostile line
+// takes only linear time.
 const URL_CREDENTIALS = /:\/\/[^\s"/?#]*@/g
 
-// The header as a field of a logged object, or of one that was logged as text, with escaped quotes.
+// The header as a field of a logged object or, with escaped quotes, of an object that was logged as
+// text.
 const KEY_HEADER = /("x-api-key":\[?")(?:[^"\\]|\\.)*/gi
 const KEY_HEADER_IN_TEXT = /(\\"x-api-key\\"\s*:\s*\\")[^"\\]*/gi
 
-// An API key by its shape, in any text. A path may encode the underscore.
+// Any text that has the form of an API key. In a path, the underscore may be encoded.
 const KEY = /slc(?:_|%5f)[0-9a-z]+/gi
 
 /**
- * Removes API keys from a text that is logged, stored or answered: a caller may put its key in the
- * wrong place.
+ * Removes API keys from a text that is logged, stored or answered, because a caller may put its key
+ * in the wrong place.
  */
 export function redactKeys(text: string): string {
   return text.includes('slc') ? text.replace(KEY, REDACTED) : text
 }
 
 /**
- * Removes keys and credentials from a finished line: pino's `redact` finds paths only, a secret may
- * be in any text.
+ * Removes keys and credentials from a finished line. (pino's `redact` only knows paths, but a
+ * secret may be in any text.)
  */
 function redactLine(line: string): string {
   let redacted = redactKeys(line)

@@ -1,12 +1,12 @@
-// Gathers single items into groups that run together.
+// Gathers items into groups that are processed together.
 
 /** Returns the indexes of the gathered items that form the next group, at least one. */
 export type ChooseGroup<Item> = (gathered: readonly Item[]) => readonly number[]
 
 /**
- * Runs items in groups without a timer (group commit, DeWitt et al. 1984): a single item runs at
- * once, a burst in large groups, which `choose` may bound. `run` returns one result for each item,
- * in their order, or throws for all of them.
+ * Runs items in groups without a timer (group commit, DeWitt et al. 1984). A single item runs
+ * immediately. A burst runs in large groups, which `choose` may bound. `run` returns one result for
+ * each item, in the order of the items, or throws for all of them.
  */
 export function createGroupCommit<Item, Result>(
   run: (items: Item[]) => Promise<readonly Result[]>,
@@ -39,7 +39,7 @@ export function createGroupCommit<Item, Result>(
     gathered.push(next)
     if (!running) {
       running = true
-      // Items of the same turn of the event loop join the first run.
+      // Items that come in the same turn of the event loop are part of the first run.
       setImmediate(runAll)
     }
     return next.promise

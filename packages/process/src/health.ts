@@ -1,31 +1,34 @@
-// Checks whether a process can do its work. Serves the result, and the metrics, to operators on a
-// separate port.
+// Checks whether a process can work. Serves the result and the metrics to operators, on a separate
+// port.
 import { setTimeout as delay } from 'node:timers/promises'
 import { listen } from './connection/listen.ts'
 import type { Metrics } from './metrics.ts'
 
-/** The state of one thing that a process needs. The reason names no server: anybody may see it. */
+/**
+ * The state of something that a process needs. The reason names no server, because anybody may see
+ * it.
+ */
 export type Check = { ok: true } | { ok: false; reason: string }
 
 export type Readiness = ReturnType<typeof readinessOf>
 
-/** A ping answers all requests that come within this time after it began. */
+/** A ping serves all requests that come within this time after it began. */
 const PING_EVERY_MS = 500
 const PING_MS = 1_500
 
-/** Makes the readiness of a process: it is ready if every check is. */
+/** Makes the readiness of a process. It is ready if every check is ok. */
 export function readinessOf(checks: Readonly<Record<string, Check>>) {
   return { ready: Object.values(checks).every(({ ok }) => ok), checks }
 }
 
-/** Makes a check of a condition. It has the reason if the condition fails. */
+/** Makes a check from a condition. If the condition is false, the check has the reason. */
 export function checkOf(ok: boolean, reason: string): Check {
   return ok ? { ok } : { ok, reason }
 }
 
 /**
- * Makes a function that reads when it is asked. Callers share the result of a read that began at
- * most `ms` ago.
+ * Makes a function that calls `read` when it is needed. Callers share the result of a read that
+ * began at most `ms` ago.
  */
 export function shareFor<Result>(ms: number, read: () => Promise<Result>): () => Promise<Result> {
   let last: { result: Promise<Result>; at: number } | undefined
@@ -37,8 +40,8 @@ export function shareFor<Result>(ms: number, read: () => Promise<Result>): () =>
 }
 
 /**
- * Makes a check of a server by a ping, which must resolve within `PING_MS`. @param reason of a
- * rejected ping.
+ * Makes a check of a server by a ping, which must resolve within `PING_MS`.
+ * @param reason why the check fails if the ping rejects.
  */
 export function pingWhenAsked(
   ping: () => Promise<unknown>,
@@ -56,13 +59,13 @@ interface AdminDeps {
   adminPort: number
   adminHost: string
   metrics: Metrics
-  /** Returns why the process must be restarted, if it must. */
+  /** Returns why the process must be restarted. Returns undefined if it need not be. */
   findFault?: () => string | undefined
   readiness: () => Promise<Readiness>
 }
 
 /**
- * Serves `/livez`, `/readyz` and `/metrics`. `close` cuts all connections. Rejects if it cannot
+ * Serves `/livez`, `/readyz` and `/metrics`. `close` cuts all connections. Rejects if it can't
  * listen.
  */
 export async function startAdminServer(deps: AdminDeps) {
@@ -107,7 +110,7 @@ async function answerOf(
       { status: reason === undefined ? 200 : 503 },
     )
   } catch {
-    // The error may name a server's address, so it is not sent.
+    // The error may name a server's address, so do not send it.
     return Response.json({ error: 'failed' }, { status: 500 })
   }
 }

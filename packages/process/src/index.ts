@@ -1,4 +1,4 @@
-// The entry point `@sluice/process`: what every process of Sluice needs.
+// Entry point `@sluice/process`: what every process of Sluice needs.
 export type { Logger } from 'pino'
 export { listen } from './connection/listen.ts'
 export { createLogger, redactKeys } from './create-logger.ts'

@@ -1,22 +1,22 @@
-// Inflates what has several gzip members or zstd frames, one after another.
+// Inflates a body that consists of several gzip members or zstd frames.
 import type { Transform } from 'node:stream'
 
-/** `bytesWritten`: the compressed bytes that it has used. */
+/** `bytesWritten`: the number of compressed bytes that the inflater has used. */
 export type Inflater = Transform & { readonly bytesWritten: number }
 
-/** Some bytes mean nothing to the inflater. */
+/** The inflater can't decode some of the bytes. */
 export class UndecodableError extends Error {
   override name = 'UndecodableError'
 }
 
 /**
- * Inflates one member after another, because Node ends a stream at a zstd frame that ends within a
- * chunk, and drops the rest. Programs that compress in parallel write many frames, and people join
- * files.
+ * Inflates one member after the other. Node would end the stream at a zstd frame that ends within a
+ * chunk, and drop the rest. Programs that compress in parallel write many frames, and people join
+ * compressed files.
  *
  * @param createInflater gets the beginning of a member, and the number of members before it. It may
  * throw.
- * @throws {UndecodableError} What `chunks` throws is passed on as it is.
+ * @throws {UndecodableError} Errors of `chunks` are passed on as they are.
  */
 export async function* inflateMembers(
   chunks: AsyncGenerator<Buffer>,
@@ -37,8 +37,8 @@ async function nextOf(chunks: AsyncGenerator<Buffer>): Promise<Buffer | undefine
 }
 
 /**
- * Inflates a member, and the next ones if Node does so by itself. Returns the unused end of the
- * last chunk, if any.
+ * Inflates a member, and the following ones if Node continues with them. If a part of the last
+ * chunk is left, returns it.
  */
 async function* inflateMember(
   first: Buffer,
@@ -76,7 +76,7 @@ async function* inflateMember(
   return unused > 0 ? last.subarray(last.length - unused) : undefined
 }
 
-/** Resolves when the inflater has used the chunk, or the part of it that belongs to the member. */
+/** Resolves when the inflater has used the chunk, or as much of it as belongs to the member. */
 function used(inflater: Inflater, chunk: Buffer): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

@@ -1,4 +1,4 @@
-// Declares metrics (names, kinds and labels), and serves those of a process in the Prometheus text
+// Declares metrics (names, kinds and labels), and serves a process's metrics in the Prometheus text
 // format.
 import { version as node } from 'node:process'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
@@ -34,8 +34,8 @@ function declare<L extends string, M>(
 }
 
 /**
- * Declares metrics, one function per kind. `buckets` are upper bounds, ascending, in the metric's
- * own unit.
+ * Declares metrics, with one function for each kind. `buckets` are ascending upper bounds, in the
+ * metric's unit.
  */
 export const metric = {
   counter: <const L extends string = never>(about: About<L>) =>
@@ -66,7 +66,7 @@ export type MetricsOf<D extends MetricDeclarations> = {
   readonly [K in keyof D]: D[K] extends DeclaredMetric<infer M> ? M : never
 }
 
-/** The metrics of every process. Each app declares its own in addition. */
+/** The metrics of every process. Each app declares further ones. */
 export const processMetrics = {
   buildInfo: metric.gauge({
     name: 'sluice_build_info',
@@ -102,14 +102,14 @@ export const mongoMetrics = {
 }
 
 /**
- * How often the event loop's lag is measured. Node's default, every 10 ms, took 1 % of a CPU in an
- * idle process.
+ * The event loop's lag is measured this often. With Node's default, every 10 ms, it took 1 % of a
+ * CPU in an idle process.
  */
 const LAG_EVERY_MS = 50
 
 /**
- * Gauges of Node.js that `promtool check metrics` refuses, because only names of counters may end
- * in `_total`.
+ * Node.js's gauges that `promtool check metrics` refuses, because only names of counters may end in
+ * `_total`.
  */
 const MISNAMED = [
   'nodejs_active_handles_total',
@@ -117,7 +117,7 @@ const MISNAMED = [
   'nodejs_active_resources_total',
 ]
 
-/** The metrics of a process as its admin port serves them. */
+/** The metrics that a process's admin port serves. */
 export type Metrics = Pick<ReturnType<typeof openMetrics>, 'text' | 'contentType'>
 
 /**
@@ -137,8 +137,8 @@ export function openMetrics<D extends MetricDeclarations>(process: string, decla
     contentType: registry.contentType,
     metrics: { ...shared, ...openAll(registry, declarations) },
     /**
-     * Calls `read`, which sets these gauges, before each scrape. If `read` fails, as while a server
-     * is unavailable, the gauges have no sample.
+     * Calls `read`, which sets these gauges, before each scrape. If `read` fails, for example while
+     * a server is unavailable, the gauges have no sample.
      */
     sample(gauges: readonly Gauge<string>[], read: () => void | Promise<void>): void {
       samplers.push(async () => {
@@ -148,7 +148,7 @@ export function openMetrics<D extends MetricDeclarations>(process: string, decla
         } catch {
           for (const one of gauges) {
             one.reset()
-            // A reset gauge without labels is 0.
+            // A gauge without labels would be 0 after a reset.
             one.remove({})
           }
         }
@@ -166,7 +166,7 @@ function openAll<D extends MetricDeclarations>(registry: Registry, declarations:
     name,
     declared.open(registry),
   ])
-  // Every declared name now has the metric that its own declaration opened.
+  // Each declared name now has the metric that was opened for it.
   return Object.fromEntries(opened) as MetricsOf<D>
 }
 
@@ -174,8 +174,8 @@ type Labels = Readonly<Record<string, string | number | undefined>>
 type ReadableMetric = { get(): Promise<{ values: readonly { value: number; labels: Labels }[] }> }
 
 /**
- * Sums the samples of a metric by the names that `nameOf` returns for their labels; those without a
- * name are left out.
+ * Sums the samples of a metric by the names that `nameOf` returns for their labels. Leaves out
+ * samples without a name.
  */
 export async function totalsOf<Name extends string>(
   metric: ReadableMetric,

@@ -2,9 +2,9 @@
 import { setting } from './settings.ts'
 
 /**
- * The settings on which the API and the workers must agree. Workers keep results for twice the time
- * that callers wait, create the index for the lists of sources of the API, and add results to the
- * idempotency keys of the API.
+ * The settings on which the API and the workers must agree. For the API, workers keep results for
+ * twice the time that callers wait, create the index for lists of sources, and add results to
+ * idempotency keys.
  */
 export const agreedSettings = {
   waitSeconds: setting.number({
@@ -33,7 +33,7 @@ export const agreedSettings = {
   }),
 }
 
-/** The address of the dashboard, for links to it. */
+/** The address of the dashboard, to which other programs link. */
 export const dashboardUrlSetting = setting.text({
   env: 'DASHBOARD_URL',
   description:
@@ -53,8 +53,8 @@ export const redisReplicasSetting = setting.wholeNumber({
   max: 8,
 })
 
-// The pattern refuses URLs that fail only later: a connection with an impossible port or database
-// would end for good.
+// The pattern refuses URLs that would fail only later. With an impossible port or database, a
+// connection would end and never reconnect.
 const PORT = '(?::(?:[1-5]?\\d{1,4}|6[0-4]\\d{3}|65[0-4]\\d\\d|655[0-2]\\d|6553[0-5]))?'
 const HOST = `(?:\\[[^\\s\\]]+\\]|[^\\s:,/?#@[\\]]+)${PORT}`
 const USER = '(?:(?:[^\\s?%]|%[\\da-fA-F]{2})*@)?'
@@ -62,7 +62,7 @@ const HOSTS = `${USER}${HOST}(?:,${HOST})*`
 const REST = '(?:/\\d*)?(?:\\?\\S*)?'
 const ofSentinels = `\\+sentinel://${HOSTS}/(?:[^\\s/?%]|%[\\da-fA-F]{2})+${REST}`
 
-/** The settings of every process. Each app declares its own in addition. */
+/** The settings of every process. Each app declares further ones. */
 export const processSettings = {
   redisUrl: setting.text({
     env: 'REDIS_URL',

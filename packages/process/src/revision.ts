@@ -1,13 +1,13 @@
-// The git revision of the code, read from the files of git: neither a server nor an image needs the
-// command.
+// Reads the git revision of the code from git's files, because servers and images do not have the
+// command `git`.
 import { readFileSync } from 'node:fs'
 
-/** Characters of a revision that distinguish it from all others. */
+/** This number of characters distinguishes a revision from all others. */
 const SHOWN = 10
 
 /**
- * Returns the revision of a clone, '' if it is not known, as in a download or a worktree. @param
- * git its folder `.git/`.
+ * Returns the revision of a clone. Returns '' if it is unknown, as in a download or a worktree.
+ * @param git the clone's folder `.git/`.
  */
 export function readRevision(git: URL): string {
   const read = (path: string) => {
@@ -27,5 +27,5 @@ export function readRevision(git: URL): string {
   return /^[0-9a-f]{40,}/.test(revision) ? revision.slice(0, SHOWN) : ''
 }
 
-/** The revision of Sluice that runs. Changes that are not committed do not show. */
+/** The revision of the Sluice that runs, without changes that are not committed. */
 export const REVISION = readRevision(new URL('../../../.git/', import.meta.url))

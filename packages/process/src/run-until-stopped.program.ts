@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createLogger } from './create-logger.ts'
 import { type Life, runUntilStopped } from './run-until-stopped.ts'
 
-// A process for the tests of the life cycle; its argument selects its behaviour.
+// A program for tests of a process's life. Its argument selects how it behaves.
 const log = createLogger('program', 'info')
 const keepAlive = setInterval(() => {}, 60_000)
 

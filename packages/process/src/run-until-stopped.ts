@@ -1,27 +1,27 @@
-// Runs a process from its start to its orderly end: releases everything that it acquired, and exits
-// 0 only if nothing failed.
+// Runs a process from its start to its orderly end. Releases everything that the process acquired.
+// Exits 0 only if nothing failed.
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 
-/** The functions and the signal that `start` receives. */
+/** What `start` receives. */
 export interface Life {
   /**
    * Registers the release of a resource that was just acquired. The newest resource is released
    * first.
    */
   release: (name: string, release: () => Promise<void> | void) => void
-  /** Aborts as soon as the process must stop, also while it still starts. */
+  /** Aborts when the process must stop, even if it is still starting. */
   stopping: AbortSignal
-  /** Stops the process in order, for this reason. */
+  /** Stops the process in an orderly way, for this reason. */
   stop: (reason: string) => void
 }
 
 /**
- * Starts a process and stops it in order: at a signal, at `stop`, or when its parent ends. A parent
- * with an IPC channel gets `{ ready: true }` after the start. A stop during the start waits for the
- * end of the start. Exits 0 after an orderly stop; 1 if the start or a release failed, at an
- * uncaught error, or once the grace time is over.
+ * Starts a process, and stops it in an orderly way: after a signal, after `stop`, or when its
+ * parent ends. A parent with an IPC channel gets `{ ready: true }` after the start. A stop during
+ * the start waits until the start has ended. Exits 0 after an orderly stop. Exits 1 if the start or
+ * a release failed, after an uncaught error, or when the grace time is over.
  */
 export async function runUntilStopped({
   start,
@@ -44,7 +44,7 @@ export async function runUntilStopped({
         log.error({ err, resource: name }, 'resource.release_failed')
       }
     })
-  // Unhandled rejections arrive here too.
+  // Unhandled rejections arrive here as well.
   process.on('uncaughtException', (err) => {
     log.fatal({ err }, 'process.crashed')
     process.exit(1)
@@ -61,12 +61,12 @@ export async function runUntilStopped({
   return exit(clean && !failed ? 0 : 1, log)
 }
 
-/** A reader of the log that does not read must not hold up the end. */
+/** At the end, a log whose reader does not read is waited for only this long. */
 const LAST_LINES_MS = 300
 
 /**
- * Exits once no log line is on its way: otherwise the lines that are written at the exit would
- * overtake it.
+ * Exits when all log lines have been written. Without the wait, lines that are written at the exit
+ * would come before them.
  */
 async function exit(code: number, log: Logger): Promise<never> {
   const written = new Promise<void>((resolve) => log.flush(() => resolve()))
@@ -75,7 +75,8 @@ async function exit(code: number, log: Logger): Promise<never> {
 }
 
 /**
- * Waits for the start and then for a request to stop. Returns true if the start failed by itself.
+ * Waits for the start, then for a request to stop. Returns true if the start failed (and not
+ * because of a stop).
  */
 async function live(
   started: Promise<void>,
@@ -95,8 +96,7 @@ async function live(
   }
   if (!stopping.signal.aborted) {
     log.info('process.started')
-    // If the parent is already gone, the event 'disconnect' reports that, so a failed send is
-    // ignored.
+    // If the parent has ended, the event 'disconnect' reports that, so ignore a failed send.
     process.send?.({ ready: true }, undefined, undefined, () => {})
     await once(stopping.signal, 'abort')
   }
@@ -104,7 +104,7 @@ async function live(
 }
 
 function onStopRequest(stop: (reason: string) => void): void {
-  // Listeners that stay: a second signal must not fall back to killing a process that is busy
+  // Keep these listeners: without them, a second signal would kill a process that is still
   // stopping.
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
@@ -119,6 +119,7 @@ function limitStop(reason: unknown, graceSeconds: number, log: Logger): void {
     log.error({ graceSeconds }, 'process.stop_overran')
     void exit(1, log)
   }
-  // Not `unref`: the process must end by our own exit, never because its event loop ran empty.
+  // Not `unref`: the process must end by our own exit, and never because nothing keeps its event
+  // loop alive.
   setTimeout(overrun, graceSeconds * 1_000)
 }

@@ -7,25 +7,27 @@ interface Declared<T> {
   /** The value if the environment has none. `null` means "none". */
   default: T
   /**
-   * No message shows the value, which may contain a credential. `SECRETS` must list the variable.
+   * No message shows the value, which may contain a credential. `SECRETS` must list the variable,
+   * too.
    */
   secret?: boolean
   /** Other variables that must be set if this one is. */
   needs?: readonly string[]
   /**
-   * All processes that read it need the same value. The Helm chart refuses it for one kind of
-   * process.
+   * All processes that read the setting need the same value. So the Helm chart refuses to set it
+   * for one kind of process.
    */
   agreed?: boolean
 }
 
-/** A declared setting, with its rule. */
+/** A declared setting, with the rule for its values. */
 export type Setting<T> = ReturnType<typeof declare<T>>
 
 /**
- * @param bound the rule for values: the rest of the sentence "must be …".
- * @param shape matches every text of a value, and some that break the rule, such as numbers out of
- * range.
+ * Declares a setting.
+ * @param bound the rule for values, as the rest of the sentence "must be …".
+ * @param shape matches every text that can be a value, and some that break the rule, such as
+ * numbers out of range.
  * @param parse returns the value of a text, or undefined if the text breaks the rule.
  */
 function declare<T>(
@@ -73,8 +75,8 @@ function choice<C extends string>(spec: Declared<C> & { choices: readonly C[] })
 }
 
 /**
- * Declares settings, one function per kind of value. Numbers are at least 0 unless `min` says
- * otherwise.
+ * Declares settings, with one function for each kind of value. Numbers are at least 0, unless `min`
+ * says otherwise.
  */
 export const setting = { number, wholeNumber, text, choice }
 
@@ -88,8 +90,8 @@ export type Settings<D extends Declarations> = {
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The settings in the environment cannot be used. The message names all faults, so that one restart
- * fixes them.
+ * The settings in the environment can't be used. The message names all faults, so that people can
+ * fix them with one restart.
  */
 export class SettingsError extends Error {
   constructor(faults: readonly string[]) {
@@ -103,12 +105,12 @@ export class SettingsError extends Error {
   }
 }
 
-// Enough to recognise a mistyped value, too little to flood a terminal.
+// Long enough to recognise a mistyped value, and short enough not to flood a terminal.
 const SHOWN_LENGTH = 80
 
 /**
- * Reads declared settings from an environment; a blank variable counts as absent. @throws
- * {SettingsError}
+ * Reads declared settings from an environment. A blank variable counts as absent.
+ * @throws {SettingsError}
  */
 export function readSettings<D extends Declarations>(
   declarations: D,
@@ -129,19 +131,19 @@ export function readSettings<D extends Declarations>(
     },
   )
   if (faults.length > 0) throw new SettingsError(faults)
-  // Every declared name now has the value that its own declaration read.
+  // Each declared name now has the value that was read for it.
   return Object.fromEntries(values) as Settings<D>
 }
 
 /**
- * The settings that a file can contain, as Docker and Kubernetes mount secrets: `REDIS_URL_FILE`
- * names that file.
+ * Secrets that can be in a file, as Docker and Kubernetes mount them. For example, `REDIS_URL_FILE`
+ * names the file for `REDIS_URL`.
  */
 export const SECRETS: readonly string[] = ['REDIS_URL', 'MONGODB_URL', 'OIDC_CLIENT_SECRET']
 
 /**
- * Returns an environment with the secrets that files contain, and without the files' names. @throws
- * {SettingsError}
+ * Returns an environment with the secrets from files, and without the files' names.
+ * @throws {SettingsError}
  */
 export function withSecrets(env: Environment): Environment {
   const faults: string[] = []
@@ -165,16 +167,16 @@ export function withSecrets(env: Environment): Environment {
 }
 
 /**
- * The environment of this process, with the secrets that files contain. Only `main.ts` files read
- * it, by this function or `settingsOrExit`. Exits 1 if a secret can't be read.
+ * Returns the environment of this process, with the secrets from files. Only `main.ts` files read
+ * it, with this function or `settingsOrExit`. Exits 1 if a secret can't be read.
  */
 export function processEnv(): Environment {
   return orExit(() => withSecrets(process.env))
 }
 
 /**
- * The settings of this process. If they can't be used, prints the faults on stderr, without a
- * stack, and exits 1.
+ * Returns the settings of this process. If they can't be used, prints the faults on stderr, without
+ * a stack, and exits 1.
  */
 export function settingsOrExit<D extends Declarations>(declarations: D): Settings<D> {
   const env = processEnv()

@@ -1,4 +1,5 @@
-// Creates spans by OpenTelemetry's API. They go nowhere until `openTracing` registers an exporter.
+// Creates spans with OpenTelemetry's API. They are sent only after `openTracing` has registered an
+// exporter.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Attributes, Link, Span } from '@opentelemetry/api'
 import {
@@ -17,15 +18,15 @@ interface SpanOptions {
   kind?: SpanKind
   attributes?: Attributes
   /**
-   * Links to spans of other traces whose work this span includes, as `traceparent`: those of the
-   * jobs of a batch.
+   * Links to spans of other traces whose work this span includes, as `traceparent`. For example, a
+   * batch links to its jobs.
    */
   links?: readonly string[]
 }
 
 /**
- * Begins a span. @param parent a `traceparent` (W3C Trace Context, version 00); another text counts
- * as none.
+ * Begins a span.
+ * @param parent a `traceparent` (W3C Trace Context, version 00). Any other text counts as none.
  */
 export function startSpan(
   name: string,
@@ -48,8 +49,8 @@ function spanContextOf(traceparent = '') {
 }
 
 /**
- * Returns the `traceparent` by which children name a span. Without a collector, it is that of the
- * span's parent.
+ * Returns the `traceparent` with which children name a span as their parent. Without a collector,
+ * returns the `traceparent` of the span's parent.
  */
 export function traceparentOf(span: Span | undefined): string | undefined {
   const context = span?.spanContext()
@@ -57,12 +58,15 @@ export function traceparentOf(span: Span | undefined): string | undefined {
   return `00-${context.traceId}-${context.spanId}-${context.traceFlags.toString(16).padStart(2, '0')}`
 }
 
-/** Returns the trace's id of a valid `traceparent`. */
+/** Returns the id of the trace from a valid `traceparent`. */
 export function traceIdOf(traceparent: string): string {
   return traceparent.slice(3, 35)
 }
 
-/** Runs `work` in a span, which records whether it failed. `work` gets the span's `traceparent`. */
+/**
+ * Runs `work` in a span, which records whether the work failed. `work` gets the span's
+ * `traceparent`.
+ */
 export async function inSpan<Result>(
   name: string,
   parent: string | undefined,
@@ -81,12 +85,12 @@ export async function inSpan<Result>(
   }
 }
 
-/** A collector that is unavailable must not hold up the end of a process. */
+/** At the end of a process, a collector that is unavailable is waited for only this long. */
 const LAST_SPANS_MS = 1_000
 
 /**
- * Sends the spans of this process to the endpoint, if there is one. Returns a function that sends
- * the last spans.
+ * If there is an endpoint, sends the spans of this process to it. Returns a function that sends the
+ * last spans.
  */
 export async function openTracing(
   process: string,

@@ -1,4 +1,5 @@
-// Looks keys up in MongoDB for a keyring, one query at a time, and stores when keys were last used.
+// Looks up keys in MongoDB for a keyring, with one query at a time, and stores when keys were last
+// used.
 import { LRUCache } from 'lru-cache'
 import type { KeyAccess, KeyRecord, KnownKey, RefusedKey } from './key.ts'
 import { FIND_MS, isLive, shortKeyId } from './key.ts'
@@ -11,19 +12,20 @@ interface LookupOptions extends Pick<KeyAccess, 'findKeys'> {
 
 type FoundKey = KeyRecord | undefined
 
-// The cost of an id grows with the length of the list: measured on the development emulator, not on
-// MongoDB.
+// Measured on the emulator SecantusDB: the cost of an id grows with the length of the list. Not
+// measured on MongoDB.
 const KEYS_PER_QUERY = 200
 
 /**
- * Makes a function that looks keys up. Lookups that arrive during a query form the next one, so
- * that a flood of guesses loads MongoDB no more than one caller does. After a failed query, all
- * lookups fail at once, and every `retryMs` one of them starts a query that nobody waits for.
+ * Makes a function that looks up keys. Lookups that arrive during a query are combined in the next
+ * query, so that a flood of guesses loads MongoDB no more than one caller does. After a failed
+ * query, all lookups fail immediately. Every `retryMs`, one of them starts a query for which nobody
+ * waits.
  */
 export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: LookupOptions) {
   const waiting: (PromiseWithResolvers<FoundKey> & { id: string })[] = []
   let isQuerying = false
-  /** The time of the last failed query; -Infinity once a query succeeds. */
+  /** When the last query failed, or -Infinity after a query has succeeded. */
   let failedAt = Number.NEGATIVE_INFINITY
 
   async function queryAll(): Promise<void> {
@@ -51,8 +53,8 @@ export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: Look
   return function lookUp(id: string, maxWaiting = Number.POSITIVE_INFINITY): Promise<FoundKey> {
     const lookup = { id, ...Promise.withResolvers<FoundKey>() }
     const failedFor = monotonic() - failedAt
-    // During an outage, lookups renew `failedAt` within this time. After an older failure, MongoDB
-    // may be back.
+    // During an outage, lookups renew `failedAt` within this time. If the last failure is older,
+    // MongoDB may be available again.
     const isUnavailable = failedFor < 2 * retryMs + FIND_MS
     if (isUnavailable || waiting.length >= maxWaiting)
       lookup.reject(new Error('the key was not looked up'))
@@ -63,8 +65,8 @@ export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: Look
 }
 
 /**
- * `known` is absent if the key was unknown, expired or revoked at `checkedAt`; `refused` is present
- * in the last two cases.
+ * `known` is absent if the key was unknown, expired or revoked at `checkedAt`. `refused` is present
+ * if it was expired or revoked.
  */
 export interface CheckedKey {
   readonly known?: KnownKey
@@ -73,12 +75,12 @@ export interface CheckedKey {
   readonly checkedAt: number
 }
 
-// While this number of lookups waits, checks of further new keys fail.
+// While this number of lookups waits, further new keys can't be checked.
 const MAX_NEW_KEYS = 1_000
 
 /**
- * Creates two caches of checks: of keys that worked once, and of all others. `fetch` checks a key
- * by its record.
+ * Creates two caches of checks: one for keys that have worked, and one for all others.
+ * @param fetch checks a key by its record.
  */
 export function createCheckCaches({
   now,
@@ -88,7 +90,7 @@ export function createCheckCaches({
   const lookUp = createKeyLookups(options)
 
   async function check(id: string, maxWaiting?: number, before?: CheckedKey): Promise<CheckedKey> {
-    // The moment before the lookup: its result may miss a revocation during the lookup.
+    // The time before the lookup, because the result may miss a revocation during the lookup.
     const checkedAt = options.monotonic()
     const record = await lookUp(id, maxWaiting)
     if (record === undefined && before?.known)
@@ -107,16 +109,16 @@ export function createCheckCaches({
     return { known, expiresAt: expiresAt?.getTime() ?? Number.POSITIVE_INFINITY, checkedAt }
   }
 
-  // Callers that wait for a check get its result also if the key was evicted meanwhile.
+  // Callers that wait for a check get its result even if the key was evicted during the check.
   const shared = { max: maxKeys, ignoreFetchAbort: true }
   return {
-    // If a check fails, the result of the check before it stays.
+    // If a check fails, the previous check's result stays.
     known: new LRUCache<string, CheckedKey>({
       ...shared,
       allowStaleOnFetchRejection: true,
       fetchMethod: (id, before) => check(id, undefined, before),
     }),
-    // Guesses are not among the known keys, so they evict none of them.
+    // A separate cache, so that guesses do not evict known keys.
     others: new LRUCache<string, CheckedKey>({
       ...shared,
       fetchMethod: (id) => check(id, MAX_NEW_KEYS),
@@ -127,9 +129,9 @@ export function createCheckCaches({
 const WRITE_MS = 60_000
 
 /**
- * Writes the last uses of keys every minute, and removes the written ones from `uses`. A use whose
- * write failed, or a newer use of the key, stays for the next minute. Returns a function that ends
- * the timer and writes the rest.
+ * Writes the last uses of keys every minute, and removes the written uses from `uses`. If a write
+ * fails, or the key is used again during the write, the use stays until the next minute. Returns a
+ * function that stops this and writes the rest.
  */
 export function writeUses(
   uses: Map<string, number>,

@@ -6,7 +6,7 @@ import type { Collection, Db } from 'mongodb'
 
 /**
  * An importer posts and reads threads of one tenant. An operator handles failed jobs of all
- * tenants. A viewer only sees failed jobs.
+ * tenants. A viewer only sees them.
  */
 export const KEY_ROLES = ['importer', 'operator', 'viewer'] as const
 
@@ -17,15 +17,15 @@ export interface KeyLimits {
   readonly burstQuotes: number
 }
 
-/** The stored record of a key. The key itself is stored nowhere. */
+/** The stored record of a key. The key itself is not stored anywhere. */
 export interface KeyRecord {
   /** See `keyHash`. */
   readonly id: string
   readonly role: KeyRole
-  /** '' unless the key is an importer's: no tenant can have that name. */
+  /** Empty unless the role is importer. No tenant can have the empty name. */
   readonly tenant: string
   readonly name: string
-  /** Absent if the limits of all keys apply. */
+  /** Absent if the default limits apply. */
   readonly limits?: KeyLimits | undefined
   readonly createdAt: Date
   readonly expiresAt?: Date | undefined
@@ -39,20 +39,20 @@ export interface KeyRecord {
 /** A key that works. */
 export interface KnownKey extends Pick<KeyRecord, 'role' | 'tenant' | 'limits'> {
   readonly outcome: 'known'
-  /** The beginning of the key's id. The id is a hash, so nobody can derive the key from it. */
+  /** The beginning of the key's id. The id is a hash, so the key can't be derived from it. */
   readonly keyId: string
 }
 
 /**
- * A key without rights. The other fields say whose it was, if that is known. `gone`: it worked, and
- * was deleted.
+ * A key without rights. The other fields say to whom it belonged, if that is known. `gone`: the key
+ * worked earlier, but its record was deleted.
  */
 export interface RefusedKey extends Partial<Pick<KnownKey, 'keyId' | 'tenant'>> {
   readonly outcome: 'unknown'
   readonly why?: 'revoked' | 'expired' | 'gone'
 }
 
-/** The rights of a key, none, or undecided because MongoDB is unavailable. */
+/** A key with its rights, a key without rights, or neither, because MongoDB is unavailable. */
 export type KeyCheck = KnownKey | RefusedKey | { readonly outcome: 'unavailable' }
 
 /** The queries of a keyring. Both reject soon if MongoDB is unavailable. */
@@ -68,7 +68,7 @@ type KeyDocument = Omit<KeyRecord, 'id'> & { readonly _id: string }
 const PREFIX = 'slc_'
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-// 30 digits of base 62 are 178 bits. Six digits are enough for any CRC-32 (62 ** 6 > 2 ** 32).
+// 30 digits of base 62 have 178 bits. Six digits are enough for any CRC-32 (62 ** 6 > 2 ** 32).
 const RANDOM_LENGTH = 30
 const CHECKSUM_LENGTH = 6
 const SHAPE = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGTH}}$`)
@@ -76,13 +76,13 @@ const SHAPE = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGT
 export const KEY_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH
 
 /**
- * Callers wait for a lookup, so a longer lookup fails. A MongoDB that needs seconds is slow, as it
- * is for workers.
+ * Callers wait for a lookup, so it fails after this time. If MongoDB needs seconds, it still counts
+ * as slow, not as unavailable, as it does for workers.
  */
 export const FIND_MS = 5_000
 const TOUCH_MS = 5_000
 
-/** Creates a key's text, whose checksum exposes a typo without a lookup. */
+/** Creates a key's text. Its checksum exposes a typing error without a lookup. */
 export function newKeyText(): string {
   const digits = Array.from({ length: RANDOM_LENGTH }, () => DIGITS[randomInt(DIGITS.length)])
   const start = PREFIX + digits.join('')
@@ -90,7 +90,8 @@ export function newKeyText(): string {
 }
 
 /**
- * Returns whether a text can be a key. Detects every typo of one character, and nearly all others.
+ * Returns whether a text can be a key. Detects all typing errors of one character, and nearly all
+ * others.
  */
 export function isWellFormedKey(text: string): boolean {
   if (text.length !== KEY_LENGTH || !SHAPE.test(text)) return false
@@ -98,9 +99,9 @@ export function isWellFormedKey(text: string): boolean {
 }
 
 /**
- * Returns the collection of keys. It ignores the URL's read preference and write concern: it reads
- * from the primary and writes to a majority, because the next lookup must see a revocation, and no
- * failover may undo it.
+ * Returns the collection of keys. Ignores the read preference and the write concern of the URL:
+ * reads from the primary, because the next lookup must see a revocation, and writes to a majority,
+ * because a failover must not undo one.
  */
 export function keyCollection(db: Db): Collection<KeyDocument> {
   return db.collection<KeyDocument>('keys', {
@@ -117,7 +118,7 @@ export function isLive(
   return revokedAt === undefined && (expiresAt === undefined || expiresAt.getTime() > now)
 }
 
-/** Returns the beginning of a key's id, which distinguishes keys in commands and logs. */
+/** Returns the beginning of a key's id, by which commands and logs distinguish keys. */
 export function shortKeyId(id: string): string {
   return id.slice(0, 12)
 }
@@ -127,16 +128,16 @@ export function toRecord({ _id, ...rest }: KeyDocument): KeyRecord {
 }
 
 /**
- * Returns a keyring's queries on a database, each with a time limit: the client's limits are
- * longer.
+ * Returns a keyring's queries on a database. They have their own time limits, because the client's
+ * are longer.
  */
 export function keyAccess(db: Db, findMs = FIND_MS): KeyAccess {
   const keys = keyCollection(db)
   return {
     findKeys: async (ids) => {
-      // Only the signal ends a query to a server that stopped responding: the driver ignores
-      // `timeoutMS` here. The batch size puts all records into the first reply. The default is 101
-      // records.
+      // Only the signal ends a query to a server that has stopped responding, because the driver
+      // ignores `timeoutMS` here. The batch size puts all records into the first reply (the default
+      // is 101 records).
       const options = {
         signal: AbortSignal.timeout(findMs),
         maxTimeMS: findMs,
@@ -145,7 +146,7 @@ export function keyAccess(db: Db, findMs = FIND_MS): KeyAccess {
       return (await keys.find({ _id: { $in: [...ids] } }, options).toArray()).map(toRecord)
     },
     touchKeys: async (uses) => {
-      // $max, because replicas write in any order and their clocks differ.
+      // $max, because replicas write in any order, and their clocks differ.
       const updates = Array.from(uses, ([_id, at]) => ({
         q: { _id },
         u: { $max: { lastUsedAt: at } },

@@ -1,4 +1,4 @@
-// Decides the rights of a request's key by the checks that this replica made.
+// Decides the rights of a request's key, by checks that this replica has made.
 import { hash } from 'node:crypto'
 import { isWellFormedKey, KEY_LENGTH, type KeyAccess, type KeyCheck } from './key.ts'
 import { type CheckedKey, createCheckCaches, writeUses } from './key-lookups.ts'
@@ -11,18 +11,21 @@ interface KeyringOptions extends KeyAccess {
   retryMs?: number
 }
 
-// A key is checked again in the background after FRESH_MS. Callers wait for that check after
-// TRUSTED_MS, so a revoked key stops everywhere within 4 s while MongoDB answers. An unknown key is
-// checked again only after TRUSTED_MS.
+// After FRESH_MS, a key is checked again in the background. After TRUSTED_MS, callers wait for that
+// check. So a revoked key stops working everywhere within 4 s while MongoDB answers. An unknown key
+// is checked again only after TRUSTED_MS.
 const FRESH_MS = 2_000
 const TRUSTED_MS = 4_000
-// While MongoDB is unavailable, a key works until its last check is this old: the replica can't
-// learn of a revocation.
+// While MongoDB is unavailable, the replica can't learn of a revocation. A key then works until its
+// last check is this old.
 const OUTAGE_MS = 15 * 60_000
 
 export type Keyring = ReturnType<typeof createKeyring>
 
-/** Creates a keyring. `onError` receives the failures of MongoDB, which no caller sees. */
+/**
+ * Creates a keyring.
+ * @param options.onError is called with failures of MongoDB, which callers do not see.
+ */
 export function createKeyring({ findKeys, touchKeys, ...options }: KeyringOptions) {
   const { onError = () => {}, now = Date.now, monotonic = () => performance.now() } = options
   const { maxKeys = 10_000, retryMs = 1_000 } = options
@@ -36,10 +39,10 @@ export function createKeyring({ findKeys, touchKeys, ...options }: KeyringOption
   })
   const ageOf = (checked: CheckedKey | undefined) =>
     monotonic() - (checked?.checkedAt ?? Number.NEGATIVE_INFINITY)
-  /** The unwritten last uses: key ids, with the time of use in ms since 1970. */
+  /** The last uses that are not written yet: the time of use in ms since 1970, by the key's id. */
   const uses = new Map<string, number>()
 
-  /** Returns the last check of a key, or makes one. Undefined if MongoDB is unavailable. */
+  /** Returns the last check of a key, or makes one. Returns undefined if MongoDB is unavailable. */
   async function check(id: string): Promise<CheckedKey | undefined> {
     const [cache, freshMs] = known.has(id) ? [known, FRESH_MS] : [others, TRUSTED_MS]
     const age = ageOf(cache.get(id))
@@ -51,14 +54,14 @@ export function createKeyring({ findKeys, touchKeys, ...options }: KeyringOption
   }
 
   const keyring = {
-    /** Returns the result of checking the key of a request. Never rejects. */
+    /** Checks the key of a request. Never rejects. */
     async find(key: string | undefined): Promise<KeyCheck> {
       if (key?.length !== KEY_LENGTH) return { outcome: 'unknown' }
       const id = keyHash(key)
       return known.has(id) || isWellFormedKey(key) ? keyring.findById(id) : { outcome: 'unknown' }
     },
 
-    /** Returns the result of checking a key by its id. Never rejects. */
+    /** Checks a key by its id. Never rejects. */
     async findById(id: string): Promise<KeyCheck> {
       const checked = await check(id)
       if (checked === undefined) return { outcome: 'unavailable' }
@@ -71,13 +74,16 @@ export function createKeyring({ findKeys, touchKeys, ...options }: KeyringOption
       return known
     },
 
-    /** Ends the timer and writes the last uses. */
+    /** Stops the timer and writes the last uses. */
     close: writeUses(uses, { touchKeys, onError }),
   }
   return keyring
 }
 
-/** Returns a key's id: its SHA-256 in hexadecimal. 178 random bits need no salt. */
+/**
+ * Returns a key's id: its SHA-256 in hexadecimal. The key has 178 random bits, so no salt is
+ * needed.
+ */
 export function keyHash(key: string): string {
   return hash('sha256', key)
 }

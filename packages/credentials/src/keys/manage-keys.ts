@@ -1,4 +1,4 @@
-// The entry point `@sluice/credentials/keys`: creates, lists, limits, rotates and revokes keys, and
+// Entry point `@sluice/credentials/keys`: creates, lists, limits, rotates and revokes keys, and
 // exports the keyring.
 import type { Db } from 'mongodb'
 import type { KeyLimits, KeyRecord, KeyRole } from './key.ts'
@@ -22,15 +22,15 @@ export interface NewKey {
   readonly record: KeyRecord
 }
 
-/** Only an importer may have limits: the others post nothing. */
+/** Only an importer may have limits, because other roles post nothing. */
 export interface NewKeyDetails extends Pick<KeyRecord, 'name' | 'limits' | 'expiresAt'> {
   /** Default: importer. */
   readonly role?: KeyRole
-  /** Required for an importer, refused for the others. */
+  /** Required for an importer, refused for other roles. */
   readonly tenant?: string | undefined
 }
 
-/** A key's details or its reference are refused. The message says what to change. */
+/** The details of a key, or the reference to one, are refused. The message says what to change. */
 export class KeyRefusedError extends Error {
   override readonly name = 'KeyRefusedError'
 }
@@ -40,12 +40,12 @@ const HIGHEST_LIMIT = 1_000_000_000
 const LONGEST_OVERLAP_SECONDS = 366 * 24 * 3_600
 // The time limit of one command.
 const COMMAND_MS = 10_000
-// A reference with fewer digits could be meant as a name.
+// A reference with fewer digits could be a name.
 const ID_PREFIX = /^[0-9a-f]{6,64}$/
 
 /**
- * Creates a key and stores its hash. Only the return value contains the key itself. Two
- * simultaneous calls with one name may both succeed. Keys without a tenant count as keys of one
+ * Creates a key and stores its hash. Only the return value contains the key itself. If two calls
+ * with the same name are simultaneous, both may succeed. Keys without a tenant count as keys of one
  * tenant.
  *
  * @throws {KeyRefusedError} if a detail is refused, or a live key of the same tenant has this name.
@@ -91,13 +91,15 @@ async function insertKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
   return { key, record }
 }
 
-/** Lists all keys, or those of one tenant, oldest first, with revoked and expired ones. */
+/**
+ * Lists all keys, or the keys of one tenant, oldest first. Revoked and expired keys are included.
+ */
 export async function listKeys(db: Db, tenant?: string): Promise<KeyRecord[]> {
   const documents = await keyCollection(db)
     .find(tenant === undefined ? {} : { tenant }, { signal: AbortSignal.timeout(COMMAND_MS) })
     .toArray()
-  // Sorted here: keys are few, and the query stays within the CRUD subset of MongoDB that Sluice
-  // needs.
+  // Sort here: there are few keys, and the query must stay within the commands of MongoDB that
+  // Sluice needs.
   return documents
     .map(toRecord)
     .sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1))
@@ -115,9 +117,7 @@ export function expiresSoon(record: KeyRecord, now: number): boolean {
   )
 }
 
-/**
- * Lists the keys that expire soon, the soonest first, at most a hundred. Rejects after `FIND_MS`.
- */
+/** Lists at most a hundred keys that expire soon, the soonest first. Rejects after `FIND_MS`. */
 export async function listExpiring(db: Db): Promise<KeyRecord[]> {
   const now = Date.now()
   const expiresAt = { $gt: new Date(now), $lt: new Date(now + EXPIRES_SOON_MS) }
@@ -131,12 +131,12 @@ export async function listExpiring(db: Db): Promise<KeyRecord[]> {
 }
 
 /**
- * Creates a key with the details of the live key that `reference` names, by its name or the
- * beginning of its id, unless that key is replaced already. The old key works until the overlap
- * ends, or its own expiry if that is earlier.
+ * Creates a key with the details of the live key to which `reference` refers by its name, or by the
+ * beginning of its id. The old key works until the overlap ends, or until its own expiry if that is
+ * earlier.
  *
- * @throws {KeyRefusedError} if `reference` names no live key or several, or the overlap or the
- * expiry is out of range.
+ * @throws {KeyRefusedError} if `reference` fits no live key or several, if the key was already
+ * replaced, or if the overlap or the expiry is out of range.
  */
 export async function rotateKey(
   db: Db,
@@ -161,10 +161,11 @@ export async function rotateKey(
   }
   checkDetails(details)
 
-  // The new key is stored first: after a crash between the two writes, the old key still works.
+  // Store the new key first, so that the old key still works if the process crashes between the two
+  // writes.
   const created = await insertKey(db, details)
   const overlapEnd = new Date(now + overlapSeconds * 1_000)
-  // $min keeps an earlier expiry, even if another process set that expiry after the read.
+  // $min keeps an earlier expiry, even if another process has set it after the read.
   const update = { $min: { expiresAt: overlapEnd }, $set: { replacedBy: created.record.id } }
   await keyCollection(db).updateOne({ _id: id }, update, { maxTimeMS: COMMAND_MS })
   const end = old.expiresAt !== undefined && old.expiresAt < overlapEnd ? old.expiresAt : overlapEnd
@@ -172,16 +173,17 @@ export async function rotateKey(
 }
 
 /**
- * Revokes the live key that `reference` names, or an expired one by its id: the verdict then takes
- * its use for no problem. Every replica that reaches MongoDB refuses the key within 5 s.
+ * Revokes the live key to which `reference` refers, or an expired key by its id (the verdict then
+ * no longer reports its use as a problem). Every replica that reaches MongoDB refuses the key
+ * within 5 s.
  *
- * @throws {KeyRefusedError} if `reference` names no live key, or several, as during the overlap of
- * a rotation.
+ * @throws {KeyRefusedError} if `reference` fits no live key, or several, as it may during the
+ * overlap of a rotation.
  */
 export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   const revokedAt = new Date()
   const record = pickKey(await listKeys(db), reference, revokedAt.getTime(), true)
-  // $min keeps the time of the first of two concurrent revocations.
+  // If two revocations are concurrent, $min keeps the earlier time.
   await keyCollection(db).updateOne(
     { _id: record.id },
     { $min: { revokedAt } },
@@ -191,8 +193,8 @@ export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
 }
 
 /**
- * Replaces or removes the limits of the live key that `reference` names, for all replicas within 5
- * s.
+ * Replaces or removes the limits of the live key to which `reference` refers. All replicas apply
+ * this within 5 s.
  */
 export async function limitKey(
   db: Db,
@@ -227,8 +229,9 @@ function checkName(field: 'tenant' | 'name', text: string): void {
 }
 
 /**
- * Picks the one live key with this name or, if no key has this name, with this beginning of an id.
- * `mayBeExpired`: an id may also name an expired key.
+ * Picks the only live key with this name or, if no key has this name, with this beginning of its
+ * id.
+ * @param mayBeExpired an expired key may be picked as well, by its id.
  */
 function pickKey(
   records: readonly KeyRecord[],
@@ -259,8 +262,8 @@ function describeCandidate(key: KeyRecord, now: number): string {
 }
 
 /**
- * Returns the state of a key at `now` (ms since 1970). `replaced` works until the overlap of its
- * rotation ends.
+ * Returns the state of a key at `now` (ms since 1970). A key in the state `replaced` works until
+ * the overlap of its rotation ends.
  */
 export function keyState(
   record: KeyRecord,

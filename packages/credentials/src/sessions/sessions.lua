@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Stores a session or a login link, also in a full Redis: people log in to see why it is full.
+-- Stores a session or a login link. Runs in a full Redis, too, because people log in to see why it
+-- is full.
 -- KEYS  1  the queue's base
 -- ARGV  1  the rest of the key's name
 --       2  the session, or the visitor of the link, as JSON

@@ -1,20 +1,23 @@
-// The sessions of people who look at the queue, and the links by which they log in. Redis has only
-// hashes of their tokens, so a reader of Redis can't log in by them.
+// The sessions of people who look at the queue, and the links with which they log in. Redis has
+// only hashes of the tokens, so nobody who reads Redis can log in with them.
 import { hash, randomBytes } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
 import { openScript } from '@sluice/process/redis'
 import { orUnavailable, type QueueKeys, queueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 
-/** A person, as the key, the link or the identity provider of the login describes them. */
+/**
+ * A person, as described by the key, the link or the identity provider with which the person logged
+ * in.
+ */
 export interface Visitor {
   role: 'operator' | 'viewer'
   /**
-   * The beginning of the key's id, the user that made the link, or the person's name at the
+   * The beginning of the key's id, the user who created the link, or the person's name at the
    * identity provider.
    */
   by: string
-  /** The whole id of the key. Absent after a login without one. */
+  /** The whole id of the key. Absent if the person logged in without a key. */
   keyId?: string
 }
 
@@ -26,7 +29,7 @@ interface StoredSession extends Visitor {
 export type Sessions = ReturnType<typeof createSessions>
 
 const MINUTE_MS = 60_000
-/** A session ends after this time, or earlier if nobody visits a page for `IDLE_MS`. */
+/** A session ends after this time. It ends earlier if nobody visits a page for `IDLE_MS`. */
 export const SESSION_MS = 8 * 60 * MINUTE_MS
 const IDLE_MS = 30 * MINUTE_MS
 export const LINK_MS = 10 * MINUTE_MS
@@ -40,8 +43,8 @@ export function isWellFormedLink(text: string): boolean {
 }
 
 /**
- * Opens the sessions of a queue's dashboard. Its functions throw a `QueueUnavailableError` while
- * Redis is unavailable.
+ * Opens the sessions of a queue's dashboard. While Redis is unavailable, the functions throw a
+ * `QueueUnavailableError`.
  */
 export function createSessions(redis: Redis, { base }: QueueKeys) {
   const run = openScript(redis, new URL('./sessions.lua', import.meta.url))
@@ -59,7 +62,7 @@ export function createSessions(redis: Redis, { base }: QueueKeys) {
   return {
     /** Returns the token of a link that works once, for `LINK_MS`. */
     createLink: (visitor: Visitor) => store('login', visitor, LINK_MS),
-    /** Uses a link up, and returns the visitor that it was made for. */
+    /** Uses up a link, and returns the visitor for whom it was made. */
     async useLink(token: string): Promise<Visitor | undefined> {
       if (!TOKEN.test(token)) return undefined
       const text = await orUnavailable(redis.getdel(base + nameOf('login', token)))
@@ -69,8 +72,8 @@ export function createSessions(redis: Redis, { base }: QueueKeys) {
     open: (visitor: Visitor) =>
       store('session', { ...visitor, endsAt: Date.now() + SESSION_MS }, IDLE_MS),
     /**
-     * Returns the session of a token. @param isVisit whether a person asks, which extends an idle
-     * session.
+     * Returns the session of a token.
+     * @param isVisit whether a person asks: an idle session is then extended.
      */
     async find(token: string, isVisit: boolean): Promise<Visitor | undefined> {
       if (!TOKEN.test(token)) return undefined
@@ -86,8 +89,8 @@ export function createSessions(redis: Redis, { base }: QueueKeys) {
 }
 
 /**
- * Stores a link for the user of this machine, and returns its token. @throws
- * {QueueUnavailableError}
+ * Stores a link for the user of this machine, and returns its token.
+ * @throws {QueueUnavailableError}
  */
 export function createUserLink(
   redis: Redis,

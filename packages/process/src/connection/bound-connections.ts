@@ -1,5 +1,5 @@
-// Bounds the connections of a server, and the pipelined requests of each: those that a caller sends
-// before it has the previous answer.
+// Bounds the connections of a server, and each connection's pipelined requests (requests that a
+// caller sends before it has got the previous answer).
 import type { RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import {
@@ -16,33 +16,35 @@ interface Connection {
   feed: Feed
   /** The number of requests since the connection was idle. */
   pipelined: number
-  /** When the connection became idle, or its next head began to arrive, in monotonic ms. */
+  /** When the connection became idle, or when its next head began to arrive, in monotonic ms. */
   since: number
-  /** The received bytes that are not part of a parsed request or body yet. */
+  /** The received bytes that do not belong to a parsed request or body yet. */
   pending: number
 }
 
 /**
- * The time to answer a caller that has ended its side. It is short, because most of these callers
- * have hung up.
+ * A caller that has ended its side gets an answer for this time. It is short, because most such
+ * callers have hung up.
  */
 const LAST_READ_MS = 1_000
 /**
- * How long a caller may still send after we have ended a connection. What it sends is discarded.
+ * After we have ended a connection, its caller may still send for this time. What it sends is
+ * discarded.
  */
 const LAST_SENT_MS = 5_000
-/** After this many pipelined requests, the connection closes. */
+/** The connection closes after this number of pipelined requests. */
 const PIPELINED = 16
 
 /**
- * The most headers of a request. Node may drop the others silently, so a request with more is
- * refused.
+ * The most headers of a request. A request with more is refused, because Node may drop further ones
+ * silently.
  */
 export const MAX_HEADERS = 100
 
 /**
- * Keeps track of the open connections. `listener` gets the requests, one at a time of each
- * connection. `refuse` answers with a problem, and closes the connection.
+ * Keeps track of the open connections.
+ * @param listener gets the requests. Each connection passes on one request at a time.
+ * @param refuse answers with a problem, and closes the connection.
  */
 export function boundConnections(
   listener: RequestListener,
@@ -51,8 +53,8 @@ export function boundConnections(
 ) {
   const open = new Map<Socket, Connection>()
   /**
-   * Connections that have sent nothing since their last answer, and those whose head is arriving;
-   * oldest first.
+   * `idle`: connections that have sent nothing since their last answer. `arriving`: connections
+   * whose next head is arriving. Both are ordered by age, oldest first.
    */
   const idle = new Set<Connection>()
   const arriving = new Set<Connection>()
@@ -75,8 +77,8 @@ export function boundConnections(
   }
 
   /**
-   * Ends our side of a connection, but does not close it at once: a reset would destroy answers on
-   * their way.
+   * Ends our side of a connection. Does not close it yet, because a reset would destroy answers
+   * that are on their way.
    */
   function closeSoon(socket: Socket): void {
     const connection = open.get(socket)
@@ -139,8 +141,8 @@ export function boundConnections(
   const serve: RequestListener = (request, response) => {
     const { socket } = request
     const connection = open.get(socket)
-    // A feed passes on no request while another is in progress, unless Node's parser disagrees on
-    // where that one ends.
+    // A feed passes on no request while another one is in progress, unless Node's parser disagrees
+    // about where that one ends.
     if (connection === undefined || connection.feed.responseInProgress())
       return void socket.destroy()
     lastRequestAt = performance.now()
@@ -167,21 +169,21 @@ export function boundConnections(
       const connection = { socket, feed, pipelined: 0, since: 0, pending: 0 }
       open.set(socket, connection)
       becomeIdle(connection)
-      // Node calls `destroySoon` after the last answer. Closing would reset a caller that still
-      // sends.
+      // Node calls `destroySoon` after the last answer. If it closed the connection, a caller that
+      // still sends would be reset.
       socket.destroySoon = () => closeSoon(socket)
       socket.on('end', () => feed.responseInProgress() && cutAfter(socket, LAST_READ_MS))
       socket.once('close', () => forget(connection))
       if (isSurplus) refuse(socket, 'overloaded')
     },
     /**
-     * From now on, closes each connection once it has no request: Node closes only those that are
-     * idle right now.
+     * From now on, closes each connection when it has no request. Node would close only the
+     * connections that are idle now.
      */
     close(): void {
       isClosing = true
       clearInterval(sweeps)
-      // Node does not count a connection as idle before its first byte.
+      // Node does not count a connection as idle before its first byte has arrived.
       for (const { socket } of idle) if (socket.writable) socket.destroy()
     },
   }

@@ -1,27 +1,29 @@
-// Cuts connections whose callers neither send nor read, and those with too much unread. Shares time
-// among the others.
+// Cuts connections whose callers neither send nor read, and connections with too many unread bytes.
+// Divides time among the others.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** The bounds of all connections of a server together. */
+/** Bounds of all connections of a server together. */
 export const BOUNDS = {
   /**
-   * Beyond this number, the connection that waits longest for the rest of a head, or idles longest,
-   * is closed for a new one. If that connection has waited or idled for less than `leastIdleMs`,
-   * its caller may be using it right now, so the new one gets a 503.
+   * Above this number, a new connection replaces another one: the one that has waited longest for
+   * the rest of a head, or has been idle longest. If that is for less than `leastIdleMs`, its
+   * caller may be using it right now, and the new connection gets a 503 instead.
    */
   maxConnections: 10_000,
-  /** This many connections beyond `maxConnections` get a 503. Further ones are cut at once. */
+  /**
+   * This number of connections above `maxConnections` get a 503. Further ones are cut immediately.
+   */
   surplus: 1_000,
   leastIdleMs: 1_000,
   /**
-   * The size of all answers that were written and not read, in bytes. Above this size,
-   * callers that do not read are cut.
+   * Bounds the bytes of all answers that were written but not read. Above it, callers that do not
+   * read are cut.
    */
   maxUnreadBytes: 2 ** 28,
   /**
-   * The size of all unfinished heads, trailers and pipelined requests, in bytes. Above this
-   * size, the head that has been arriving longest is cut. If no head is unfinished, a caller that
+   * Bounds the bytes of all unfinished heads, trailers and pipelined requests. Above it, the
+   * connection whose head has been arriving longest is cut. If no head is unfinished, a caller that
    * pipelines or sends trailers is cut.
    */
   maxPendingBytes: 2 ** 23,
@@ -30,17 +32,17 @@ export const BOUNDS = {
 export type ConnectionBounds = typeof BOUNDS
 
 /**
- * The file descriptors of a process that are not of its callers: for servers, the log, temporary
- * files.
+ * The file descriptors that a process needs for other purposes than callers: servers, the log,
+ * temporary files.
  */
 const OWN_FILES = 100
 
 /**
  * Lowers the number of connections to what `ulimit -n` (`openFiles`) allows. `needed`: a limit that
- * allows all.
+ * would allow all.
  */
 export function fitOpenFiles(bounds: ConnectionBounds) {
-  // Otherwise, a report looks up the names of all peers.
+  // Without this, a report looks up the names of all peers.
   Object.assign(process.report, { excludeNetwork: true })
   // NaN if it is `unlimited`.
   const openFiles = Number(Object(process.report.getReport()).userLimits?.open_files?.soft)
@@ -58,33 +60,33 @@ export function cutAfter(socket: Socket, ms: number): void {
 }
 
 /**
- * Cuts a connection on which nothing moved for its time-out, unless its caller waits for the
+ * Cuts a connection on which nothing has moved for its time-out, unless its caller waits for the
  * response in progress.
  */
 export function cutIfIdle(socket: Socket, response: ServerResponse | undefined): void {
   if (response === undefined) return void socket.destroy()
   const { complete, readableLength } = response.req
-  // If the body waits for us to read it, its sender is not idle.
+  // If the body waits for us to read it, the sender is not idle.
   const awaitsCaller = complete ? response.writableLength > 0 : readableLength === 0
   if (awaitsCaller) socket.destroy()
   else socket.setTimeout(socket.timeout ?? 0)
 }
 
 /**
- * How often callers with unread bytes are checked. A caller must read `READ_BYTES`, or all, between
- * two checks.
+ * Callers with unread bytes are checked this often. From one check to the next, they must read
+ * `READ_BYTES` or everything.
  */
 export const SWEEP_MS = 2_000
 const READ_BYTES = 64 * 1024
 
 /**
  * Makes a sweep: while all unread bytes exceed the bound, it cuts connections of stalled callers,
- * the largest first.
+ * those with the most unread bytes first.
  */
 export function createUnreadCutter(maxBytes: number): (connections: Iterable<Socket>) => void {
   /**
-   * The bytes that each caller must have read by the next sweep, counted from the beginning of its
-   * connection.
+   * The bytes that each caller must have read by the next sweep, counted since its connection was
+   * opened.
    */
   let targets = new WeakMap<Socket, number>()
   const readBytes = (socket: Socket) => socket.bytesWritten - socket.writableLength
@@ -108,7 +110,7 @@ export function createUnreadCutter(maxBytes: number): (connections: Iterable<Soc
   }
 }
 
-/** The time for deferred work in one turn of the event loop. */
+/** Deferred work may take this time in one turn of the event loop. */
 const TURN_MS = 1
 
 /**

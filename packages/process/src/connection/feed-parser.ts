@@ -1,39 +1,39 @@
-// Feeds Node's parser with one request at a time, in pieces that do not keep other callers waiting.
+// Feeds Node's parser with one request at a time, in small pieces, so that other callers need not
+// wait long.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** The end of a head, and of a body in chunks. */
+/** Ends a head, and a body in chunks. */
 const MESSAGE_END = '\r\n\r\n'
 const NOTHING: Buffer = Buffer.alloc(0)
 /**
- * An incomplete `MESSAGE_END` at the end of the received bytes: the rest may follow in the next
- * read.
+ * A `MESSAGE_END` that is incomplete because the received bytes end. The rest may follow in the
+ * next read.
  */
 const CUT_END = /\r(\n\r?)?$/
-/** A chunk costs about 2 µs, however small it is, so a piece of a body in chunks is small. */
+/** Every chunk costs about 2 µs, however small it is, so a piece of a body in chunks is small. */
 const CHUNKED_PIECE_BYTES = 1024
 /**
- * After we have ended a connection, at most this many further bytes are discarded. Then the
- * connection is cut.
+ * After we have ended a connection, at most this number of bytes is discarded before the connection
+ * is cut.
  */
 const DISCARDED_BYTES = 64 * 1024 * 1024
 /**
- * After this time, other connections get a turn: a read of nothing but line ends, or of tiny
- * chunks, has very many pieces.
+ * After this time, other connections get a turn. Without this, a read of only line ends, or of tiny
+ * chunks, would take long, because it has very many pieces.
  */
 const PIECES_MS = 1
 
 export type Feed = ReturnType<typeof feedParser>
 
 /**
- * Comes between a socket and Node's parser. Nothing stops the parser within a read, not even
- * `socket.destroy()`: from one read, it would make up to 3,600 requests and responses, or 10,000
+ * Stands between a socket and Node's parser. Nothing stops the parser within a read, not even
+ * `socket.destroy()`, and from one read it would make up to 3,600 requests and responses, or 10,000
  * chunks.
  *
- * @param later runs a function after other connections had a turn.
- * @param onPending receives the number of bytes that are not part of a parsed request or body yet,
- * whenever that number
- *   changes: an unfinished head, trailers, or requests that wait for the previous answer.
+ * @param later runs a function after other connections have had a turn.
+ * @param onPending is called when the number of bytes changes that do not belong to a parsed
+ * request or body yet: an unfinished head, trailers, or requests that wait for the previous answer.
  */
 export function feedParser(
   socket: Socket,
@@ -41,8 +41,8 @@ export function feedParser(
   onPending: (bytes: number) => void,
 ) {
   const [parse] = socket.listeners('data')
-  // Node's listeners stop and start reading. Node removes them when another listener receives the
-  // data, so keep them.
+  // These listeners of Node stop and start reading. Keep them, because Node removes them when
+  // another listener gets the data.
   const [stop, start] = [...socket.listeners('pause'), ...socket.listeners('resume')]
   let rest = NOTHING
   let isOver = false
@@ -51,11 +51,11 @@ export function feedParser(
   let response: ServerResponse | undefined
   let bodyLeft = 0
   let isChunked = false
-  /** How many bytes the caller had sent at the end of its last message. */
+  /** The number of bytes that the caller had sent at the end of its last message. */
   let endedAt = 0
   /**
-   * The bytes of a body in chunks since its last byte of content: trailers, or an extension of a
-   * chunk.
+   * The bytes of a body in chunks since its last byte of content, which are trailers or a chunk's
+   * extension.
    */
   let broughtNothing = 0
   let pending = 0
@@ -87,8 +87,8 @@ export function feedParser(
   }
 
   /**
-   * Returns where the next piece of a head or of a body in chunks ends: at the end of the message
-   * at the latest.
+   * Returns where the next piece of a head, or of a body in chunks, ends. It never goes past the
+   * end of the message.
    */
   function nextEnd(isBody: boolean): number {
     const most = isBody ? Math.min(CHUNKED_PIECE_BYTES, rest.length) : rest.length
@@ -98,7 +98,7 @@ export function feedParser(
     return Math.min(most, rest.length - (CUT_END.exec(tail)?.[0].length ?? 0))
   }
 
-  /** Pauses the socket, and goes on after other connections had a turn. */
+  /** Pauses the socket, and continues after other connections have had a turn. */
   function defer(): void {
     isDeferred = true
     socket.pause()
@@ -110,7 +110,7 @@ export function feedParser(
     })
   }
 
-  /** An idle connection does not keep its last request in memory. */
+  /** Ends the request, so that an idle connection does not keep it in memory. */
   function endRequest(): void {
     response = undefined
     endedAt = socket.bytesRead - rest.length
@@ -125,18 +125,19 @@ export function feedParser(
     if (pending !== before) onPending(pending)
   }
 
-  // A paused stream would read 64 KiB ahead. Here only the listeners of 'pause' and 'resume' stop
+  // A paused stream would read 64 KiB ahead. Here, only the listeners of 'pause' and 'resume' stop
   // and start reading.
   socket._read = () => {}
   socket.removeAllListeners('data').on('data', (bytes) => {
     if (isOver && socket.bytesRead - stoppedAt > DISCARDED_BYTES) socket.destroy()
     if (!isOver && socket.writable) rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
-    // Frees the read at once: until the collector runs, such reads would take more than 100 MiB.
+    // Frees the memory of the read now: until the garbage collector ran, such reads would take more
+    // than 100 MiB.
     if (rest !== bytes) (bytes.buffer as ArrayBuffer).transfer(0)
     feed()
     notePending()
-    // If the connection was cut, also frees the read, unless its request has a body: the chunks of
-    // a body may use its memory.
+    // If the connection was cut, frees the read's memory as well. Not if the request has a body,
+    // whose chunks may use that memory.
     if (socket.destroyed && !hasBody() && bytes.buffer.byteLength > 0)
       (bytes.buffer as ArrayBuffer).transfer(0)
   })
@@ -152,14 +153,14 @@ export function feedParser(
   return {
     responseInProgress,
     /**
-     * Registers the request whose head was parsed. Calls `onAnswered` when its response has closed,
-     * unless the caller has sent more.
+     * Registers the request whose head was parsed. When its response has closed, calls
+     * `onAnswered`, unless the caller has already sent more.
      */
     begin(opened: ServerResponse, onAnswered: () => void): void {
       response = opened
       opened.once('close', () => {
         if (opened.req.complete) endRequest()
-        // More was sent than this request and a line end.
+        // The caller has sent more than this request and a line end.
         if (rest.length >= bodyLeft + MESSAGE_END.length) return void defer()
         socket.resume()
         onAnswered()
@@ -168,7 +169,7 @@ export function feedParser(
       bodyLeft = Number(headers['content-length'] ?? 0)
       isChunked = headers['transfer-encoding'] !== undefined
     },
-    /** Parses nothing more. What arrives is read only to discard it, up to `DISCARDED_BYTES`. */
+    /** Stops parsing. Whatever arrives is discarded, up to `DISCARDED_BYTES`. */
     stop(): void {
       isOver = true
       stoppedAt = socket.bytesRead

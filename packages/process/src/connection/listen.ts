@@ -1,4 +1,4 @@
-// Listens for HTTP: time-outs, answers to malformed requests, and an orderly end.
+// Listens for HTTP, with time-outs, answers to malformed requests, and an orderly end.
 import { randomInt, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, maxHeaderSize, type RequestListener, STATUS_CODES } from 'node:http'
@@ -15,22 +15,22 @@ import { boundConnections, MAX_HEADERS } from './bound-connections.ts'
 import { BOUNDS, type ConnectionBounds, cutIfIdle, fitOpenFiles } from './cut-connections.ts'
 
 /**
- * The time for a request's head to arrive, and for a connection to idle while the caller should
- * send or read.
+ * HEAD_MS: a request's head must arrive within this time. IDLE_MS: a connection is cut if its
+ * caller should send or read, but does neither for this time.
  */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
 /**
- * A connection may idle for this number of `waitSeconds`: nothing moves while an import waits to
- * enqueue a job, then for the result of the job, then for a look-up.
+ * A connection may be idle for this number of `waitSeconds`, because nothing moves while an import
+ * waits to enqueue a job, then for the job's result, then for a look-up.
  */
 const IDLE_WAITS = 3
 /**
- * How many connections wait to be accepted while the event loop is busy. Linux leaves further ones
- * unanswered.
+ * This number of connections can wait to be accepted while the event loop is busy. Linux does not
+ * answer further ones.
  */
 const BACKLOG = 4_096
-/** `linger` skips its wait if no connection is open and no request came for this time. */
+/** If no connection is open, and no request came for this time, `linger` does not wait. */
 const QUIET_MS = 5_000
 
 interface ListenOptions extends Partial<ConnectionBounds> {
@@ -38,14 +38,14 @@ interface ListenOptions extends Partial<ConnectionBounds> {
   host: string
   headMs?: number
   idleMs?: number
-  /** The longest that a caller waits for its answer. */
+  /** A caller waits at most this long for its answer. */
   waitSeconds?: number
 }
 
 /**
- * Listens for HTTP. A connection is cut if nothing moved for `idleMs` although the caller should
- * send or read, and never while its caller waits for us. Throws Node's error if the address is in
- * use or not permitted.
+ * Listens for HTTP. Cuts a connection if nothing has moved for `idleMs` although the caller should
+ * send or read. Never cuts it while its caller waits for us.
+ * @throws Node's error if the address is in use or not permitted.
  */
 export async function listen(listener: RequestListener, { port, host, ...options }: ListenOptions) {
   const { headMs = HEAD_MS, waitSeconds = 0 } = options
@@ -56,26 +56,26 @@ export async function listen(listener: RequestListener, { port, host, ...options
     keepAliveTimeout: 65_000,
     headersTimeout: headMs,
     connectionsCheckingInterval: headMs / 10,
-    // Node's own time-out for a whole request would cut a large import that moves.
+    // Node's own time-out for a whole request would cut a large import that is still being sent.
     requestTimeout: 0,
-    // The middleware checks Host: Node would answer without a problem and without X-Request-Id.
+    // The middleware checks Host. Node would answer without a problem and without X-Request-Id.
     requireHostHeader: false,
   })
   server.timeout = idleMs
-  // One more than allowed, so that `serve` sees the excess.
+  // One more than allowed, so that `serve` notices if there are too many.
   server.maxHeadersCount = MAX_HEADERS + 1
-  // A caller that has sent everything may close its side before it reads the answer.
+  // A caller that has sent everything may end its side before it reads the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.on('connection', connections.add)
   server.on('timeout', (socket: Socket) => cutIfIdle(socket, connections.responseOn(socket)))
   server.on('request', connections.serve)
-  // Without these listeners, Node asks for the body by itself before the key is checked, or refuses
+  // Without these listeners, Node would ask for the body before the key is checked, or refuse
   // without a problem.
   server.on('checkContinue', connections.serve)
   server.on('checkExpectation', connections.serve)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     if (error.code === 'ECONNRESET') socket.destroy()
-    // The rest of the request is read and discarded after the answer.
+    // After the answer, the rest of the request is read and discarded.
     else if (!socket.writableEnded) refuse(socket, malformed(error.code))
   })
   server.on('connect', (_request, socket: Socket) => {
@@ -91,13 +91,13 @@ export async function listen(listener: RequestListener, { port, host, ...options
   }
   server.listen({ port, host, backlog: BACKLOG })
   await once(server, 'listening')
-  // A connection that can't be accepted, without a free file descriptor for example, ends no other
-  // one.
+  // A connection that can't be accepted, for example without a free file descriptor, must not end
+  // the others.
   server.on('error', () => {})
   const address = server.address()
   /**
-   * Accepts no more connections. Resolves when every open request is answered and its connection is
-   * closed.
+   * Accepts no more connections. Resolves when all open requests are answered and all connections
+   * are closed.
    */
   function close(): Promise<void> {
     connections.close()
@@ -111,24 +111,22 @@ export async function listen(listener: RequestListener, { port, host, ...options
     /** The bound of connections, and the limit of open files that may have lowered it. */
     bounds,
     /**
-     * Serves on for `ms`, so that balancers learn that the process stops. Resolves at once if
-     * nobody called lately.
+     * Continues to serve for `ms`, so that load balancers learn that the process stops. Does not
+     * wait if no caller came recently.
      */
     async linger(ms: number): Promise<void> {
       const isQuiet = performance.now() - connections.lastRequestAt() > QUIET_MS
       if (isQuiet && connections.size() === 0) return
       await setTimeout(ms)
-      // If the process was not scheduled meanwhile, its timers run before it reads: read what has
-      // arrived.
+      // After a pause of the process, its timers run before it reads. Read what has arrived.
       await setImmediate()
     },
     close,
     /**
-     * Cuts all open connections, such as those of callers that neither finish what they send nor
-     * hang up.
+     * Cuts all open connections, for example if a caller neither finishes its request nor hangs up.
      */
     cut,
-    /** Closes and cuts at once. */
+    /** Closes and cuts in one step. */
     end: async () => void (await Promise.all([close(), cut()])),
   }
 }
@@ -151,7 +149,7 @@ const MEMBERS: Partial<Record<ProblemCode, Omit<ProblemMembers, 'requestId'>>> =
   },
 }
 
-/** The whole answer of a problem, for a socket without a response. */
+/** Makes the complete answer that reports a problem, for a socket without a response. */
 function messageOf(code: ProblemCode): string {
   const requestId = randomUUID()
   const body = JSON.stringify(createProblem(code, { ...MEMBERS[code], requestId }))

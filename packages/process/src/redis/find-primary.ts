@@ -1,16 +1,19 @@
-// Finds the primary that has the queue: `REDIS_URL` names it, or Sentinels that know it, or nodes
+// Finds the primary that has the queue. `REDIS_URL` names it, or Sentinels that know it, or nodes
 // of a cluster.
 import { isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type RedisOptions as AllOptions, Redis } from 'ioredis'
 
 /**
- * Sentinels or nodes are asked one after the other, each for at most ASK_MS. After the last one, a
- * pause.
+ * Sentinels or nodes are asked one after the other, each for at most ASK_MS. After the last one,
+ * the search pauses for ASK_EVERY_MS.
  */
 const ASK_MS = 500
 const ASK_EVERY_MS = 500
-/** The pause before we connect again to a Sentinel, which announces failovers. */
+/**
+ * If the connection to a Sentinel ends, the next attempt to connect follows after this time.
+ * Sentinels announce failovers.
+ */
 const RECONNECT_MS = 10_000
 
 /** Where a queue is. */
@@ -27,7 +30,7 @@ type OnPrimary = (host: string, port: number) => void
 
 /**
  * Makes the function that finds the primary of a queue. `watchFailovers` is present only with
- * Sentinels: only they announce failovers.
+ * Sentinels, because only they announce failovers.
  */
 export function createPrimaryFinder({ redisUrl, queue }: QueueAddress) {
   const { kind, endpoints, access, askAccess, name } = readRedisUrl(redisUrl)
@@ -43,7 +46,7 @@ export function createPrimaryFinder({ redisUrl, queue }: QueueAddress) {
 }
 
 /**
- * Reads a URL, which is valid: see the setting `REDIS_URL`. Sentinel's own credentials stand in its
+ * Reads a URL that the setting `REDIS_URL` has checked. Sentinel's own credentials are in its
  * query.
  */
 export function readRedisUrl(url: string) {
@@ -51,8 +54,8 @@ export function readRedisUrl(url: string) {
     /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^:@?]*)(?::([^?]*))?@)?([^@/?]+)(.*)$/.exec(
       url,
     ) ?? []
-  // In the query, a plus is no space and a number sign begins no fragment: passwords may contain
-  // both.
+  // In the query, a plus is not a space, and a number sign does not begin a fragment: passwords may
+  // contain both.
   const { pathname, searchParams } = new URL(
     `redis://hosts${rest.replaceAll('+', '%2B').replaceAll('#', '%23')}`,
   )
@@ -85,8 +88,8 @@ export function readRedisUrl(url: string) {
 }
 
 /**
- * Node sends the server's name (SNI, RFC 6066) only if `servername` has it. An IP address is not a
- * name.
+ * Adds the server's name, which Node sends (SNI, RFC 6066) only if `servername` has it. An IP
+ * address is not a name.
  */
 export function accessTo({ host, port }: Endpoint, access: RedisOptions): RedisOptions {
   return {
@@ -99,8 +102,8 @@ export function accessTo({ host, port }: Endpoint, access: RedisOptions): RedisO
 
 /**
  * Calls `onPrimary` when a Sentinel announces a new primary, until the returned function is called.
- * Connections to a frozen primary are silent, so they do not show that it was replaced
- * (docs/adr/0019-one-server-of-redis.md).
+ * Without this, a connection to a frozen primary would stay: it is silent, so it does not show that
+ * the primary was replaced (docs/adr/0019-one-server-of-redis.md).
  */
 function watchFailovers(
   sentinels: readonly Endpoint[],
@@ -126,7 +129,9 @@ function watchFailovers(
   }
 }
 
-/** Asks a Sentinel or a node for the primary, and notes other servers that can be asked. */
+/**
+ * Asks a Sentinel or a node for the primary, and calls `note` with other servers that can be asked.
+ */
 type Ask = (redis: Redis, asked: Endpoint, note: (other: Endpoint) => void) => Promise<Endpoint>
 
 function askSentinel(name: string): Ask {
@@ -153,7 +158,7 @@ function askNode(key: string): Ask {
       redis.cluster('KEYSLOT', key),
       redis.cluster('SLOTS'),
     ])
-    // A node that does not know its own address replies an empty one.
+    // A node that does not know its own address replies with an empty one.
     for (const [, , ...nodes] of ranges)
       for (const [host, port] of nodes) note({ host: host || asked.host, port })
     const owner = ranges.find(([from, to]) => from <= slot && slot <= to)?.[2]
@@ -163,11 +168,11 @@ function askNode(key: string): Ask {
 }
 
 /**
- * Makes a function that finds the primary. It asks the seeds, and the servers that they name, one
+ * Makes a function that finds the primary. It asks the seeds and the servers that they name, one
  * after the other.
  */
 function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask: Ask) {
-  // By the time of a failover, all seeds may be gone.
+  // When a failover happens, all seeds may be down.
   const known = new Map<string, Endpoint>()
   const note = (one: Endpoint) => known.set(`${one.host}:${one.port}`, one)
   seeds.forEach(note)
@@ -189,7 +194,7 @@ function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask
       if (found.host && found.port > 0 && found.port < 65_536) return found
       throw new Error('it names no address')
     } catch (error) {
-      // The error of a command says that the connection was closed, and not why.
+      // A command's error says only that the connection was closed, and not why.
       throw refusal ?? error
     } finally {
       redis.disconnect()
@@ -203,8 +208,8 @@ function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask
     while (isWanted()) {
       let last = ''
       for (const [name, one] of [...known]) {
-        // The next connection asks another server first: one that was frozen does not know that it
-        // was replaced.
+        // Moves this server to the end, so that the next connection asks another one first: a
+        // frozen server does not know that it was replaced.
         known.delete(name)
         known.set(name, one)
         try {

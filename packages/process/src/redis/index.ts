@@ -1,4 +1,4 @@
-// The entry point `@sluice/process/redis`: connections to Redis, and the scripts that they run.
+// Entry point `@sluice/process/redis`: connections to Redis, and the scripts that run on them.
 export type { Redis } from 'ioredis'
 export { type QueueAddress, readRedisUrl } from './find-primary.ts'
 export { serverOf } from './primary.ts'

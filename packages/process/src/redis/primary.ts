@@ -1,4 +1,4 @@
-// Leads all connections of a process to one server: the primary that has the queue.
+// Leads all connections of a process to the same server: the primary that has the queue.
 import { connect as connectTcp } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { AbstractConnector, Redis } from 'ioredis'
@@ -11,11 +11,13 @@ import {
 } from './find-primary.ts'
 
 /**
- * A server that the process has left is refused for this time: after a failover, there may be two
- * primaries.
+ * After the process has left a server, it refuses that server for this time, because there may be
+ * two primaries after a failover.
  */
 const LEFT_MS = 10_000
-/** A peer that does not close a connection that we ended is cut off after this time. */
+/**
+ * If a peer does not close a connection that we have ended, the connection is cut after this time.
+ */
 const DISCONNECT_MS = 200
 
 type OnError = Parameters<AbstractConnector['connect']>[0]
@@ -28,22 +30,24 @@ type Info = Readonly<Record<string, string | undefined>>
  */
 const servers = new WeakMap<object, OneServer>()
 
-/** The server that all connections of a process lead to. */
+/** The server to which all connections of a process lead. */
 interface Server {
-  /** '' before the first connection, or if the server hides its id. A promotion changes it. */
+  /**
+   * Empty before the first connection, and if the server hides its id. A promotion changes the id.
+   */
   id: string
-  /** When a connection first met the server, on the monotonic clock, in ms. */
+  /** When a connection first reached the server, on the monotonic clock, in ms. */
   since: number
 }
 
-/** Returns the server that a connection of `openPrimary`, and all of its duplicates, lead to. */
+/** Returns the server to which a connection of `openPrimary` and all of its duplicates lead. */
 export function serverOf(redis: Redis): Server {
   return servers.get(redis.options.Connector ?? redis)?.current() ?? { id: '', since: 0 }
 }
 
 /**
- * Opens a connection to the primary. It and all of its duplicates lead to the same server, also
- * after a failover.
+ * Opens a connection to the primary. The connection and all of its duplicates lead to the same
+ * server, also after a failover.
  */
 export function openPrimary(address: QueueAddress, options: RedisOptions): Redis {
   const server = createOneServer()
@@ -72,8 +76,8 @@ export function openPrimary(address: QueueAddress, options: RedisOptions): Redis
       return server.track(this.stream, endpoint)
     }
 
-    // Ends the watch here: ioredis (6.0.0) emits no `end` if the connection is closed while it
-    // waits to connect again.
+    // End the watch here, because ioredis (6.0.0) does not emit `end` if the connection is closed
+    // while it waits to reconnect.
     override disconnect(): void {
       super.disconnect()
       this.unwatch?.()
@@ -93,7 +97,9 @@ export function openPrimary(address: QueueAddress, options: RedisOptions): Redis
 
 type OneServer = ReturnType<typeof createOneServer>
 
-/** Keeps all connections of a process on one server: the newest that one of them has met. */
+/**
+ * Keeps all connections of a process on one server: the newest one that any of them has reached.
+ */
 function createOneServer() {
   const streams = new Map<Stream, Endpoint & { id: string }>()
   const left = new Map<string, number>()
@@ -105,18 +111,18 @@ function createOneServer() {
       return stream.once('close', () => streams.delete(stream))
     },
     /**
-     * Closes all connections to other addresses. Hosts are compared as text: Sentinels may announce
-     * names.
+     * Closes all connections to other addresses. Compares hosts as text, because Sentinels may
+     * announce names.
      */
     keepOnly(host: string, port: number): void {
       for (const [stream, to] of streams) if (to.port !== port || to.host !== host) stream.destroy()
     },
     /**
-     * Returns whether a connection may stay. If its server is new, closes all connections to other
-     * servers.
+     * Returns whether a connection may stay. If it leads to a new server, closes all connections to
+     * other servers.
      */
     admit(stream: Stream, info: Info): boolean {
-      // Some providers hide these ids.
+      // Some providers of Redis hide these ids.
       const found = [info.run_id, info.master_replid].filter(Boolean).join('.')
       const now = performance.now()
       if (found === '') return true

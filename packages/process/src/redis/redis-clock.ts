@@ -1,4 +1,5 @@
-// Redis's clock, as far as replies tell it. The clocks of processes may be wrong.
+// Estimates Redis's clock from the times in its replies, because the clocks of processes may be
+// wrong.
 import type { Redis } from 'ioredis'
 
 /** Asks for Redis's time, in ms since 1970. */
@@ -8,14 +9,14 @@ export async function readRedisTime(redis: Redis): Promise<number> {
 }
 
 /**
- * A sample older than this is replaced by the next one, even by a lower one: the two clocks may
- * have drifted apart.
+ * The next sample replaces one that is older than this, even if it is lower, because the two clocks
+ * may have drifted apart.
  */
 const SAMPLE_MS = 10_000
 
 /**
  * Measures by how much Redis's clock is ahead of the local monotonic clock. Each sample is a lower
- * bound, because a reply arrives after Redis has read its clock. The highest one counts.
+ * bound, because the reply arrives after Redis has read its clock. So the highest sample counts.
  */
 export function openRedisClock(redis: Redis) {
   let aheadMs: number | undefined

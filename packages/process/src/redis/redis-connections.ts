@@ -1,14 +1,14 @@
-// Opens connections to Redis that fail fast or that retry.
+// Opens connections to Redis, of which some fail fast and others retry.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueAddress } from './find-primary.ts'
 import { openPrimary } from './primary.ts'
 
-// A class of ioredis 6 extends String, which leaves V8's String.prototype in a slow form: counting
-// words takes 2.6 times as long. Enumerating the prototype makes it fast again.
+// ioredis 6 has a class that extends String. This leaves V8's String.prototype in a slow form, in
+// which counting words takes 2.6 times as long. Enumerating the prototype makes it fast again.
 for (const _ in String.prototype) break
 
-/** Receives each error of a connection, which reconnects by itself. */
+/** Called with each error of a connection. The connection reconnects by itself. */
 type OnError = (error: Error) => void
 
 const backoff = (attempt: number) => Math.min(50 * 2 ** attempt, 500)
@@ -16,16 +16,16 @@ const backoff = (attempt: number) => Math.min(50 * 2 ** attempt, 500)
 /** Replies of a server that is no longer the queue's primary, and has not run the command. */
 const MOVED = /^(MOVED|READONLY)/
 /**
- * Replies of a server that may have been replaced without its notice, or of a cluster without a
+ * Replies of a server that may have been replaced without noticing it, or of a cluster without a
  * primary.
  */
 const ISOLATED = /^(CLUSTERDOWN|NOREPLICAS|MASTERDOWN)/
 const ISOLATED_EVERY_MS = 1_000
 
 /**
- * Makes `reconnectOnError` for ioredis: connects again to find the new primary, from an isolated
- * server at most once in `ISOLATED_EVERY_MS`. With `moved` 2, ioredis sends the command that the
- * old primary refused again; with 1, it does not.
+ * Makes `reconnectOnError` for ioredis: reconnects to find the new primary. From an isolated
+ * server, does so at most once in `ISOLATED_EVERY_MS`. If `moved` is 2, ioredis sends the command
+ * that the old primary refused again. If it is 1, ioredis does not.
  */
 function createReconnectOnError(moved: 1 | 2) {
   let last = Number.NEGATIVE_INFINITY
@@ -38,15 +38,15 @@ function createReconnectOnError(moved: 1 | 2) {
 }
 
 /**
- * A connection that owes a reply for this time is replaced: TCP would notice only after a quarter
- * of an hour that the peer is gone. Where no callers wait, the time is longer, because a slow Redis
- * is the likelier cause.
+ * A connection on which a reply is due for this time is replaced, because TCP would notice only
+ * after a quarter of an hour that the peer is dead. Where no callers wait, the time is longer,
+ * because Redis is then more likely to be slow than dead.
  */
 const SILENT_MS = { callersWait: 2_000, elsewhere: 10_000 }
 
 /**
- * Connects for callers that can't wait: commands fail at once while Redis is unavailable, and
- * within 1.5 s while it hangs.
+ * Connects for callers that can't wait. While Redis is unavailable, commands fail immediately.
+ * While it hangs, they fail within 1.5 s.
  */
 export function connectFailFast(address: QueueAddress, onError: OnError): Redis {
   const times = {
@@ -54,7 +54,8 @@ export function connectFailFast(address: QueueAddress, onError: OnError): Redis 
     connectTimeout: 1_500,
     socketTimeout: SILENT_MS.callersWait,
   }
-  // No command is sent again: it could add a job whose caller has got a refusal.
+  // No command is sent again, because it could add a job whose caller was already told that it was
+  // refused.
   const commands = {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
@@ -69,15 +70,14 @@ export function connectFailFast(address: QueueAddress, onError: OnError): Redis 
   return openPrimary(address, options).on('error', onError)
 }
 
-/** Connects for work that can wait: commands are retried until Redis is back. */
+/** Connects for work that can wait. Commands are retried until Redis is available again. */
 export function connectRetrying(address: QueueAddress, onError: OnError): Redis {
   return openPrimary(address, retrying(SILENT_MS.elsewhere)).on('error', onError)
 }
 
 /**
- * Connects to the server that another connection leads to, for work that can wait. After `silentMs`
- * without a reply that is due, the connection counts as dead, so a command must block for a shorter
- * time.
+ * Connects to the server to which another connection leads, for work that can wait. If a reply is
+ * due for `silentMs`, the connection counts as dead, so a command must block for a shorter time.
  */
 export function connectLike(redis: Redis, onError: OnError, silentMs: number): Redis {
   return redis.duplicate(retrying(silentMs)).on('error', onError)
@@ -94,7 +94,7 @@ const retrying = (silentMs: number) => ({
   reconnectOnError: createReconnectOnError(2),
 })
 
-/** Resolves if Redis answers. Rejects at once without a connection. */
+/** Resolves if Redis answers. Rejects immediately if there is no connection. */
 export async function pingRedis(redis: Redis): Promise<void> {
   if (redis.status !== 'ready') throw new Error('not connected to Redis')
   await redis.ping()
@@ -103,8 +103,8 @@ export async function pingRedis(redis: Redis): Promise<void> {
 const ASK_EVERY_MS = 250
 
 /**
- * Tracks a silence of Redis. Call `begin` after an unconfirmed command: it calls `ask` until Redis
- * answers. Until then, `lasts` is true.
+ * Notices when Redis becomes silent. Call `begin` after a command without a reply. It calls `ask`
+ * until Redis answers, and `lasts` is true until then.
  */
 export function createSilence(redis: Redis, ask: () => Promise<unknown>) {
   const silence = {

@@ -1,18 +1,19 @@
-// Runs Lua scripts from .lua files, which have parts and includes.
+// Runs Lua scripts. A .lua file can have several parts, and can include parts of other files.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import type { Redis } from 'ioredis'
 
 /**
- * Runs a script. `key` is the prefix of all keys that the script uses: the base of the queue or of
- * a lane. An object is sent as JSON: see `scriptJson`.
+ * Runs a script.
+ * @param key the prefix of all keys that the script uses: the base of the queue or of a lane.
+ * @param args an object is sent as JSON: see `scriptJson`.
  */
 export type Script = (key: string, ...args: (string | number | object)[]) => Promise<unknown>
 
 /**
- * Writes JSON for Redis's parser, which refuses half a surrogate pair: it becomes U+FFFD, as in
- * UTF-8.
+ * Writes JSON for Redis's parser. The parser refuses half a surrogate pair, so it becomes U+FFFD,
+ * as in UTF-8.
  */
 export function scriptJson(value: unknown): string {
   const text = JSON.stringify(value)
@@ -24,21 +25,21 @@ export function scriptJson(value: unknown): string {
 }
 
 /**
- * With one of these codes, Redis is unavailable, whatever the command. Redis 6.2 puts other words
- * before the code.
+ * With one of these codes, Redis is unavailable for any command. Redis 6.2 puts other words before
+ * the code.
  */
 const UNAVAILABLE =
   /\b(LOADING|MISCONF|READONLY|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|MOVED|TRYAGAIN|OOM|BUSY|NOAUTH|NOPERM) /
 
 /**
- * Returns whether Redis was unavailable. If not, the command fails again, because of its arguments
- * or its keys.
+ * Returns whether Redis was unavailable. If not, the command would fail again, because of its
+ * arguments or keys.
  */
 export function isUnavailable({ name, message }: Error): boolean {
   return name === 'ReplyError' ? UNAVAILABLE.test(message) : !/^(Type|Range)Error$/.test(name)
 }
 
-/** A script's reply if it is a list, else an empty one. */
+/** Returns a script's reply if it is a list, otherwise an empty list. */
 export function asList(reply: unknown): readonly unknown[] {
   return Array.isArray(reply) ? reply : []
 }
@@ -47,38 +48,39 @@ interface ScriptMetrics {
   times: { observe(labels: { command: string }, seconds: number): void }
   errors: { inc(labels: { code: string }): void }
   /**
-   * Receives errors of scripts that Redis refuses although it is available: a fault of Sluice or of
-   * its keys.
+   * Called if Redis refuses a script although it is available. Then Sluice or its keys are at
+   * fault.
    */
   onRefused: (script: string, error: Error) => void
 }
 
 const metricsOf = new WeakMap<Redis, ScriptMetrics>()
 
-/** Observes the commands of a connection that are scripts, by their names. */
+/** Observes the scripts that run on a connection, by their names. */
 export function observeCommands(redis: Redis, metrics: ScriptMetrics): void {
   metricsOf.set(redis, metrics)
 }
 
 /**
- * The first line of a script that runs although Redis is full. To Redis 6.2 these flags are a
+ * The first line of a script that runs even if Redis is full. Redis 6.2 takes these flags for a
  * syntax error.
  */
 const ALLOW_OOM = /^#!lua flags=allow-oom/
 /**
- * Stands in for the flags: a full Redis runs a script unless its first write may need memory. DEL
- * needs none. A script that only reads has no flags: Redis refuses writes if replicas are missing.
+ * Replaces the flags on all versions: a full Redis refuses a script only if its first write may
+ * need memory, and DEL needs none. A script that only reads must not have the flags, because Redis
+ * refuses writes if replicas are missing.
  */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
 /**
- * Opens a script, or the part of a file that the address names after `#`, as a command of a
- * connection.
+ * Opens a script as a command of a connection. If the address has a part's name after `#`, opens
+ * that part of the file.
  */
 export function openScript(redis: Redis, address: URL): Script {
   const name = address.href.split('/').at(-1)?.replace('.lua', '') ?? ''
   const command = `sluice:${name}`
-  // ioredis sends the script whole once for each connection, and then its hash.
+  // On each connection, ioredis first sends the whole script, and after that only its hash.
   redis.defineCommand(command, {
     lua: readScript(address).replace(ALLOW_OOM, HARMLESS_WRITE),
     numberOfKeys: 1,
@@ -107,8 +109,8 @@ function observe(
 }
 
 /**
- * Reads the part of a file that `--part NAME` begins, or else the text before the first part.
- * Inserts `--include`s.
+ * Reads the part of a file that begins with `--part NAME` or, without a name, the text before the
+ * first part. Inserts what `--include` names.
  */
 function readScript(address: URL): string {
   const [head, ...parts] = readFileSync(address, 'utf8').split(/^--part /m)
@@ -122,8 +124,8 @@ function readScript(address: URL): string {
 }
 
 /**
- * Resolves an include: a path from the file, or `@sluice/PACKAGE/PATH`, which the package must
- * export.
+ * Resolves an include: a path relative to the file, or `@sluice/PACKAGE/PATH`, which the package
+ * must export.
  */
 function includedBy(address: URL, included: string): URL {
   if (!included.startsWith('@')) return new URL(included, address)

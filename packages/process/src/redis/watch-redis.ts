@@ -1,5 +1,5 @@
-// Checks Redis while a process runs: that it evicts nothing, writes an append-only file and has
-// enough memory, and that this release can read what other releases wrote
+// Checks Redis while a process runs. Redis must not evict keys, must write an append-only file, and
+// must have enough memory. This release must be able to read what other releases wrote
 // (docs/adr/0018-layouts-of-redis.md).
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -7,7 +7,7 @@ import { openScript } from './script.ts'
 
 /**
  * `redisChecks`: whether a missing append-only file, or less memory than `minRedisMemory` (in
- * bytes), is logged or ends the process. A policy that evicts always ends it.
+ * bytes), is logged or ends the process. An eviction policy always ends it.
  */
 interface RedisChecks {
   redisChecks: 'warn' | 'refuse'
@@ -15,21 +15,21 @@ interface RedisChecks {
 }
 
 /**
- * The first check waits at most this long for a connection: while Redis loads data, it is neither
- * ready nor closed.
+ * The first check waits at most this long for a connection. (While Redis loads data, the connection
+ * is neither ready nor closed.)
  */
 const READY_MS = 2_000
-/** Somebody may change the settings of Redis while it runs. */
+/** Redis is checked again this often, because somebody may change its settings while it runs. */
 const CHECK_EVERY_MS = 60_000
 
 /**
- * Checks that Redis keeps accepted jobs: now, each time that the connection is ready again, and
- * each minute. Does not wait for a Redis that is unavailable.
+ * Checks that Redis keeps accepted jobs: now, whenever the connection becomes ready again, and each
+ * minute. Does not wait for a Redis that is unavailable.
  *
- * @param warn receives each fault that is not refused: when it is found first, and when it is back.
- * @throws an error that names each fault with the command that fixes it. Later the error is an
- * unhandled rejection,
- *   which ends the process.
+ * @param warn is called with each fault that does not end the process, when it is found first, and
+ * when it returns after it was repaired.
+ * @throws an error that names each fault, and the command that fixes it. A later check throws an
+ * unhandled rejection, which ends the process.
  */
 export async function watchRedis(
   redis: Redis,
@@ -38,10 +38,11 @@ export async function watchRedis(
 ): Promise<void> {
   let known: readonly string[] = []
 
-  /** Finds the faults by INFO, which managed Redis allows even if it refuses CONFIG. */
+  /** Finds the faults with INFO, which managed Redis allows even if it refuses CONFIG. */
   async function check(): Promise<void> {
     if (redis.status !== 'ready') return
-    // If Redis becomes unavailable during the check, the next one comes when it is back.
+    // If Redis becomes unavailable during the check, the next check follows when it is available
+    // again.
     const info = await redis.info().catch(() => undefined)
     if (info === undefined) return
     const { eviction, others } = redisFaults(info, checks.minRedisMemory)
@@ -61,8 +62,8 @@ export async function watchRedis(
 }
 
 /**
- * Calls `check` each time that the connection is ready again (it may be another Redis), and after
- * each `everyMs`.
+ * Calls `check` whenever the connection becomes ready again (Redis may be another one), and every
+ * `everyMs`.
  */
 function repeat(redis: Redis, everyMs: number, check: () => Promise<void>): void {
   redis.on('ready', check)
@@ -71,8 +72,8 @@ function repeat(redis: Redis, everyMs: number, check: () => Promise<void>): void
 }
 
 /**
- * Finds faults in the reply of INFO, each with the command that fixes it. @param minMemory in
- * bytes.
+ * Finds faults in the reply to INFO, each with the command that fixes it.
+ * @param minMemory in bytes.
  */
 export function redisFaults(
   info: string,
@@ -80,7 +81,7 @@ export function redisFaults(
 ): Record<'eviction' | 'others', string[]> {
   const field = (name: string) => infoField(info, name)
   const policy = field('maxmemory_policy') ?? 'noeviction'
-  // Without a limit of its own, Redis may use all of its machine's memory.
+  // Without its own limit, Redis may use all memory of its machine.
   const memory = Number(field('maxmemory')) || Number(field('total_system_memory'))
   const eviction =
     `Redis runs with maxmemory-policy ${policy} and would throw accepted jobs away when its memory is full, so APIs and workers stop. ` +
@@ -99,8 +100,8 @@ export function redisFaults(
 }
 
 /**
- * Finds in INFO what Redis last could not write to its disk, and the command that writes it once
- * there is space.
+ * Finds in INFO what Redis could not write to its disk, and the command that writes it when there
+ * is space.
  */
 export function unwrittenOf(info: string): { status: string; command: string } | undefined {
   const status = /^(?:aof_last_write|aof_last_bgrewrite|rdb_last_bgsave)_status:(?!ok).*$/m
@@ -111,22 +112,22 @@ export function unwrittenOf(info: string): { status: string; command: string } |
     : { status, command: status.startsWith('rdb') ? 'bgsave schedule' : 'bgrewriteaof' }
 }
 
-/** Reads a field of INFO. Undefined if this Redis has none, or hides it. */
+/** Reads a field of INFO. Returns undefined if this Redis does not have it, or hides it. */
 export function infoField(info: string, name: string): string | undefined {
   return new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
 }
 
 /**
- * The layout of a queue's keys and values, as a number. It rises when an older release could not
- * read what this one writes. `test/e2e/redis-layout.test.ts` fails if the layout changes without
- * the number.
+ * The layout of a queue's keys and values, as a number. It rises if an older release could not read
+ * what this release writes. `test/e2e/redis-layout.test.ts` fails if the layout changes but the
+ * number does not.
  */
 export const LAYOUT = {
   /** What this release writes. */
   writes: 1,
   /**
-   * The highest layout that this release reads. A release before a change already reads the next
-   * one: `writes` + 1.
+   * The highest layout that this release reads. The release before a change reads the next layout,
+   * too: `writes` + 1.
    */
   reads: 1,
 }
@@ -135,11 +136,11 @@ const LAYOUT_EVERY_MS = 5_000
 
 /**
  * Records the layout that this process writes, and checks that it can read what others wrote: now,
- * each time that the connection is ready again, and every five seconds. Does not wait for a Redis
+ * whenever the connection becomes ready again, and every five seconds. Does not wait for a Redis
  * that is unavailable.
  *
- * @param base the beginning of the queue's own keys.
- * @param onNewer is called when a later check fails: the process must stop.
+ * @param base the prefix of the queue's own keys.
+ * @param onNewer is called when a later check fails. The process must then stop.
  * @throws if the first check fails.
  */
 export async function watchLayout(
@@ -152,7 +153,8 @@ export async function watchLayout(
 
   async function check(): Promise<void> {
     if (redis.status !== 'ready') return
-    // If Redis becomes unavailable during the check, the next one comes when it is back.
+    // If Redis becomes unavailable during the check, the next check follows when it is available
+    // again.
     const found = Number(await note(base, writes).catch(() => 0))
     if (found <= reads) return
     throw new Error(
