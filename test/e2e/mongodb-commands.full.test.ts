@@ -60,6 +60,7 @@ describe('the commands that the processes send to MongoDB', () => {
     await run('keys', 'create', '--tenant', 'acme', '--name', 'importer')
     await run('keys', 'list')
     await run('keys', 'revoke', 'importer')
+    await run('tenants', 'list')
 
     // Threads that are new, known, changed, longer and merged, alone and in imports.
     await untilKeyIsKnown(url, sluice.key)
@@ -128,6 +129,7 @@ describe('the commands that the processes send to MongoDB', () => {
   test('name the shard key, but for walks, lists and look-ups', () => {
     const scattered = PROCESSES.flatMap((process) => commandsOf(process).flatMap(scatteredIn))
     assert.deepEqual([...new Set(scattered)].sort(), [
+      'aggregate sources by _id',
       'find sources by _id',
       'find sources by meta.listKey',
       'find sources by meta.listKey,service',

@@ -22,6 +22,7 @@ export const commandsOf = (deps: CliDeps): Readonly<Record<string, () => Promise
   list: async () => (await import('./sources/sources-commands.ts')).listCommand(deps),
   get: async () => (await import('./sources/sources-commands.ts')).getCommand(deps),
   keys: async () => (await import('./keys/keys-command.ts')).keysCommand(deps),
+  tenants: async () => (await import('./tenants/tenants-command.ts')).tenantsCommand(deps),
   login: async () => (await import('./login/login-command.ts')).loginCommand(deps),
   status: async () => (await import('./jobs/queue-commands.ts')).statusCommand(deps),
   find: async () => (await import('./jobs/hits-commands.ts')).findCommand(deps),
