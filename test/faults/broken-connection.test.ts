@@ -5,7 +5,7 @@ import {
   CommandFailedError,
   createBatchStore,
   mongoCommands,
-  type StoreRequest,
+  type PostRequest,
 } from '@sluice/store'
 import { connectStore } from '@sluice/store/connect'
 import { requiredUrl, testDatabase } from '@sluice/test-support'
@@ -16,7 +16,7 @@ import { BUSY_MS, until } from '../support/until.ts'
 /** Workers give a command ten seconds. */
 const LIMIT_MS = 2_000
 
-function request(id: string, title = id): StoreRequest {
+function request(id: string, title = id): PostRequest {
   const thread = {
     source: { service: 'slack' as const, externalId: id, title },
     quotes: [{ text: 'two words' }],

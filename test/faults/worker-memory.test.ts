@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { connectRetrying } from '@sluice/process/redis'
 import { createEnqueuer, newJobId, queueKeys } from '@sluice/queue'
-import { mongoCommands, type StoreRequest } from '@sluice/store'
+import { mongoCommands, type PostRequest } from '@sluice/store'
 import { UNBOUNDED } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 import { storeOnce } from '../laws/support/store-all.ts'
@@ -116,7 +116,7 @@ async function storeLongTexts(
   { quotes, ...source }: ReturnType<typeof aThread>,
 ): Promise<void> {
   for (let from = 0; from < quotes.length; from += AT_ONCE) {
-    const request: StoreRequest = {
+    const request: PostRequest = {
       id: `long-${from}`,
       tenant: 'acme',
       stamp: from + 1,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createBatchStore, processRuntime, type Runtime, type StoreRequest } from '@sluice/store'
+import { createBatchStore, type PostRequest, processRuntime, type Runtime } from '@sluice/store'
 import type { Document } from 'mongodb'
 import { beforeAll, describe, it } from 'vitest'
 import { openStore } from './support/open-store.ts'
@@ -9,7 +9,7 @@ const withoutTimer: Runtime = { ...processRuntime, delay: () => new Promise(() =
 
 let places = 0
 
-function request(externalId: string, texts: string[]): StoreRequest {
+function request(externalId: string, texts: string[]): PostRequest {
   places += 1
   const quotes = texts.map((text, at) => ({ externalId: `q${at}`, text }))
   const source = { service: 'slack' as const, externalId, title: externalId }
@@ -38,7 +38,7 @@ describe('what a batch costs MongoDB', () => {
   })
 
   /** Returns the answers, and the commands before and after them. */
-  async function storing(requests: StoreRequest[], by = worker) {
+  async function storing(requests: PostRequest[], by = worker) {
     commands = []
     updates = []
     const answers = await by.store(requests)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createBatchStore, type StoreCommands, type StoreRequest } from '@sluice/store'
+import { createBatchStore, type PostRequest, type StoreCommands } from '@sluice/store'
 import { describe, it } from 'vitest'
 import { createMemoryDatabase } from './explorer/memory-database.ts'
 import { requestOf } from './support/histories.ts'
@@ -9,7 +9,7 @@ import { storeOnce } from './support/store-all.ts'
 // never gets them.
 
 const quotes = [{ externalId: 'q1', text: 'two words' }]
-const request = (place: number, title = 'title', some = quotes): StoreRequest =>
+const request = (place: number, title = 'title', some = quotes): PostRequest =>
   requestOf({ source: { service: 'slack', externalId: 't1', title }, quotes: some }, place)
 
 /** Reads with `local` see the old primary, until the first write; all else the new one. */

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
 import {
   createBatchStore,
+  type PostRequest,
   processRuntime,
   type Runtime,
   type StoreCommands,
-  type StoreRequest,
 } from '@sluice/store'
 import { it } from 'vitest'
 import { createMemoryDatabase } from './explorer/memory-database.ts'
@@ -18,7 +18,7 @@ import { storeOnce } from './support/store-all.ts'
 // it.
 
 let places = 0
-function append(externalId = 'hot'): StoreRequest {
+function append(externalId = 'hot'): PostRequest {
   places += 1
   const quotes = [{ externalId: `q${places}`, text: 'two words' }]
   return requestOf({ source: { service: 'slack', externalId, title: 'title' }, quotes }, places)
@@ -29,7 +29,7 @@ function append(externalId = 'hot'): StoreRequest {
  */
 async function hangBeforeQuotes(
   commands: StoreCommands,
-  request: StoreRequest,
+  request: PostRequest,
   runtime: Runtime,
 ): Promise<void> {
   const hanging = Promise.withResolvers<void>()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { QuoteFields } from '@sluice/contract'
-import type { StoreRequest } from '@sluice/store'
+import type { PostRequest } from '@sluice/store'
 import { it } from 'vitest'
 import { scale } from '../support/scale.ts'
 import { explore } from './explorer/explore.ts'
@@ -17,14 +17,14 @@ import { requestOf } from './support/histories.ts'
 // its decisive steps.
 
 const quote = (externalId: string, text = 'two words'): QuoteFields => ({ externalId, text })
-const requestFor = (externalId: string, place: number, ...quotes: QuoteFields[]): StoreRequest =>
+const requestFor = (externalId: string, place: number, ...quotes: QuoteFields[]): PostRequest =>
   requestOf({ source: { service: 'slack', externalId, title: 'title' }, quotes }, place)
 const request = (place: number, ...quotes: QuoteFields[]) => requestFor('t1', place, ...quotes)
 const deliver = (...places: number[]): Delivery => ({ places, after: 0, forgets: false })
 const deliverLater = (...places: number[]): Delivery => ({ ...deliver(...places), after: 1_000 })
 
 /** @param workers are, for each process, its lanes of deliveries. */
-const historyOf = (requests: StoreRequest[], workers: Delivery[][][]) =>
+const historyOf = (requests: PostRequest[], workers: Delivery[][][]) =>
   createHistory(requests, workers.map(workerOf))
 
 /** All lists of this length of numbers below `base`. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import {
   inputThread,
+  type PostRequest,
   planThread,
   type QuoteDocument,
   type SourceDocument,
-  type StoreRequest,
 } from '@sluice/store'
 import fc from 'fast-check'
 import { it } from 'vitest'
@@ -25,7 +25,7 @@ class Memory {
    * With `tear`, the process dies after that share of the quote writes, before the source is
    * committed or the watermark raised.
    */
-  process(batch: StoreRequest[], tear?: number) {
+  process(batch: PostRequest[], tear?: number) {
     const requests = batch.map(inputThread).sort((one, other) => one.stamp - other.stamp)
     const plan = planThread(
       { ...(this.source && { source: this.source }), quotes: this.quotes },
@@ -89,7 +89,7 @@ const chances = fc.infiniteStream(fc.nat(999))
  * Delivers each request at least once without a crash, in any order and grouping, some of them more
  * often. A delivery that dies is repeated at any later time.
  */
-function deliver(memory: Memory, requests: StoreRequest[], chance: () => number): void {
+function deliver(memory: Memory, requests: PostRequest[], chance: () => number): void {
   const again = requests.filter(() => chance() < 300)
   const pending = [...requests, ...again].map((request) => ({ request, at: chance() }))
   const begun = new Set<string>()

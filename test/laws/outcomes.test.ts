@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { QuoteFields } from '@sluice/contract'
-import type { StoredAnswer, StoreRequest } from '@sluice/store'
+import type { PostRequest, StoredAnswer } from '@sluice/store'
 import { describe, it } from 'vitest'
 import { createMemoryDatabase } from './explorer/memory-database.ts'
 import { requestOf } from './support/histories.ts'
@@ -11,7 +11,7 @@ import { storeOnce } from './support/store-all.ts'
 
 const quote = (externalId: string, text = 'two words'): QuoteFields => ({ externalId, text })
 
-function request(place: number, title: string, quotes: QuoteFields[]): StoreRequest {
+function request(place: number, title: string, quotes: QuoteFields[]): PostRequest {
   return requestOf({ source: { service: 'slack', externalId: 't1', title }, quotes }, place)
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { QuoteFields } from '@sluice/contract'
-import type { StoreRequest } from '@sluice/store'
+import type { PostRequest } from '@sluice/store'
 import { describe, it } from 'vitest'
 import { aThread as aNewThread } from './support/a-thread.ts'
 import { openStore } from './support/open-store.ts'
@@ -26,7 +26,7 @@ describe('the position of a quote', () => {
   function aThread() {
     const { says: saysUndated, sourceId } = aNewThread()
     /** A source whose date does not follow from its requests. */
-    function says(place: number, ...some: QuoteFields[]): StoreRequest {
+    function says(place: number, ...some: QuoteFields[]): PostRequest {
       const { thread, ...request } = saysUndated(place, ...some)
       const source = { ...thread.source, createdAt: '2024-05-01T00:00:00.000Z' }
       return { ...request, thread: { ...thread, source } }
@@ -38,7 +38,7 @@ describe('the position of a quote', () => {
     return { says, stored, positions }
   }
 
-  async function outcomesOf(request: StoreRequest): Promise<string[]> {
+  async function outcomesOf(request: PostRequest): Promise<string[]> {
     const answer = (await storeOnce(commands, [request])).get(request.id)
     assert.ok(answer !== undefined)
     return [answer.source, ...answer.quotes].map(({ outcome }) => outcome)

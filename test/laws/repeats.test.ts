@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { repairSources, type StoreRequest } from '@sluice/store'
+import { type PostRequest, repairSources } from '@sluice/store'
 import { describe, it } from 'vitest'
 import { aThread as aNewThread } from './support/a-thread.ts'
 import { Death, mortal } from './support/mortal.ts'
@@ -21,9 +21,9 @@ describe('a request that resembles a repeat', () => {
     const quotes = () => quotesOf.find({ sourceId }).sort({ externalId: 1 }).toArray()
     return { says, quotes, source: () => sources.findOne({ _id: sourceId }) }
   }
-  const store1 = (request: StoreRequest, through = commands) => storeOnce(through, [request])
+  const store1 = (request: PostRequest, through = commands) => storeOnce(through, [request])
   /** Every current token is stale to this process, which therefore sums. */
-  const storeLater = (request: StoreRequest) => storeOnce(commands, [request], clockAhead(10_000))
+  const storeLater = (request: PostRequest) => storeOnce(commands, [request], clockAhead(10_000))
   /** Every current token is expired to this repair. */
   const repairLater = () => repairSources(commands, { repair: true }, clockAhead(120_000))
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import {
   createBatchStore,
   PausedTooLongError,
+  type PostRequest,
   repairSources,
-  type StoreRequest,
 } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import fc from 'fast-check'
@@ -47,7 +47,7 @@ describe('the real store, with several workers at once', () => {
   let runs = 0
 
   /** Each run has a tenant of its own, so that all share one database. */
-  function asTenant(requests: StoreRequest[]): StoreRequest[] {
+  function asTenant(requests: PostRequest[]): PostRequest[] {
     const tenant = `tenant-${runs++}`
     return requests.map((request) => ({ ...request, tenant, id: `${tenant}-${request.id}` }))
   }
@@ -55,7 +55,7 @@ describe('the real store, with several workers at once', () => {
   /** Flags the requests of which an earlier delivery began, as the queue does. */
   function createDeliveries() {
     const begun = new Set<string>()
-    return (requests: StoreRequest[]): StoreRequest[] => {
+    return (requests: PostRequest[]): PostRequest[] => {
       const delivered = requests.map((request) => ({
         ...request,
         redelivered: begun.has(request.id),
@@ -67,7 +67,7 @@ describe('the real store, with several workers at once', () => {
 
   /** Runs all workers at once. Returns the ids of the requests that were answered. */
   async function work(
-    requests: StoreRequest[],
+    requests: PostRequest[],
     workers: Shift[],
     { deliver = createDeliveries(), ends = false } = {},
   ): Promise<Set<string>> {
@@ -99,14 +99,14 @@ describe('the real store, with several workers at once', () => {
     }
   }
 
-  async function stored(request: StoreRequest) {
+  async function stored(request: PostRequest) {
     const id = sourceIdOf(request.tenant, request.thread.source)
     const source = await sources.findOne({ _id: id })
     const quotes = await quotesOf.find({ sourceId: id }).toArray()
     return { source, quotes }
   }
 
-  async function assertAgreement(request: StoreRequest) {
+  async function assertAgreement(request: PostRequest) {
     const { source, quotes } = await stored(request)
     assert(source !== null)
     const sum = quotes.reduce((total, quote) => total + quote.wordCount, 0)
@@ -153,7 +153,7 @@ describe('the real store, with several workers at once', () => {
         await work(requests, workers)
         const [first] = requests
         assert(first !== undefined)
-        const after: StoreRequest = {
+        const after: PostRequest = {
           ...first,
           id: `${first.id}-after`,
           stamp: 99_000_000,
@@ -188,7 +188,7 @@ describe('the real store, with several workers at once', () => {
   })
 
   it("keeps a dead writer's token in the source until its request is redelivered (law 3)", async () => {
-    const threadOf = (text: string): StoreRequest['thread'] => ({
+    const threadOf = (text: string): PostRequest['thread'] => ({
       source: { service: 'slack', externalId: 'dead-writer', title: 'title' },
       quotes: [{ text }, { text: `${text} again` }],
     })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { StoreRequest } from '@sluice/store'
+import type { PostRequest } from '@sluice/store'
 import { beforeAll, beforeEach, describe, it } from 'vitest'
 import { aThread } from './support/a-thread.ts'
 import { openStore } from './support/open-store.ts'
@@ -22,7 +22,7 @@ describe('stored texts', () => {
     reads = []
   })
 
-  async function storing(request: StoreRequest) {
+  async function storing(request: PostRequest) {
     reads = []
     const answer = (await storeOnce(commands, [request])).get(request.id)
     assert(answer !== undefined)

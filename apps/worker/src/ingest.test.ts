@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openMetrics } from '@sluice/process'
-import { CommandFailedError, RefusedWriteError, type StoreRequest } from '@sluice/store'
+import { CommandFailedError, type PostRequest, RefusedWriteError } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'
 import { createIngest, type IngestRequest } from './ingest.ts'
@@ -27,7 +27,7 @@ function failing(errors: Error[], isBack: boolean) {
   const calls: string[][] = []
   const probed: number[] = []
   const ingest = createIngest({
-    async storeBatch(requests: readonly StoreRequest[]) {
+    async storeBatch(requests: readonly PostRequest[]) {
       calls.push(requests.map(({ id }) => id))
       throw errors.shift() ?? new Error('no more errors')
     },
@@ -94,7 +94,7 @@ describe('a batch that cannot be stored', () => {
    */
   function storeAllBut(
     unstorable: string[],
-    errorOf: (refused: StoreRequest[]) => Error,
+    errorOf: (refused: PostRequest[]) => Error,
     bounds = WIDE,
   ) {
     const batches: string[][] = []
@@ -116,7 +116,7 @@ describe('a batch that cannot be stored', () => {
   const WIDE = { documents: 4_000, characters: 100_000 }
 
   /** The error of a command that could not write the first quotes of these threads. */
-  function refusal(refused: StoreRequest[]): Error {
+  function refusal(refused: PostRequest[]): Error {
     const errors = refused.map(({ tenant, thread: { source } }) => {
       const error = { code: 121, errmsg: `refused ${source.externalId}` }
       return new RefusedWriteError(error, 'quotes', `${sourceIdOf(tenant, source)}a-quote`)

@@ -3,13 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createGroupCommit, inSpan } from '@sluice/process'
 import { asError, type Lane } from '@sluice/queue'
-import {
-  type BatchStore,
-  CommandFailedError,
-  refusalOf,
-  type StoredAnswer,
-  type StoreRequest,
-} from '@sluice/store'
+import { CommandFailedError, type PostRequest, refusalOf, type StoredAnswer } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 import { isStoreUnavailable, type LostStore, type ProbeStore } from './store-loss.ts'
 
@@ -24,7 +18,7 @@ interface BatchSize {
 }
 
 /** A request as a part of a batch. */
-export interface IngestRequest extends StoreRequest, BatchSize {
+export interface IngestRequest extends PostRequest, BatchSize {
   /**
    * Present if the request may have caused a failure or a crash. It then shares a batch only with
    * other requests of this kind.
@@ -57,7 +51,10 @@ export type Ingested = { answer: StoredAnswer } | { error: Error } | LostStore
 type Attempted = Ingested | { excluded: true } | { apart: Apart }
 
 interface IngestDeps {
-  storeBatch: BatchStore['store']
+  storeBatch: (
+    requests: readonly PostRequest[],
+    onLastWrite: () => void,
+  ) => Promise<Map<string, StoredAnswer>>
   bounds: BatchSize
   probeStore: ProbeStore
   metrics: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createDurations } from '@sluice/boot/durations'
 import { createLogger, openMetrics } from '@sluice/process'
 import { PartlyStoredError } from '@sluice/queue'
-import type { StoreRequest } from '@sluice/store'
+import type { PostRequest } from '@sluice/store'
 import { test } from 'vitest'
 import type { Ingested } from './ingest.ts'
 import { createNoteTimes, createWork, requestsOf } from './job.ts'
@@ -74,7 +74,7 @@ test('threads that were stored before a retry are not stored again, and keep the
   )
 })
 
-function aJob(threads: StoreRequest['thread'][]) {
+function aJob(threads: PostRequest['thread'][]) {
   const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, threads }
   return {
     id: 'j',

@@ -149,7 +149,7 @@ export interface QuoteDocument extends QuoteValues {
 
 export type QuoteWithoutText = Omit<QuoteDocument, 'text'>
 
-export interface StoreRequest {
+interface Accepted {
   /** Unique to the request, and the same each time that the request is delivered. */
   id: string
   tenant: string
@@ -160,12 +160,22 @@ export interface StoreRequest {
   stamp: number
   /** An earlier delivery may have written some of the request. */
   redelivered: boolean
+}
+
+export interface PostRequest extends Accepted {
   thread: Thread
   /**
    * Equal threads have equal digests. Without a digest, repeats of the thread are not recognised.
    */
   digest?: string
 }
+
+/** Deletes a source or, with `quoteIds`, only these of its quotes. */
+export interface DeleteRequest extends Accepted {
+  deletes: { sourceId: string; quoteIds?: string[] }
+}
+
+export type StoreRequest = PostRequest | DeleteRequest
 
 /** A quote of a request: its fields, and the ids and the position that follow from the request. */
 export interface InputQuote {
@@ -176,7 +186,7 @@ export interface InputQuote {
 /**
  * A request as the store uses it: with the ids of its documents, and with dates instead of texts.
  */
-export interface InputThread extends Pick<StoreRequest, 'id' | 'stamp' | 'redelivered' | 'digest'> {
+export interface InputThread extends Pick<PostRequest, 'id' | 'stamp' | 'redelivered' | 'digest'> {
   names: Pick<SourceDocument, '_id' | 'tenant' | 'service' | 'externalId'>
   source: SourceValues
   quotes: InputQuote[]
@@ -234,6 +244,15 @@ export interface ThreadPlan {
 }
 
 export type StoredAnswer = Pick<ThreadAnswer, 'source' | 'quotes'>
+
+/** `absent`: nothing was deleted. */
+export interface DeletedAnswer {
+  outcome: 'deleted' | 'absent'
+  /** The number of quotes that were removed. */
+  quotes: number
+}
+
+export type StoreAnswer = StoredAnswer | DeletedAnswer
 
 /** All requests of a batch for one thread. */
 export interface ThreadWork {

@@ -2,6 +2,7 @@
 // tenant's sources.
 import { hash } from 'node:crypto'
 import { contentOf, type QuoteFields, type SourceFields } from '@sluice/contract'
+import type { StoreRequest } from './documents.ts'
 
 /** An id has 144 bits: two names do not collide by chance, and base64url needs no padding. */
 const ID_LENGTH = 24
@@ -20,6 +21,12 @@ export function sourceIdOf(
   source: Pick<SourceFields, 'service' | 'externalId'>,
 ): string {
   return hashTuple(tenant, source.service, source.externalId)
+}
+
+export function sourceIdOfRequest(request: StoreRequest): string {
+  return 'deletes' in request
+    ? request.deletes.sourceId
+    : sourceIdOf(request.tenant, request.thread.source)
 }
 
 /**

@@ -1,8 +1,12 @@
 // The entry point `@sluice/store`: what apps and tests use of the store.
 
 export type {
+  DeletedAnswer,
+  DeleteRequest,
+  PostRequest,
   QuoteDocument,
   SourceDocument,
+  StoreAnswer,
   StoredAnswer,
   StoredThread,
   StoreRequest,

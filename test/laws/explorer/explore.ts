@@ -4,10 +4,10 @@ import {
   CommandFailedError,
   createBatchStore,
   PausedTooLongError,
+  type PostRequest,
   type Runtime,
   repairSources,
   type StoredAnswer,
-  type StoreRequest,
 } from '@sluice/store'
 import { MongoNetworkError } from 'mongodb'
 import type { Delivery, History, RepairPlan, WorkerPlan } from './history.ts'
@@ -62,7 +62,7 @@ export async function explore(history: History, trace?: (line: string) => void):
 class Run {
   readonly simulation: Simulation
   readonly #outcomes: OutcomeLaw
-  readonly requests: readonly StoreRequest[]
+  readonly requests: readonly PostRequest[]
   /** The requests of which a delivery succeeded. */
   readonly answered = new Set<string>()
   /** The number of deliveries of each request. */
@@ -117,7 +117,7 @@ class Run {
     }
   }
 
-  #delivery(request: StoreRequest, forgets: boolean): StoreRequest {
+  #delivery(request: PostRequest, forgets: boolean): PostRequest {
     const before = this.#deliveries.get(request.id) ?? 0
     this.#deliveries.set(request.id, before + 1)
     if (forgets && before > 0) this.#forgotten.add(request.id)
@@ -128,7 +128,7 @@ class Run {
     storeRequests: typeof storeAll,
     store: BatchStore,
     { runtime }: Process,
-    batch: readonly StoreRequest[],
+    batch: readonly PostRequest[],
   ): Promise<void> {
     const began = this.simulation.now
     const answers = await storeRequests(store, runtime, batch)
@@ -172,7 +172,7 @@ class Run {
    * Law 2: the last request of each thread changes nothing when it is posted again. Law 3: it
    * leaves exact totals, even if a dead writer's token was in the source. Returns the reposts.
    */
-  async repostLast(failed: readonly StoreRequest[]): Promise<StoreRequest[]> {
+  async repostLast(failed: readonly PostRequest[]): Promise<PostRequest[]> {
     if (this.hasCrashed) await this.simulation.pass(STALE_MS)
     const last = new Map(
       this.requests.map((request) => [request.thread.source.externalId, request]),
@@ -231,7 +231,7 @@ async function repair({ commands, runtime }: Process): Promise<void> {
 async function storeAll(
   store: BatchStore,
   runtime: Runtime,
-  requests: readonly StoreRequest[],
+  requests: readonly PostRequest[],
 ): Promise<Map<string, StoredAnswer>> {
   const answers = new Map<string, StoredAnswer>()
   for (let left = requests; left.length > 0; ) {
@@ -246,7 +246,7 @@ async function storeAll(
 async function storeForSure(
   store: BatchStore,
   runtime: Runtime,
-  requests: readonly StoreRequest[],
+  requests: readonly PostRequest[],
   onPause = () => {},
 ): ReturnType<typeof storeAll> {
   try {

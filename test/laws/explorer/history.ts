@@ -1,5 +1,5 @@
 import type { Thread } from '@sluice/contract'
-import type { StoreRequest } from '@sluice/store'
+import type { PostRequest } from '@sluice/store'
 import fc from 'fast-check'
 import { requestOf, history as requestsOf, thread, tinyThread } from '../support/histories.ts'
 import type { Break, Conflict, Disturbance, Fault } from './process.ts'
@@ -35,7 +35,7 @@ export interface RepairPlan {
 }
 
 export interface History extends Mishaps {
-  requests: StoreRequest[]
+  requests: PostRequest[]
   workers: WorkerPlan[]
   /** Repairs that run at the same time. */
   repairs: RepairPlan[]
@@ -114,7 +114,7 @@ const repair: fc.Arbitrary<RepairPlan> = fc.record({
 const MOST_WORKERS = 3
 
 /** Histories in which several processes meet, and much goes wrong. */
-function meetings(requests: fc.Arbitrary<StoreRequest[]>, minWorkers = 1): fc.Arbitrary<History> {
+function meetings(requests: fc.Arbitrary<PostRequest[]>, minWorkers = 1): fc.Arbitrary<History> {
   return fc.record({
     requests,
     workers: fc.array(worker, { minLength: minWorkers, maxLength: MOST_WORKERS, size: 'max' }),
@@ -141,7 +141,7 @@ function meetings(requests: fc.Arbitrary<StoreRequest[]>, minWorkers = 1): fc.Ar
  * Histories in which one process stores one request after the other, in any order, and settles
  * each. Nothing goes wrong.
  */
-function turns(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History> {
+function turns(requests: fc.Arbitrary<PostRequest[]>): fc.Arbitrary<History> {
   const places = fc.array(fc.nat(5), { minLength: 4, maxLength: 8 })
   return fc.tuple(requests, places).map(([some, order]) => {
     const lane = order.map((place): Delivery => ({ places: [place], after: 1_000, forgets: false }))
@@ -198,7 +198,7 @@ export function workerOf(lanes: Delivery[][]): WorkerPlan {
 }
 
 /** A history in which nothing goes wrong. */
-export function historyOf(requests: StoreRequest[], workers: WorkerPlan[]): History {
+export function historyOf(requests: PostRequest[], workers: WorkerPlan[]): History {
   return {
     requests,
     workers,
@@ -217,7 +217,7 @@ export function historyOf(requests: StoreRequest[], workers: WorkerPlan[]): Hist
  */
 function twins(history: History): History {
   const { requests, workers } = history
-  const twinOf = ({ id, thread, ...request }: StoreRequest): StoreRequest => {
+  const twinOf = ({ id, thread, ...request }: PostRequest): PostRequest => {
     return {
       ...request,
       id: `${id}-twin`,
@@ -258,7 +258,7 @@ function appends(): fc.Arbitrary<Thread> {
  * Six appends to one thread that all edit one quote, too. Processes that meet there refuse each
  * other's updates of it.
  */
-function editingAppends(): fc.Arbitrary<StoreRequest[]> {
+function editingAppends(): fc.Arbitrary<PostRequest[]> {
   const edited = fc.constantFrom('one', 'two words').map((text) => ({ externalId: 'edited', text }))
   const append = fc.tuple(appends(), edited).map(([{ source, quotes }, quote]) => {
     return { source: { ...source, externalId: 't1' }, quotes: [...quotes, quote] }

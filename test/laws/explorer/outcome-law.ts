@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
-import type { QuoteDocument, SourceDocument, StoredAnswer, StoreRequest } from '@sluice/store'
+import type { PostRequest, QuoteDocument, SourceDocument, StoredAnswer } from '@sluice/store'
 import type { MemoryDatabase } from './memory-database.ts'
 
 // The law of outcomes: `created` exactly once for each document, and `unchanged` only if nothing of
@@ -50,7 +50,7 @@ export class OutcomeLaw {
    * @param knows whether this delivery knew of all others of the request.
    */
   assertAnswer(
-    { id: request }: StoreRequest,
+    { id: request }: PostRequest,
     { source, quotes }: StoredAnswer,
     knows: boolean,
   ): void {
@@ -64,7 +64,7 @@ export class OutcomeLaw {
   }
 
   /** Holds when every job has ended. */
-  assertCreatedOnce(failed: readonly StoreRequest[]): void {
+  assertCreatedOnce(failed: readonly PostRequest[]): void {
     const failedIds = new Set(failed.map(({ id }) => id))
     for (const { _id, meta } of this.#documents()) {
       const expected = failedIds.has(meta.insertedBy) ? [] : [meta.insertedBy]

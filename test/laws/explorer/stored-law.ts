@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { QuoteDocument, StoredAnswer, StoreRequest } from '@sluice/store'
+import type { PostRequest, QuoteDocument, StoredAnswer } from '@sluice/store'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { expectedThreads } from '../support/oracle.ts'
 import { visible } from '../support/visible.ts'
@@ -29,7 +29,7 @@ export function assertAnswerIsStored(
  */
 export function assertStored(
   simulation: Simulation,
-  requests: readonly StoreRequest[],
+  requests: readonly PostRequest[],
   failed: typeof requests,
 ): void {
   const stored = visibleThreads(simulation)

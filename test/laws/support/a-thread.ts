@@ -1,5 +1,5 @@
 import type { QuoteFields } from '@sluice/contract'
-import type { StoreRequest } from '@sluice/store'
+import type { PostRequest } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { requestOf } from './histories.ts'
 
@@ -11,7 +11,7 @@ let threads = 0
  */
 export function aThread() {
   const source = { service: 'slack' as const, externalId: `thread-${threads++}`, title: 'title' }
-  function says(place: number, ...quotes: QuoteFields[]): StoreRequest {
+  function says(place: number, ...quotes: QuoteFields[]): PostRequest {
     const request = requestOf({ source, quotes }, place)
     return { ...request, id: `${source.externalId}-${request.id}` }
   }

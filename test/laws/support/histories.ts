@@ -1,5 +1,5 @@
 import type { QuoteFields, Thread } from '@sluice/contract'
-import type { StoreRequest } from '@sluice/store'
+import type { PostRequest } from '@sluice/store'
 import fc from 'fast-check'
 
 const word = fc.constantFrom('one', 'two words', "it's three words", 'สวัสดีครับ')
@@ -86,7 +86,7 @@ export function tinyThread(): fc.Arbitrary<Thread> {
 export function history(
   threads: fc.Arbitrary<Thread> = thread(),
   maxLength = 8,
-): fc.Arbitrary<StoreRequest[]> {
+): fc.Arbitrary<PostRequest[]> {
   const step = fc.oneof({ weight: 3, arbitrary: threads }, { weight: 2, arbitrary: fc.nat(20) })
   return fc.tuple(threads, fc.array(step, { maxLength: maxLength - 1 })).map(([first, steps]) => {
     const said: Thread[] = [first]
@@ -99,7 +99,7 @@ export function history(
 }
 
 /** Stamps a second apart, so that each moment of acceptance differs. */
-export function requestOf(one: Thread, place: number): StoreRequest {
+export function requestOf(one: Thread, place: number): PostRequest {
   const digest = JSON.stringify(one)
   return {
     id: `r${place}`,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { repairSources, type StoreRequest } from '@sluice/store'
+import { type PostRequest, repairSources } from '@sluice/store'
 import { aThread as aNewThread } from './a-thread.ts'
 import { clockAhead, openStore } from './open-store.ts'
 import { openTokens } from './open-tokens.ts'
@@ -35,7 +35,7 @@ export function openThreads(name: string) {
 
   function aThread() {
     const { says: saysQuotes, sourceId: _id } = aNewThread()
-    const says = (place: number, ...externalIds: string[]): StoreRequest =>
+    const says = (place: number, ...externalIds: string[]): PostRequest =>
       saysQuotes(place, ...externalIds.map((externalId) => ({ externalId, text: 'two words' })))
     /** The stored totals, and the requests whose tokens are open. */
     async function found() {

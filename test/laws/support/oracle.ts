@@ -1,5 +1,5 @@
 import type { QuoteFields, SourceFields } from '@sluice/contract'
-import type { StoreRequest } from '@sluice/store'
+import type { PostRequest } from '@sluice/store'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 
 /** What anyone can see of a stored thread. */
@@ -17,7 +17,7 @@ type PlacedQuote = QuoteFields & { position: string }
  * Processes each request once, in the order of acceptance, in the plainest way: what the store must
  * end as, by thread.
  */
-export function expectedThreads(requests: readonly StoreRequest[]): Map<string, Visible> {
+export function expectedThreads(requests: readonly PostRequest[]): Map<string, Visible> {
   const threads = new Map<
     string,
     { source: SourceFields; acceptedAt: Date; quotes: Map<string, PlacedQuote> }

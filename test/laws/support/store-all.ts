@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import {
   type BatchStore,
   createBatchStore,
+  type PostRequest,
   type Runtime,
   type StoreCommands,
   type StoredAnswer,
-  type StoreRequest,
 } from '@sluice/store'
 
 // Stores requests as a worker does: those whose thread another process is summing are submitted
@@ -17,7 +17,7 @@ const PAUSE_MS = 5
 /** Resolves with the answers to all of the requests. */
 export async function storeAll(
   store: BatchStore,
-  requests: readonly StoreRequest[],
+  requests: readonly PostRequest[],
 ): Promise<Map<string, StoredAnswer>> {
   const answers = new Map<string, StoredAnswer>()
   for (let left = requests; left.length > 0; left = left.filter(({ id }) => !answers.has(id))) {
@@ -30,7 +30,7 @@ export async function storeAll(
 /** Has requests stored by a process of their own, which then ends in order. */
 export async function storeOnce(
   commands: StoreCommands,
-  requests: readonly StoreRequest[],
+  requests: readonly PostRequest[],
   runtime?: Runtime,
 ): Promise<Map<string, StoredAnswer>> {
   const worker = createBatchStore(commands, runtime)

@@ -6,16 +6,16 @@ import { ObjectId } from 'mongodb'
 import type {
   InputQuote,
   InputThread,
+  PostRequest,
   QuoteDraft,
   SourceDraft,
   SourceValues,
-  StoreRequest,
   ThreadPlan,
 } from '../documents.ts'
 import { listKeyOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
 
 /** Converts an accepted request to the form that the store uses. */
-export function inputThread({ tenant, thread, ...request }: StoreRequest): InputThread {
+export function inputThread({ tenant, thread, ...request }: PostRequest): InputThread {
   const { service, externalId, ...source } = thread.source
   const sourceId = sourceIdOf(tenant, thread.source)
   const ids = quoteIdsOf(sourceId, thread.quotes)

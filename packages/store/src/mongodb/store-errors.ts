@@ -8,7 +8,7 @@ import {
   MongoServerError,
 } from 'mongodb'
 import type { StoreRequest } from '../documents.ts'
-import { sourceIdIn, sourceIdOf } from '../ids.ts'
+import { sourceIdIn, sourceIdOfRequest } from '../ids.ts'
 
 /**
  * A whole command failed, so its outcome is unknown. MongoDB may be unavailable or unable to
@@ -138,10 +138,10 @@ export function isConflict(error: unknown): boolean {
 }
 
 /** Returns why MongoDB refused a document of this request's thread, if the error says so. */
-export function refusalOf(error: unknown, { tenant, thread }: StoreRequest): Error | undefined {
+export function refusalOf(error: unknown, request: StoreRequest): Error | undefined {
   const refusal = error instanceof CommandFailedError ? error.cause : error
   return refusal instanceof RefusedWriteError
-    ? refusal.sources.get(sourceIdOf(tenant, thread.source))
+    ? refusal.sources.get(sourceIdOfRequest(request))
     : undefined
 }
 

@@ -4,8 +4,10 @@ import type { Outcome } from '@sluice/contract'
 import type {
   InputThread,
   OpenThread,
+  PostRequest,
   QuoteDocument,
   SourceDocument,
+  StoreAnswer,
   StoredAnswer,
   StoredThread,
   StoreRequest,
@@ -13,7 +15,7 @@ import type {
   ThreadRound,
   ThreadWork,
 } from '../documents.ts'
-import { sourceIdOf } from '../ids.ts'
+import { sourceIdOfRequest } from '../ids.ts'
 import { inputThread, planNew, textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
 import { mergeRequests } from '../merge/merge.ts'
 import { planRepeat, shortenRepeats } from '../merge/repeats.ts'
@@ -53,42 +55,55 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
   // written without reading first. If a thread is stored after all, its insert is refused, and the
   // next round reads it.
   let wereNew = false
+
+  /**
+   * Stores a batch. Returns the answers by request id once everything is written with majority. A
+   * request gets no answer while another process sums its thread: store it again, which is safe at
+   * any time and in any process.
+   * @param onLastWrite is called in each round when its commits are sent or, if it commits nothing,
+   * when its first command of quotes is sent. Not called for threads that are summed.
+   * @throws {CommandFailedError} if the outcome of the writes is not known.
+   */
+  function store(
+    requests: readonly PostRequest[],
+    onLastWrite?: () => void,
+  ): Promise<Map<string, StoredAnswer>>
+  function store(
+    requests: readonly StoreRequest[],
+    onLastWrite?: () => void,
+  ): Promise<Map<string, StoreAnswer>>
+  async function store(
+    requests: readonly StoreRequest[],
+    onLastWrite = () => {},
+  ): Promise<Map<string, StoreAnswer>> {
+    try {
+      if (!isPrepared) await commands.prepare()
+      isPrepared = true
+      const answers = new Map<string, StoreAnswer>()
+      const posts = requests.filter((request) => 'thread' in request)
+      if (posts.length < requests.length) throw new Error('deletions are not stored yet')
+      const works = groupByThread(posts)
+      const read =
+        wereNew && !works.some(({ readsMajority }) => readsMajority)
+          ? works.map(
+              (work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }),
+            )
+          : await readStoredThreads(deps, works)
+      wereNew = await storeBatch({ ...deps, answers, unended: new Set(), onLastWrite }, read)
+      return answers
+    } catch (error) {
+      throw asCommandFailed(error)
+    }
+  }
+
   return {
-    /**
-     * Stores a batch. Returns the answers by request id once everything is written with majority. A
-     * request gets no answer while another process sums its thread: store it again, which is safe
-     * at any time and in any process.
-     * @param onLastWrite is called in each round when its commits are sent or, if it commits
-     * nothing, when its first command of quotes is sent. Not called for threads that are summed.
-     * @throws {CommandFailedError} if the outcome of the writes is not known.
-     */
-    async store(
-      requests: readonly StoreRequest[],
-      onLastWrite = () => {},
-    ): Promise<Map<string, StoredAnswer>> {
-      try {
-        if (!isPrepared) await commands.prepare()
-        isPrepared = true
-        const works = groupByThread(requests)
-        const read =
-          wereNew && !works.some(({ readsMajority }) => readsMajority)
-            ? works.map(
-                (work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }),
-              )
-            : await readStoredThreads(deps, works)
-        const answers = new Map<string, StoredAnswer>()
-        wereNew = await storeBatch({ ...deps, answers, unended: new Set(), onLastWrite }, read)
-        return answers
-      } catch (error) {
-        throw asCommandFailed(error)
-      }
-    },
+    store,
     /**
      * Recounts the sources of requests whose jobs failed permanently.
      * @throws {CommandFailedError} as `store` does.
      */
     async recountRequests(requests: readonly StoreRequest[]): Promise<void> {
-      const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
+      const ids = new Set(requests.map(sourceIdOfRequest))
       // Remove only expired tokens, because a late command of a failed request may still take
       // effect.
       await recount(sumDeps, [...ids], () => false).catch((error) =>
@@ -101,7 +116,7 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
 
 interface Batch extends ReadDeps {
   slices: Slices
-  answers: Map<string, StoredAnswer>
+  answers: Map<string, StoreAnswer>
   unended: Set<UnendedBatch>
   onLastWrite: () => void
 }
@@ -228,7 +243,7 @@ function endStored({ writer, unended }: Batch): void {
 }
 
 /** Groups a batch's requests by thread. Each group is in the order of acceptance. */
-function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
+function groupByThread(requests: readonly PostRequest[]): ThreadWork[] {
   const byThread = Map.groupBy(requests.map(inputThread), ({ names }) => names._id)
   return Array.from(byThread, ([id, ofThread]) => {
     const requestsInOrder = ofThread.sort((one, other) => one.stamp - other.stamp)
