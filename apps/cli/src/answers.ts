@@ -1,20 +1,23 @@
-// Bounds the answers of an API in time and size, and checks their form: the command line trusts no
-// server.
+// Bounds the time and the size of an API's answers, and checks their form, because the command line
+// trusts no server.
 import { createParser, type Static } from '@sluice/contract'
 import { UserError, untrusted } from '@sluice/terminal'
 
 /**
- * The time limit of one answer. Long, because the API examines many jobs for a filtered page of
- * failed jobs.
+ * The time limit of an answer. It is long, because the API examines many jobs for a filtered page
+ * of failed jobs.
  */
 const ANSWER_MS = 30_000
 /**
- * The bound of all bodies that one bounded `fetch` reads, together: a command keeps what it shows
- * in memory.
+ * Bounds all bodies that a bounded `fetch` reads, together, because a command keeps in memory what
+ * it shows.
  */
 const MOST_BYTES = 256 * 2 ** 20
 
-/** Makes a `fetch` whose answers fail after `mostMs` each, and beyond `mostBytes` together. */
+/**
+ * Makes a `fetch` whose answers fail after `mostMs`, or when they have more than `mostBytes`
+ * together.
+ */
 export function createBoundedFetch(mostMs = ANSWER_MS, mostBytes = MOST_BYTES): typeof fetch {
   let left = mostBytes
   return async (input, init) => {
@@ -36,10 +39,10 @@ async function open(...args: Parameters<typeof fetch>) {
   return { body, status, statusText, headers }
 }
 
-/** An API that lives answers /livez within this time, however long its answers take. */
+/** An API that is alive answers /livez within this time, even if its other answers take long. */
 const ALIVE_WITHIN_MS = 3_000
 
-/** Returns that an API does not answer, and why. Undefined if it lives. */
+/** Returns a message that the API does not answer, and why. Returns undefined if it is alive. */
 export function findSilence(url: string | URL): Promise<string | undefined> {
   const signal = AbortSignal.timeout(ALIVE_WITHIN_MS)
   return fetch(new URL('./livez', url), { signal }).then(
@@ -48,7 +51,7 @@ export function findSilence(url: string | URL): Promise<string | undefined> {
   )
 }
 
-/** Says that an API does not answer, and why. */
+/** Returns a message that an API does not answer, and why. */
 export function silenceOf(url: string | URL, error: unknown): string {
   const reason =
     untrusted(error) ??
@@ -57,7 +60,10 @@ export function silenceOf(url: string | URL, error: unknown): string {
   return `The API at ${url} cannot be reached: ${isLate ? 'it does not answer' : reason}.`
 }
 
-/** Makes a check of answers by a schema of the contract. It throws UserError. */
+/**
+ * Makes a check of answers against a schema of the contract.
+ * @throws {UserError}
+ */
 export function createAnswerCheck<Schema extends Parameters<typeof createParser>[0]>(
   schema: Schema,
 ) {

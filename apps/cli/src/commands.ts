@@ -16,7 +16,9 @@ export type CliDeps = DoctorDeps &
   DepsOf<typeof statusCommand> &
   DepsOf<typeof tailCommand>
 
-/** Each command is loaded only if it is run or listed: all of them take 0.2 s. */
+/**
+ * Each command is loaded only when it is run or listed, because loading all of them takes 0.2 s.
+ */
 export const commandsOf = (deps: CliDeps): Readonly<Record<string, () => Promise<Command>>> => ({
   import: async () => (await import('@sluice/importer')).importCommand(deps),
   list: async () => (await import('./sources/sources-commands.ts')).listCommand(deps),

@@ -24,7 +24,10 @@ import { createScreen } from './screen.ts'
 
 const env = processEnv()
 const here = process.cwd()
-/** The folder of `start`'s data: this one or, if nothing was started here, that of the program. */
+/**
+ * The folder with the data of `start`: this folder or, if nothing was started here, the program's
+ * folder.
+ */
 const folder = existsSync(instancePaths(here).root)
   ? here
   : resolve(import.meta.dirname, '../../..')
@@ -54,8 +57,8 @@ const withQueue: DoctorDeps['withQueue'] = async (work) => {
 
 const openClient = async (options: ApiOptions, note = show) => {
   const { openAdminClient } = await import('./jobs/admin-client.ts')
-  // With --url, the API may be another one than that of this folder: only the environment names its
-  // Redis then.
+  // With --url, the API may be another one than this folder's. Then only the environment can name
+  // its Redis.
   if (options.url !== undefined && !env.REDIS_URL) return openAdminClient({ folder, env }, options)
   const readDirectly: Fallback['readDirectly'] = async (ask) => {
     const { createReadDirectly } = await import('./jobs/direct-reads.ts')

@@ -1,9 +1,9 @@
-// Draws lines on a terminal: in colours, and in place of those before.
+// Draws lines on a terminal, in colours, and in place of the lines that it drew before.
 import type { WriteStream } from 'node:tty'
 import { styleText } from 'node:util'
 import { printable } from '@sluice/terminal'
 
-/** A line, and its colour on a terminal. NO_COLOR turns colours off. */
+/** A line, and its colour on a terminal. If NO_COLOR is set, there are no colours. */
 export type Line = string | readonly [text: string, colour: 'red' | 'yellow' | 'green']
 
 type Stream = Pick<WriteStream, 'write' | 'isTTY' | 'rows' | 'columns'> & NodeJS.WritableStream
@@ -11,7 +11,9 @@ type Stream = Pick<WriteStream, 'write' | 'isTTY' | 'rows' | 'columns'> & NodeJS
 const CLEAR = { all: '\u001b[2J', line: '\u001b[K', below: '\u001b[J' }
 const HOME = '\u001b[H'
 
-/** Opens a screen. What is no terminal gets all lines without colours, one below the other. */
+/**
+ * Opens a screen. A stream that is no terminal gets all lines without colours, one below the other.
+ */
 export function createScreen(stream: Stream) {
   function paint(line: Line, width?: number): string {
     const [text, colour] = typeof line === 'string' ? [line] : line
@@ -22,9 +24,9 @@ export function createScreen(stream: Stream) {
   return {
     print: (lines: readonly Line[]) =>
       lines.forEach((line) => void stream.write(`${paint(line)}\n`)),
-    /** Draws lines in place of those that it drew before, as far as they fit. */
+    /** Draws lines in place of the previous ones, as many as fit. */
     redraw(lines: readonly Line[]): void {
-      // A terminal that does not know its size says 0.
+      // A terminal that does not know its size reports 0.
       const [rows, columns] = [stream.rows || 25, stream.columns || 80]
       const text = lines.slice(0, rows - 1).map((line) => `${paint(line, columns)}${CLEAR.line}\n`)
       stream.write(`${isDrawn ? '' : CLEAR.all}${HOME}${text.join('')}${CLEAR.below}`)

@@ -1,5 +1,5 @@
-// Bull Board under `/board`: a view of the BullMQ queues, read only. It reads few jobs at once, and
-// none with its payload, so that it cannot fill the memory.
+// Bull Board under `/board`: a read-only view of the BullMQ queues. It reads few jobs at a time,
+// and no payloads, so that it can't fill the memory.
 
 import { createBullBoard } from '@bull-board/api'
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
@@ -11,7 +11,7 @@ import ejs from 'ejs'
 import express, { type Express } from 'express'
 import { contentSecurityPolicy } from './policy.ts'
 
-/** Bull Board's page has styles in attributes, and an element `base`. */
+/** Bull Board's page has styles in attributes, and a `base` element. */
 const CONTENT_SECURITY_POLICY = contentSecurityPolicy({
   style: "'self' 'unsafe-inline'",
   form: "'none'",
@@ -52,7 +52,8 @@ const JOBS_PER_PAGE = 100
 type States = Parameters<BullMQAdapter['getJobs']>[0]
 
 /**
- * A queue as Bull Board sees it, without payloads: the dashboard's own page of a job shows them.
+ * A queue as Bull Board sees it, without payloads. The dashboard's own page of a job shows
+ * payloads.
  */
 class ShownQueue extends BullMQAdapter {
   readonly #queue: Queue

@@ -1,4 +1,4 @@
-// Builds the dashboard: the login, its own pages behind it, and Bull Board under `/board`.
+// Builds the dashboard: the login, the pages that need one, and Bull Board under `/board`.
 
 import { OperationsFullError, OperatorOnlyError, type ViewFor } from '@sluice/operations'
 import { QueueUnavailableError } from '@sluice/queue'
@@ -31,19 +31,19 @@ import {
 
 export interface DashboardDeps extends LoginDeps, BoardDeps, Pick<Visit, 'traceUrl'> {
   viewFor: ViewFor
-  /** The host names by which browsers may reach the dashboard. */
+  /** The host names by which browsers may address the dashboard. */
   hosts: readonly string[]
-  /** The address at which browsers reach the dashboard, if the settings name it. */
+  /** The address by which browsers reach the dashboard, if the settings name it. */
   url: string | null
   isReady: () => boolean
-  /** Since when Redis has been unavailable. Undefined if it is not. */
+  /** Returns since when Redis has been unavailable. Returns undefined if it is available. */
   redisUnavailableSince: () => Date | undefined
 }
 
 type Locals = { session: Session }
 type Middleware = RequestHandler<Record<string, string>, unknown, unknown, unknown, Locals>
 
-/** Builds the app with its pages, `/livez` and `/readyz`; it does not listen yet. */
+/** Builds the app with its pages, `/livez` and `/readyz`. It does not listen yet. */
 export function buildDashboard(deps: DashboardDeps): Express {
   const { hosts, url, isReady } = deps
   const app = express()
@@ -58,7 +58,7 @@ export function buildDashboard(deps: DashboardDeps): Express {
       }),
       'cross-origin-opener-policy': 'same-origin',
       'cross-origin-resource-policy': 'same-origin',
-      // With `no-referrer`, browsers would send the dashboard's own forms with the origin `null`.
+      // With `no-referrer`, browsers would send the origin `null` with the dashboard's own forms.
       'referrer-policy': 'same-origin',
       'x-content-type-options': 'nosniff',
       'x-frame-options': 'DENY',
@@ -155,7 +155,7 @@ function requireSession(deps: LoginDeps): Middleware {
     }
     const { method, originalUrl, headers } = request
     if ((headers['sec-fetch-mode'] ?? 'navigate') === 'navigate') {
-      // After a form whose session has ended, the login leads back to the page of the form.
+      // If the session ended before a form was sent, the login leads back to the form's page.
       const { pathname = '/', search = '' } = URL.parse(headers.referer ?? '') ?? {}
       const to = method === 'GET' ? originalUrl : pathname + search
       return response.redirect(303, `/login?to=${encodeURIComponent(to)}`)
@@ -176,8 +176,8 @@ const refuseViewers: Middleware = (_request, response, next) => {
 }
 
 /**
- * Express recognises an error handler by its four parameters. The error may quote a payload, so it
- * is not sent.
+ * Express recognises an error handler by its four parameters. The error is not sent, because it may
+ * quote a payload.
  */
 function answerError({
   log,

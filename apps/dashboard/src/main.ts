@@ -49,7 +49,7 @@ await runProcess({
       }),
       { port: settings.port, host: settings.host },
     )
-    // A page asks again every few seconds, so cutting its connections loses nothing.
+    // A page refreshes itself every few seconds, so nothing is lost if its connections are cut.
     release('http server', listening.end)
     log.info({ address: listening.address, adminPort, ...wired.servers }, 'dashboard.listening')
   },

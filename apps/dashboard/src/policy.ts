@@ -1,4 +1,4 @@
-// The hosts and sites from which the dashboard accepts requests, and what its pages may load.
+// Decides from which hosts and sites the dashboard accepts requests, and what its pages may load.
 import { isIPv6 } from 'node:net'
 import type { Settings } from '@sluice/process'
 import type { RequestHandler } from 'express'
@@ -7,10 +7,10 @@ import type { dashboardSettings } from './settings.ts'
 type HostSettings = Pick<Settings<typeof dashboardSettings>, 'hosts' | 'url' | 'host'>
 
 /**
- * A page may load only the dashboard's own files, even if a text of a job became HTML. No other
- * site may frame it.
+ * Makes a policy by which a page may load only the dashboard's own files, even if a job's text were
+ * treated as HTML. No other site may frame the page.
  *
- * @param sources the allowed sources of styles, targets of forms, and base addresses
+ * @param sources the allowed sources of styles, targets of forms, and base addresses.
  */
 export function contentSecurityPolicy({
   style,
@@ -22,14 +22,14 @@ export function contentSecurityPolicy({
 }
 
 /**
- * The names of this machine, by which a browser on it reaches the dashboard, directly or through a
- * tunnel.
+ * The names by which a browser on this machine reaches the dashboard, directly or through a tunnel.
  */
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * The host names that browsers may use: those in DASHBOARD_HOSTS. Without it: the host of
- * DASHBOARD_URL, the address that the dashboard listens on, and the names of this machine.
+ * Returns the host names that browsers may use: the names in DASHBOARD_HOSTS. If that is not set:
+ * the host of DASHBOARD_URL, the address on which the dashboard listens, and the names of this
+ * machine.
  */
 export function allowedHosts({ hosts, url, host }: HostSettings): string[] {
   const named = hosts?.split(',') ?? [URL.parse(url ?? '')?.hostname ?? '', host, ...LOCAL_HOSTS]
@@ -39,15 +39,16 @@ export function allowedHosts({ hosts, url, host }: HostSettings): string[] {
 }
 
 /**
- * The name in a `Host` header, in its canonical form and without the port; '' if it is not valid.
+ * Returns the name in a `Host` header, in canonical form and without the port. Returns '' if it is
+ * not valid.
  */
 function hostnameOf(host: string): string {
   return URL.parse(`http://${host}`)?.hostname ?? ''
 }
 
 /**
- * A request that reached the dashboard by a name, or from a site, that it does not accept. The
- * message is for people.
+ * The dashboard does not accept the name to which a request was sent, or the site from which it
+ * came. The message is for people.
  */
 export class StrangeRequestError extends Error {
   override readonly name = 'StrangeRequestError'
@@ -59,9 +60,9 @@ const OTHER_SITE =
   'Nothing was done: requests from other sites are refused. If you sent this from a page of the dashboard itself, set DASHBOARD_URL to the address in your browser’s address bar, with its port, and restart the dashboard.'
 
 /**
- * Refuses a request for another host name (DNS rebinding): a foreign site can let its own name
- * resolve to this machine, and browsers then take the dashboard for a part of that site. Only the
- * name in the `Host` header shows the attack.
+ * Refuses requests to other host names, against DNS rebinding: a foreign site can let its own name
+ * resolve to this machine, and browsers then treat the dashboard as a part of that site. Only the
+ * name in the `Host` header reveals the attack.
  */
 export function refuseOtherHosts(hosts: readonly string[]): RequestHandler {
   return ({ headers }, _response, next) => {
@@ -74,12 +75,12 @@ export function refuseOtherHosts(hosts: readonly string[]): RequestHandler {
 }
 
 /**
- * Refuses requests from pages of other sites (cross-site request forgery), which would come with
- * the session of the browser. Browsers send `origin` with every request but plain reads, and newer
- * ones send `sec-fetch-site` with every request. A link on another site may open a page.
+ * Refuses requests from pages of other sites (cross-site request forgery), with which the browser
+ * would send its session. Browsers send `origin` with every request except plain reads, and newer
+ * browsers send `sec-fetch-site` with every request. A link on another site may open a page.
  *
- * @param url DASHBOARD_URL: its origin is accepted whatever `Host` a proxy sends, because many
- * leave out the port.
+ * @param url DASHBOARD_URL. Its origin is accepted with any `Host`, because many proxies leave out
+ * the port.
  */
 export function refuseOtherSites(url: string | null): RequestHandler {
   const ownOrigin = URL.parse(url ?? '')?.origin

@@ -1,7 +1,7 @@
 // Declares the dashboard's settings.
 import { dashboardUrlSetting, processSettings, setting } from '@sluice/process'
 
-// The dashboard does not check Redis: the processes that carry requests do.
+// The dashboard does not check Redis, because the API and the workers do.
 const { redisChecks: _checks, minRedisMemory: _memory, ...common } = processSettings
 
 /** The login by an identity provider. */
@@ -12,7 +12,7 @@ export const oidcSettings = {
     description:
       'The OpenID Connect provider by which people log in. The redirect URI is /login/oidc/callback at DASHBOARD_URL.',
     default: null,
-    // Plain HTTP would show codes and tokens to the network.
+    // With plain HTTP, codes and tokens would be visible in the network.
     pattern: /^(https:\/\/[\w.-]+|http:\/\/(localhost|127\.0\.0\.1))(:\d{1,5})?(\/[^\s?#]*)?$/,
     bound: 'a URL of https, or of http on this machine, without a query',
     needs: ['DASHBOARD_URL', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_ROLES'],

@@ -35,9 +35,10 @@ export function apiOptions(command: Command, holder: KeyHolder): Command {
 }
 
 /**
- * Finds the API that the options name, or the API of the Sluice that runs in the folder. The key
- * comes from the key file or SLUICE_API_KEY, or, without --url, from the folder. It never comes
- * from the command line, which other users of the machine can read. Throws UserError.
+ * Finds the API that the options name, or the API of the Sluice that runs in the folder. Reads the
+ * key from the key file, from SLUICE_API_KEY or, without --url, from the folder. The command line
+ * never has a key, because other users of the machine can read it.
+ * @throws {UserError}
  */
 export async function findApi(
   { folder, env }: FindApiDeps,
@@ -49,14 +50,14 @@ export async function findApi(
   if (url !== undefined) return { url: baseOf(url), apiKey: usable(named || missingKey(holder)) }
   const running = await readRunning(paths.running)
   if (running === undefined) throw noSluiceIn(folder, 'an API with --url')
-  // The key of this folder goes to the API of this folder only.
+  // The key of this folder is sent only to the API of this folder.
   const own = holder === 'operator' ? paths.operatorKey : paths.key
   return { url: running.apiUrl, apiKey: usable(named || (await readKey(own, holder))) }
 }
 
 /**
- * Returns the URL of an API, which may have a path, with a slash at its end: the paths of requests
- * are relative.
+ * Returns the URL of an API with a slash at its end, because the paths of requests are relative.
+ * The URL may have a path.
  */
 function baseOf(url: string): string {
   const base = URL.canParse(url) ? new URL(url) : undefined
@@ -70,8 +71,8 @@ function baseOf(url: string): string {
 }
 
 /**
- * Refuses a key with other characters: the error that `fetch` throws for them would contain the
- * key.
+ * Returns the key, if it has only visible ASCII characters. Refuses others, because `fetch` would
+ * throw an error that contains the key.
  */
 function usable(key: string): string {
   if (/^[\x21-\x7e]+$/.test(key)) return key
@@ -79,7 +80,8 @@ function usable(key: string): string {
 }
 
 /**
- * The dashboard of `DASHBOARD_URL`, else of the Sluice that runs in the folder, if its API is used.
+ * Finds the dashboard: `DASHBOARD_URL` or, if the folder's API is used, the dashboard of the Sluice
+ * that runs in the folder.
  */
 export async function findDashboard(
   { folder, env }: FindApiDeps,

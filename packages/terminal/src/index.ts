@@ -1,5 +1,5 @@
-// Shared by the programs `sluice` and `start`: output, errors, and access to the Sluice and Redis
-// that they use.
+// What the programs `sluice` and `start` share: output, errors, and access to the Sluice and the
+// Redis that they use.
 export * from './find-api.ts'
 export * from './instance.ts'
 export * from './process-facts.ts'

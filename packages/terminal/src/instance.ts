@@ -1,5 +1,5 @@
-// Claims a folder for one instance, and finds the instance that runs in a folder, with the servers
-// that it uses.
+// Claims a folder for one instance of Sluice. Finds the instance that runs in a folder, and the
+// servers that it uses.
 import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { processFacts } from './process-facts.ts'
@@ -7,7 +7,7 @@ import { UserError } from './run-program.ts'
 
 export type InstancePaths = ReturnType<typeof instancePaths>
 
-/** The paths of an instance under `.sluice/` of a folder. */
+/** The paths of an instance, which are in `.sluice/` of a folder. */
 export function instancePaths(folder: string) {
   const root = join(folder, '.sluice')
   return {
@@ -20,10 +20,10 @@ export function instancePaths(folder: string) {
   }
 }
 
-/** The record of `start` about itself for other commands in the same folder. */
+/** What `start` records about itself, for other commands in the same folder. */
 export interface RunningInstance {
   readonly pid: number
-  /** Its command line: another program may have the process id by now. */
+  /** The process's command line. (Another program may have got the process id since.) */
   readonly command: string
   readonly apiUrl: string
   /** Present as soon as the servers run. */
@@ -32,9 +32,9 @@ export interface RunningInstance {
   readonly dashboardUrl?: string
 }
 
-/** The `start` that a file records, if its process lives. */
+/** Returns the `start` that a file records, if its process is alive. */
 export async function readRunning(file: string): Promise<RunningInstance | undefined> {
-  // If a crash cut the record short, it is no JSON, and nothing runs.
+  // If a crash cut the record short, it is not JSON. Then nothing runs.
   const recorded: RunningInstance | undefined = await readFile(file, 'utf8')
     .then(JSON.parse)
     .catch(() => undefined)
@@ -44,8 +44,8 @@ export async function readRunning(file: string): Promise<RunningInstance | undef
 }
 
 /**
- * Finds the MongoDB that the environment names, or the one that `start` runs in this folder. Throws
- * UserError.
+ * Finds the MongoDB that the environment names, or the one that `start` runs in this folder.
+ * @throws {UserError}
  */
 export async function findMongodb(
   folder: string,
@@ -67,9 +67,13 @@ export function noSluiceIn(folder: string, other: string): UserError {
   return new UserError(`No Sluice runs in ${folder}. Run \`start\` there, or name ${other}.`)
 }
 
-/** Claims the folder for this process. Throws UserError if another `start` runs in it. */
+/**
+ * Claims the folder for this process.
+ * @throws {UserError} if another `start` runs in it.
+ */
 export async function claimFolder({ root, running }: InstancePaths, apiUrl: string) {
-  // Not `recursive`: Node would then say of a read-only file system that the folder does not exist.
+  // Not `recursive`, because Node would then report a read-only file system as a folder that does
+  // not exist.
   await mkdir(root, { mode: 0o700 }).catch((error) => {
     if (error.code !== 'EEXIST') throw error
   })
@@ -94,7 +98,8 @@ export async function claimFolder({ root, running }: InstancePaths, apiUrl: stri
 }
 
 /**
- * `link` is atomic and fails where the file exists: of two processes that start together, one wins.
+ * Records the claim. `link` is atomic and fails if the file exists, so if two processes start at
+ * the same time, only one succeeds.
  */
 async function claim(draft: string, running: string): Promise<void> {
   for (let left = 2; ; left--) {

@@ -6,8 +6,8 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 /**
- * The parent, the command line and the bytes in RAM of a live process; undefined if it is gone or a
- * zombie.
+ * Returns the parent, the command line and the bytes in RAM of a process. Returns undefined if it
+ * has ended or is a zombie.
  */
 export function processFacts(pid: number, platform: NodeJS.Platform = process.platform) {
   return (platform === 'linux' ? fromProc(pid) : fromPs(pid)).catch(() => undefined)

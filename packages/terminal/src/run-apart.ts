@@ -1,15 +1,16 @@
-// Runs work that may keep the event loop busy in a child process, so that a signal ends it whatever
-// it does.
+// Runs work that may keep the event loop busy in a child process, so that a signal can end it at
+// any time.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { constants } from 'node:os'
 
-/** The name by which the child is started. */
+/** The child is started under this name, by which it recognises itself. */
 const CHILD = 'sluice-apart'
-/** After a signal, the child says this often that it stops… */
+/** After a signal, the child sends a sign of life this often while it stops… */
 const ALIVE_MS = 200
 /**
- * …and is killed after this much silence: it parses, and would hear of the signal only afterwards.
+ * …and is killed if it has sent none for this time: it is parsing, and would notice the signal only
+ * afterwards.
  */
 const SILENCE_MS = 1_500
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
@@ -17,16 +18,19 @@ const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 interface Killed {
   /** The exit code of a child that was killed. */
   code: number
-  /** Is called then: a process that is killed leaves its temporary files, and says nothing. */
+  /** Called when the child was killed: it then leaves temporary files, and prints nothing. */
   ended: (pid: number | undefined) => Promise<void>
 }
 
 export type RunApart = (work: () => Promise<void>, killed: Killed) => Promise<void>
 
-/** Does the work in a process with the arguments of this one, and takes over its exit code. */
+/**
+ * Does the work in a child process that has the same arguments as this one, and takes over its exit
+ * code.
+ */
 export const runApart: RunApart = async (work, killed) => {
   if (process.argv0 !== CHILD) return await runChild(killed)
-  // Whoever kills the parent means this process.
+  // If the parent was killed, this process must end as well.
   process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
   process.channel?.unref()
   const sayAlive = () => void setInterval(() => process.send?.('alive'), ALIVE_MS).unref()

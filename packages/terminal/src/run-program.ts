@@ -1,10 +1,10 @@
-// Runs the command of a program. An error that people can do something about ends it with a message
-// and no stack.
+// Runs the command of a program. If an error is one that people can correct, the program ends with
+// a message and without a stack.
 import { inspect } from 'node:util'
 import { type Command, CommanderError } from 'commander'
 import { createPrinter, printable } from './terminal.ts'
 
-/** What the user asked for can't be done. The message is all that people need. */
+/** What the user asked for can't be done. The message alone tells people what to do. */
 export class UserError extends Error {
   override readonly name: string = 'UserError'
   /** The exit code of the program. */
@@ -15,8 +15,8 @@ export class UserError extends Error {
 export class RedisUnavailableError extends UserError {}
 
 /**
- * Errors that need no stack. By their names, because few commands load the modules that define
- * them.
+ * Errors that need no stack. They are listed by name, because few commands load the modules that
+ * define them.
  */
 const FOR_PEOPLE = new Set([
   'UserError',
@@ -30,7 +30,7 @@ const FOR_PEOPLE = new Set([
   'UnusableData',
 ])
 
-/** Errors of the operating system that people can do something about. */
+/** Errors of the operating system that people can correct. */
 const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EPERM: 'permission denied',
@@ -40,7 +40,7 @@ const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
 }
 
 /**
- * The names of errors of MongoDB, its driver and our store; and of Redis, its client, and commands
+ * Names of errors: of MongoDB, its driver and our store, and of Redis, its client, and commands
  * that take too long.
  */
 export const OF_MONGODB = /^(?:CommandFailed|Mongo|BSON|Store)\w*Error$/
@@ -49,7 +49,8 @@ const OF_REDIS =
 const OF_NETWORK = /^E(?:CONN|PIPE|TIMEDOUT|HOST|NET|NOTFOUND|AI_AGAIN)/
 
 /**
- * The message of an error that needs no stack. Undefined if the error is a fault of this program.
+ * Returns the message of an error that needs no stack. Returns undefined if this program is at
+ * fault.
  */
 export function messageForPeople(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
@@ -64,14 +65,14 @@ export function messageForPeople(error: unknown): string | undefined {
 }
 
 /**
- * Node's codes for a certificate whose authority it does not know. Its messages for other faults of
- * one suffice.
+ * Node's codes for a certificate from an unknown authority. For other faults of certificates,
+ * Node's own messages suffice.
  */
 const UNTRUSTED = /SELF_SIGNED_CERT|^UNABLE_TO_(?:GET_ISSUER|VERIFY)/
 
 /**
- * Says that a server's certificate is not trusted, and what to do. Undefined if a request failed
- * for another reason.
+ * Says that a server's certificate is not trusted, and what to do. Returns undefined if a request
+ * failed for another reason.
  */
 export function untrusted(error: unknown): string | undefined {
   const { code, message, cause } = Object(error)
@@ -87,15 +88,15 @@ export function fail(message: string): void {
 }
 
 /**
- * Runs the command that this process was started with. @param explain returns why an error was
- * thrown, or itself.
- * @throws {Error} that is a fault of the program.
+ * Runs the command with which this process was started.
+ * @param explain returns why an error was thrown, or the error itself.
+ * @throws {Error} if the program is at fault.
  */
 export async function runProgram(
   command: Command,
   explain = (error: unknown) => error,
 ): Promise<void> {
-  // The reader of our output may end before us; that must not cut an orderly stop short.
+  // The reader of our output may end first. This must not cut an orderly stop short.
   process.stdout.on('error', () => {})
   process.stderr.on('error', () => {})
   try {
@@ -113,7 +114,8 @@ export async function runProgram(
 }
 
 /**
- * Makes the stack that Node prints of a fault safe for a terminal: its message may quote a server.
+ * Makes the stack of an error safe for a terminal, because its message may quote a server. Node
+ * prints the stack.
  */
 function withPrintableStack(error: unknown): Error {
   return Object.assign(new Error(), { stack: inspect(error).split('\n').map(printable).join('\n') })

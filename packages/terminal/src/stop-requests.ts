@@ -6,12 +6,12 @@ const parentPollMs = 1_000
 const sameCtrlCMs = 1_000
 
 /**
- * Listens for signals, and for the end of the parent or of a package manager above it: a SIGKILL of
- * these sends no signal to this process. The first request aborts `stopping`, whose reason says
- * why; a request more than a second later aborts `hurry`.
+ * Listens for requests to stop: signals, and the end of the parent or of a package manager above it
+ * (if these get a SIGKILL, this process gets no signal). The first request aborts `stopping`, whose
+ * reason says why. A request more than a second later aborts `hurry`.
  *
- * @param outlivesTerminal whether the process goes on after its terminal and its parent, as under
- * `nohup`.
+ * @param outlivesTerminal whether the process continues after its terminal and its parent have
+ * ended, as under `nohup`.
  */
 export function stopRequests({ outlivesTerminal = false } = {}) {
   const stopping = new AbortController()
@@ -53,14 +53,14 @@ export function stopRequests({ outlivesTerminal = false } = {}) {
 }
 
 /**
- * The command line of a package manager, or of the shell that it starts: a `trap` keeps pnpm's
- * shell alive.
+ * Matches the command line of a package manager, or of the shell that it starts (pnpm's shell stays
+ * alive because of a `trap`).
  */
 const RUNNER = /(?:^|[\s/])(?:p?np[mx]\b|sh -c )/
 
 /**
- * Returns `pid` and its ancestors, nearest first, as far as they are package managers or their
- * shells.
+ * Returns `pid` and its ancestors, nearest first, up to the first one that is neither a package
+ * manager nor a package manager's shell.
  */
 async function runnersFrom(pid: number): Promise<readonly number[]> {
   const facts = await processFacts(pid)

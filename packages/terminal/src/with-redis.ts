@@ -1,4 +1,4 @@
-// Uses the Redis of a queue for as long as a piece of work lasts.
+// Connects to the Redis of a queue while some work is done.
 import { once } from 'node:events'
 import type { QueueAddress, Redis } from '@sluice/process/redis'
 import { OF_MONGODB, RedisUnavailableError, UserError } from './run-program.ts'
@@ -6,12 +6,15 @@ import { OF_MONGODB, RedisUnavailableError, UserError } from './run-program.ts'
 export type { QueueAddress }
 
 /**
- * A connection must be ready within this time. A Redis that loads its data, or a proxy that hangs
- * up, causes no error.
+ * A connection must be ready within this time, because there is no error if Redis is loading its
+ * data or a proxy hangs up.
  */
 const READY_MS = 5_000
 
-/** Connects to the Redis of a queue until `work` is done. @throws {RedisUnavailableError} */
+/**
+ * Connects to the Redis of a queue until `work` is done.
+ * @throws {RedisUnavailableError}
+ */
 export async function withRedis<Result>(
   address: QueueAddress,
   work: (redis: Redis) => Promise<Result>,
@@ -33,7 +36,7 @@ export async function withRedis<Result>(
       ({ host, port }) => `${host}:${port}`,
     )
     const { name, message } = error instanceof Error ? error : new Error(String(error))
-    // Redis's own error names the command that the user may not send.
+    // Redis's own error names the command that it refuses to this user.
     const why = name === 'ReplyError' ? 'refuses a command' : 'cannot be reached'
     throw new RedisUnavailableError(`Redis at ${servers.join(', ')} ${why}: ${message}`)
   } finally {

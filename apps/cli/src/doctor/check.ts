@@ -1,16 +1,19 @@
-// The results of checks of servers, and their lines: faults first, each with the command that fixes
-// it. Checks clocks.
+// The results of checks of servers, and how they are printed: faults first, each with the command
+// that fixes it. Also checks clocks.
 
-/** `FAULT`: must be repaired. `note`: could not be asked, or may be what the operator wants. */
+/** `FAULT`: must be repaired. `note`: could not be checked, or may be what the operator wants. */
 export interface ServerCheck {
   state: 'FAULT' | 'note' | 'ok'
   text: string
-  /** One line to paste into a shell. */
+  /** A command, in one line, to paste into a shell. */
   fix?: string | undefined
 }
 
 export const note = (text: string, fix?: string): ServerCheck => ({ state: 'note', text, fix })
-/** @param fix is shown if the check fails. */
+/**
+ * Makes a check from a condition.
+ * @param fix is shown if the check fails.
+ */
 export const check = (isRight: boolean, text: string, fix: string): ServerCheck =>
   isRight ? { state: 'ok', text } : { state: 'FAULT', text, fix }
 
@@ -27,8 +30,9 @@ export function checkLines(title: string, checks: readonly ServerCheck[]): strin
 }
 
 /**
- * Returns the ms by which a server's clock is ahead of this machine's (negative: behind). The delay
- * of the answer is not known, so the result is the smallest difference that is possible.
+ * Returns by how many ms a server's clock is ahead of this machine's clock (negative if it is
+ * behind). Because the delay of the answer is not known, returns the smallest difference that is
+ * possible.
  */
 export async function readClock(read: () => Promise<number>): Promise<number> {
   const before = Date.now()
@@ -36,7 +40,7 @@ export async function readClock(read: () => Promise<number>): Promise<number> {
   return Math.max(at - Date.now(), 0) + Math.min(at - before, 0)
 }
 
-/** Clocks that differ by this much are a fault: NTP keeps them within milliseconds. */
+/** If clocks differ by more than this, it is a fault: NTP keeps them within milliseconds. */
 const MOST_APART_MS = 1_000
 
 /**

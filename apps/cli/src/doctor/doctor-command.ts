@@ -32,13 +32,13 @@ import { type Db, type Document, MongoServerError } from 'mongodb'
 import { check, checkClocks, checkLines, note, type ServerCheck } from './check.ts'
 import { checkMongodb } from './mongodb-checks.ts'
 
-/** The command closes the database that it opens. */
+/** The dependencies of the command, which closes the database that it opens. */
 export interface DoctorDeps {
   env: Environment
   openDb: () => Promise<{ db: Db; close: () => Promise<void> }>
   /**
-   * Connects to the Redis of the queue until `work` is done. @throws {RedisUnavailableError |
-   * SettingsError}
+   * Connects to the Redis of the queue until `work` is done.
+   * @throws {RedisUnavailableError | SettingsError}
    */
   withQueue: <Result>(work: (redis: Redis, keys: QueueKeys) => Promise<Result>) => Promise<Result>
   print: (line: string) => void
@@ -50,7 +50,7 @@ export interface DoctorDeps {
   fail: (line: string) => void
 }
 
-// Loaded only if the command runs: Redis's client takes 0.1 s.
+// Loaded only if the command runs, because Redis's client takes 0.1 s.
 const loadRedisChecks = () => import('./redis-checks.ts')
 
 /**
@@ -99,7 +99,7 @@ export function doctorCommand(deps: DoctorDeps): Command {
     )
 }
 
-/** The examination ended early: what it did not reach may be right or wrong. */
+/** The examination ended early, so what it did not reach may be right or wrong. */
 class UnfinishedError extends UserError {
   override readonly exitCode = 2
 }
@@ -111,14 +111,14 @@ function failUnfinished(
 ): never {
   if (!(error instanceof Error) || messageForPeople(error) === undefined) throw error
   if (error instanceof UserError) throw new UnfinishedError(error.message)
-  // The driver's messages name no server: "Topology is closed".
+  // The driver's messages, such as "Topology is closed", name no server.
   const why = `${mongodb} failed: ${error.message}. ${far}.`
   throw new UnfinishedError(`${why} Run this again once MongoDB answers, or at a quieter time.`)
 }
 
 const nameOf = (db: Db) => `MongoDB at ${db.client.options.hosts.join(',')}`
 
-/** A question to MongoDB ends within this time. */
+/** MongoDB must answer a question within this time. */
 const ASK_MS = 10_000
 
 /** Examines Redis, MongoDB and clocks, prints what it finds, and returns the number of faults. */
@@ -208,7 +208,8 @@ async function examineSources(deps: DoctorDeps, db: Db, repair: boolean): Promis
     print(`Right, with the token of a writer that is slow or gone: ${leftOpen.length}`)
   for (const line of await explain(db, leftOpen)) print(line)
   if (beingWritten > 0) print(`Left alone, because workers are writing them: ${beingWritten}`)
-  // With --repair, no wrong source is left: a refused recount is tried again until it is written.
+  // With --repair, no wrong source remains, because a refused recount is repeated until it is
+  // written.
   if (!repair && wrong.length > 0)
     fail(`${wrong.length} of them to repair: run the command again with --repair.`)
 }
@@ -231,11 +232,12 @@ function showProgress(
 }
 
 /**
- * A list names at most this number of sources: enough for people to see what they have in common.
+ * A list names at most this number of sources, which is enough for people to see what they have in
+ * common.
  */
 const SOURCES_NAMED = 20
 
-/** Names the first of these sources in lines, each with its fault. */
+/** Returns a line for each of the first of these sources, with its fault. */
 async function explain(db: Db, found: readonly ComparedSource[]): Promise<string[]> {
   const faults = new Map(
     found.slice(0, SOURCES_NAMED).map((finding) => [finding.id, faultOf(finding)]),
@@ -252,7 +254,7 @@ async function explain(db: Db, found: readonly ComparedSource[]): Promise<string
   return more > 0 && lines.length > 0 ? [...lines, `  and ${more} more`] : lines
 }
 
-/** Describes the fault of a source and its repair. */
+/** Describes the fault of a source, and how it is repaired. */
 function faultOf({ stored, counted, openUntil }: ComparedSource): string {
   const differences: string[] = []
   if (stored.wordCount !== counted.wordCount)

@@ -1,4 +1,5 @@
-// Checks MongoDB: its version, that a majority commits, its members, its indexes and shard keys.
+// Checks MongoDB: its version, its members, its indexes and shard keys, and whether a majority
+// commits.
 import { indexesFor } from '@sluice/store'
 import { type Document, MongoServerError } from 'mongodb'
 import { check, note, readClock, type ServerCheck } from './check.ts'
@@ -23,14 +24,14 @@ type ChecksOf = (reply: Document) => ServerCheck[]
 const shell = (script: string) => `mongosh "$MONGODB_URL" --eval '${script}'`
 
 /**
- * Checks MongoDB and reads its clock (ms ahead of this machine). @throws the driver's error if it
- * can't be reached.
+ * Checks MongoDB and reads its clock (in ms ahead of this machine).
+ * @throws the driver's error if MongoDB can't be reached.
  */
 export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   const checks: ServerCheck[] = []
   /**
-   * Adds the checks of the reply, a note if the server refuses the command, or nothing if the
-   * collection is absent.
+   * Asks, and adds what `checksOf` makes of the reply. If the server refuses the command, adds a
+   * note. If the collection is absent, adds nothing.
    */
   async function ask(
     what: string,
@@ -82,12 +83,12 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   let hello: Document = {}
   const aheadMs = await readClock(async () => {
     hello = await deps.ask('admin', { hello: 1 })
-    // Most servers return the time as a date, and some as a 64-bit number of ms.
+    // Most servers return the time as a date, some as a 64-bit number of ms.
     return Number(hello.localTime)
   })
   const { msg, setName, hosts = [] } = hello
   let isSharded = msg === 'isdbgrid'
-  // Gateways of engines that shard nothing call themselves a router too. A real router knows at
+  // Gateways of engines that do not shard also call themselves routers. A real router knows at
   // least one shard.
   if (isSharded)
     await ask('the shards', 'config', { find: 'shards', limit: 1 }, ({ cursor }) => {

@@ -1,6 +1,6 @@
 // Checks Redis: whether it keeps what it accepts, its replicas, its layout, the processes that use
-// it, and the load of the queue. `--after-restore` deletes digests, results, idempotency keys and
-// imports, which may refer to threads that the restored MongoDB no longer has.
+// it, and the load of the queue. With `--after-restore`, deletes digests, results, idempotency keys
+// and imports, which may refer to threads that the restored MongoDB no longer has.
 
 import { readMarks } from '@sluice/boot/marks'
 import type { SeenProcess } from '@sluice/contract'
@@ -29,7 +29,7 @@ import { counted, UserError } from '@sluice/terminal'
 import type { Db } from 'mongodb'
 import { check, note, readClock, type ServerCheck } from './check.ts'
 
-/** Beyond this part of its memory, a burst may fill Redis. */
+/** Above this part of its memory, a burst may fill Redis. */
 const FULL = 0.8
 
 async function readAlive(redis: Redis, keys: QueueKeys): Promise<SeenProcess[]> {
@@ -45,8 +45,8 @@ export function pingCommands(redisUrl: string): string {
 }
 
 /**
- * Checks Redis and reads its clock (ms ahead of this machine). Changes nothing but a wrong load of
- * the queue.
+ * Checks Redis and reads its clock (in ms ahead of this machine). Changes nothing, except that it
+ * corrects the load of the queue.
  *
  * @param minMemory in bytes.
  * @param confirming the number of replicas that must confirm a write (REDIS_REPLICAS).
@@ -129,7 +129,9 @@ async function checkLoss(redis: Redis, keys: QueueKeys, db: Db): Promise<ServerC
     : { state: 'ok', text: 'Redis has kept its data' }
 }
 
-/** The result of a check that also asks MongoDB, which may be unavailable. */
+/**
+ * Returns the result of a check that also asks MongoDB. If MongoDB is unavailable, returns a note.
+ */
 function askedOf(db: Db, what: string, checking: Promise<ServerCheck>): Promise<ServerCheck> {
   return checking.catch((error) => {
     if (error instanceof OtherStoreError) return { state: 'FAULT', text: error.message }
@@ -138,8 +140,8 @@ function askedOf(db: Db, what: string, checking: Promise<ServerCheck>): Promise<
 }
 
 /**
- * During an upgrade, two releases run. Afterwards, this finds a process of the old release that was
- * forgotten.
+ * Finds processes of different releases. During an upgrade, there are two. After it, a process of
+ * the old release was forgotten.
  */
 function checkVersions(alive: readonly SeenProcess[]): ServerCheck {
   if (alive.length === 0) return note('processes: none is alive')
@@ -174,16 +176,16 @@ async function checkLoad(redis: Redis, keys: QueueKeys): Promise<ServerCheck> {
       if (outcome !== undefined) return LOAD[outcome]
     }
   } catch (error) {
-    // For example, Redis has too few replicas to accept writes.
+    // This happens, for example, if Redis has too few replicas to accept writes.
     return note(`load of the queue: not compared: ${error}`)
   }
 }
 
 /**
- * After MongoDB was restored to an earlier moment, or moved: removes digests, idempotency keys,
- * results and imports, makes the queue feed this store, and returns lines that say so. No API or
- * worker may run meanwhile: it could answer from what is not removed yet, and such an answer can't
- * be taken back.
+ * Call after MongoDB was restored to an earlier moment, or moved. Removes digests, idempotency
+ * keys, results and imports, makes the queue feed this store, and returns lines that say so. No API
+ * or worker may run meanwhile, because it could answer from what is not removed yet, and such an
+ * answer can't be taken back.
  *
  * @throws {UserError} if an API or a worker runs. Then removes nothing.
  */

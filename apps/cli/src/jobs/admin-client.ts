@@ -1,16 +1,16 @@
 // Calls the API's paths under `/admin` with an operator's key: failed jobs, operations, lanes,
-// searches and status.
+// look-ups and status.
 import { setTimeout as delay } from 'node:timers/promises'
 import * as contract from '@sluice/contract'
 import { type ApiOptions, type FindApiDeps, findApi, UserError } from '@sluice/terminal'
 import { createAnswerCheck, createBoundedFetch, findSilence, silenceOf } from '../answers.ts'
 
 /**
- * The API as operators use it. Every function throws UserError if the API refuses, or can't be
- * reached.
+ * The API for operators. Each function throws a UserError if the API refuses the request or can't
+ * be reached.
  */
 export type AdminClient = Awaited<ReturnType<typeof openAdminClient>>
-/** What a client reads, and can read without the API. */
+/** What a client reads. It can read this from Redis and MongoDB as well. */
 export interface Reads {
   list(
     filter: contract.FailedJobFilter,
@@ -20,7 +20,10 @@ export interface Reads {
   show(id: string): Promise<contract.FailedJob>
   operations(): Promise<{ operations: contract.Operation[] }>
   find(query: contract.FindQuery): Promise<contract.FindAnswer>
-  /** Returns the jobs that completed last or, with `after`, since that answer. */
+  /**
+   * Returns the recently completed jobs or, with `after`, the jobs that completed since that
+   * answer.
+   */
   recent(after?: string): Promise<{ jobs: contract.Hit[]; next: string }>
   status(): Promise<contract.Status>
 }
@@ -28,14 +31,17 @@ export interface Reads {
 /** The API refused a request, and did nothing. */
 class RefusedError extends UserError {}
 
-/** No failed job has the id. */
+/** No failed job has this id. */
 export class NotFailedError extends UserError {}
 
 /** How to read while the API does not answer. */
 export interface Fallback {
   /** Says why the API was not asked. */
   show: (line: string) => void
-  /** Reads from Redis and MongoDB. Throws UserError. */
+  /**
+   * Reads from Redis and MongoDB.
+   * @throws {UserError}
+   */
   readDirectly: <Answer>(ask: (reads: Reads) => Promise<Answer>) => Promise<Answer>
 }
 
@@ -46,8 +52,8 @@ export interface AdminDeps {
 }
 
 /**
- * Looks every `everyMs` until the process is interrupted. Throws if the first look fails; shows
- * later UserErrors.
+ * Calls `look` every `everyMs` until the process is interrupted. If the first call fails, throws
+ * its error. Shows later UserErrors.
  */
 export async function watch(
   look: () => Promise<void>,
@@ -76,8 +82,10 @@ const checks = {
 }
 
 /**
- * Opens a client of the API that the options name, else of this folder's. With a fallback, it reads
- * from Redis while the API does not answer; what changes something needs the API. Throws UserError.
+ * Opens a client of the API that the options name or, without options, of this folder's API. With a
+ * fallback, it reads from Redis and MongoDB while the API does not answer. Changes always need the
+ * API.
+ * @throws {UserError}
  */
 export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fallback?: Fallback) {
   const { url, apiKey: key } = await findApi(deps, options, 'operator')
@@ -113,8 +121,8 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
   }
 
   /**
-   * Opens an operation. Sends nothing to an API that hangs: the API could carry the operation out
-   * much later.
+   * Opens an operation. If the API hangs, sends nothing, because the API could carry out the
+   * operation much later.
    */
   async function operate(path: string, body: object): Promise<contract.Operation> {
     const silence = await findSilence(url)

@@ -1,4 +1,4 @@
-// Reads what the API would answer to an operator from Redis and MongoDB, while the API does not
+// Reads from Redis and MongoDB what the API would answer to an operator, while the API does not
 // answer.
 import { parseFailedJobQuery } from '@sluice/contract'
 import { failedJobOf, openAdmin, requireActs } from '@sluice/operations'
@@ -11,8 +11,8 @@ import type { DoctorDeps } from '../doctor/doctor-command.ts'
 import { type Fallback, NotFailedError, type Reads } from './admin-client.ts'
 
 /**
- * Opens connections for one read. Whoever may connect to Redis may see everything in it, without a
- * key.
+ * Opens connections for one read. It needs no key, because anybody who may connect to Redis can see
+ * everything in it.
  */
 export function createReadDirectly({
   openDb,
@@ -36,9 +36,9 @@ export function createReadDirectly({
 
 const OPERATOR = { role: 'operator', by: 'terminal' } as const
 
-/** Throws an `OtherStoreError` if the threads of this queue are not stored here. */
+/** Throws an `OtherStoreError` if the threads of this queue are stored in another store. */
 async function checkStore(redis: Redis, keys: QueueKeys, db: Db): Promise<void> {
-  // While MongoDB is unavailable, people look at the queue.
+  // While MongoDB is unavailable, people may still look at the queue.
   const own = await readStore(db).catch(() => undefined)
   if (own !== undefined) await checkFedStore(redis, keys, own, false)
 }

@@ -1,6 +1,6 @@
-// The commands that print hits: `sluice find` looks a text up in jobs, and in what is stored.
-// `sluice tail` prints jobs as they complete or fail, until it is interrupted, or with
-// `--no-follow` only the last ones.
+// The commands that print hits. `sluice find` looks up a text in jobs and in stored threads.
+// `sluice tail` prints jobs as they complete or fail, until it is interrupted. With `--no-follow`,
+// it prints only the most recent ones.
 import type { FailedJobPage, FindQuery, Hit } from '@sluice/contract'
 import { FindQuerySchema, failedHit } from '@sluice/contract'
 import { reasonWords } from '@sluice/operations'
@@ -18,7 +18,7 @@ import { type AdminDeps, watch } from './admin-client.ts'
 
 type FindOptions = ApiOptions & Omit<FindQuery, 'q'> & { json?: true }
 
-/** `sluice find`. A look-up that finds nothing is no failure. */
+/** `sluice find`. If a look-up finds nothing, it has not failed. */
 export function findCommand(deps: AdminDeps): Command {
   const command = new Command('find')
     .description('Looks up jobs, and what is stored, of all tenants')
@@ -44,12 +44,12 @@ async function find(deps: AdminDeps, q: string, options: FindOptions): Promise<v
   found.notes.forEach(deps.print)
 }
 
-// An externalId is never cut: `sluice get` needs it.
+// An externalId is never cut, because `sluice get` needs the whole.
 
 /** Reasons are cut, because they may quote a document. */
 const SHOWN_REASON = 160
 
-/** The beginning of a reason in words. */
+/** Returns the beginning of a reason, in words. */
 export function briefReason(reason: string): string {
   return shortened(reasonWords(reason), SHOWN_REASON)
 }
@@ -102,7 +102,7 @@ export function tailCommand(deps: TailDeps): Command {
 }
 
 const EVERY_MS = 1_000
-/** The most failed jobs that one look prints. `sluice jobs list` lists more. */
+/** Each look prints at most this number of failed jobs. `sluice jobs list` lists more. */
 const FAILED_SHOWN = 100
 
 async function tail(deps: TailDeps, options: TailOptions): Promise<void> {
@@ -125,7 +125,10 @@ async function tail(deps: TailDeps, options: TailOptions): Promise<void> {
 
 type FailedJob = FailedJobPage['jobs'][number]
 
-/** A job that was retried and fails again is shown again, because it failed at another time. */
+/**
+ * Identifies a failure. If a job is retried and fails again, it is shown again, because the time is
+ * another one.
+ */
 const failureOf = ({ id, failedAt }: FailedJob) => `${id} ${failedAt}`
 
 function timeOf({ endedAt = '' }: Hit): number {

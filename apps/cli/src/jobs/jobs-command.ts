@@ -31,7 +31,7 @@ import { type AdminClient, type AdminDeps, NotFailedError } from './admin-client
 import { briefReason, hitLines } from './hits-commands.ts'
 
 interface JobsDeps extends AdminDeps {
-  /** Asks the operator. False if nobody can answer. */
+  /** Asks the operator. Returns false if nobody can answer. */
   confirm: (question: string) => Promise<boolean>
 }
 
@@ -145,7 +145,7 @@ function requestOf(ids: string[], options: MoveOptions): OperationRequest {
   return ids.length > 0 ? { ids } : { filter }
 }
 
-/** Asks before several jobs are discarded. One job needs no question. */
+/** Asks for a confirmation before several jobs are discarded. A single job needs none. */
 async function isConfirmed(
   { confirm }: JobsDeps,
   client: AdminClient,
@@ -197,7 +197,7 @@ const parsePastIso = (text: string) => parsePast(text).toISOString()
 
 const COLUMNS = ['ID', 'FAILED', 'TENANT', 'JOB', 'ATTEMPTS', 'REASON']
 
-// A name may have two externalIds of 512 characters each.
+// Names are cut, because a name may have two externalIds of 512 characters each.
 const SHOWN_NAME = 60
 
 function jobTable(jobs: FailedJobPage['jobs']): string[] {
@@ -285,7 +285,7 @@ function section(title: string, rows: string[][]): string[] {
   return rows.length === 0 ? [] : [`${title}:`, ...tableLines(rows).map((line) => `  ${line}`)]
 }
 
-/** The outcome of an operation in one line, or its id while it works. */
+/** Describes the outcome of an operation in one line, or its id while it is not completed. */
 function describeOperation({ id, kind, done, state }: Operation): string[] {
   if (state !== 'completed') return [`Operation ${id} works in the background.`]
   return [`${kind === 'retry' ? 'Retried' : 'Discarded'} ${done === 1 ? '1 job' : `${done} jobs`}.`]

@@ -1,6 +1,6 @@
-// The commands of the queue as a whole: `sluice status` shows the queue, the processes and what
-// happened lately, once or every five seconds. `sluice pause` and `sluice resume` stop and restart
-// the fetching of a lane's jobs.
+// The commands for the whole queue. `sluice status` shows the queue, the processes and recent
+// events, once or every five seconds. `sluice pause` and `sluice resume` stop and restart the
+// fetching of a lane's jobs.
 import {
   ALIVE_MS,
   COUNT_NAMES,
@@ -61,7 +61,7 @@ export function statusCommand(deps: StatusDeps): Command {
         if (redraws) screen.redraw([...above, ...lines])
         else screen.print(lines)
       }
-      // Notes stand above what is redrawn, which else would cover them.
+      // Notes are drawn above the rest, because redrawing would cover them.
       const note = redraws ? (text: string) => void notes.push([text, 'yellow']) : deps.show
       const look = async () => {
         notes = []
@@ -109,12 +109,12 @@ function statusLines(status: Status): Line[] {
   ]
 }
 
-/** A table below an empty line; nothing if it has no rows. */
+/** Returns a table below an empty line, or nothing if the table has no rows. */
 function tableOf(heads: readonly string[], rows: readonly (readonly string[])[]): string[] {
   return rows.length === 0 ? [] : ['', ...tableLines([heads, ...rows])]
 }
 
-/** What is wrong, the worst first. */
+/** Lists what is wrong, the worst first. */
 function verdictLines({ verdict = [] }: Status): Line[] {
   const isWell = verdict.every(({ level }) => level === 'note')
   const found = verdict.map(
@@ -123,7 +123,7 @@ function verdictLines({ verdict = [] }: Status): Line[] {
   return [...(isWell ? [['All is well.', 'green'] as const] : []), ...found]
 }
 
-/** How full the queue is. */
+/** Says how full the queue is. */
 function boundLines({ processes, queued, load }: Status): string[] {
   const { queueBounds: most, tenantShare = 1 } = livingApi(processes) ?? {}
   if (most === undefined || load === undefined) return []
@@ -135,7 +135,7 @@ function boundLines({ processes, queued, load }: Status): string[] {
   ]
 }
 
-/** The processes. Those without a sign of life are marked. */
+/** Lists the processes, and marks those without a sign of life. */
 function processLines(processes: Status['processes']): Line[] {
   const heads = ['PROCESS', 'HOST', 'VERSION', 'STARTED', 'SEEN', 'CPU', 'MEMORY']
   const lines = tableOf(heads, processes.map(processCells))
@@ -153,7 +153,7 @@ function timeRows(name: string, point: HistoryPoint): string[][] {
   ])
 }
 
-/** Accepted and stored threads with their rates: the other counts should be zero. */
+/** The counts that have a rate. The other counts should be zero. */
 const RATED: ReadonlySet<string> = new Set(['accepted', 'stored'])
 
 function pointCells(span: string, point: HistoryPoint): string[] {

@@ -24,7 +24,7 @@ import {
 import { Command, Option } from 'commander'
 import type { Db } from 'mongodb'
 
-/** The commands close the database that they open. */
+/** The dependencies of the commands, which close the database that they open. */
 export interface KeysDeps {
   openDb: () => Promise<{ db: Db; close: () => Promise<void> }>
   print: (line: string) => void
@@ -32,7 +32,7 @@ export interface KeysDeps {
 
 const DAY_SECONDS = 86_400
 
-/** A new key is the last line printed, so that a script can read it. */
+/** `sluice keys`. A new key is printed as the last line, so that a script can read it. */
 export function keysCommand(deps: KeysDeps): Command {
   const keys = new Command('keys').description(
     'Creates, lists, limits, rotates and revokes API keys',
@@ -143,7 +143,7 @@ function withLimits(command: Command): Command {
 
 const MINUTE_SECONDS = 60
 
-/** A burst alone is a mistake: its rate would be a guess. */
+/** Reads the limits of a key. Refuses a burst without a rate, which would have to be guessed. */
 function limitsOf({ quotesPerSecond, burstQuotes }: LimitOptions): KeyLimits | undefined {
   if (quotesPerSecond !== undefined) {
     return { quotesPerSecond, burstQuotes: burstQuotes ?? quotesPerSecond * MINUTE_SECONDS }
@@ -213,7 +213,7 @@ function cells(record: KeyRecord & { state: string }): string[] {
   return [shortKeyId(id), role, tenant || '-', name, shownState, ...counts, ...moments]
 }
 
-/** The lines that describe a key, without the key itself. */
+/** Describes a key in lines, without the key itself. */
 function keyDetails({ id, role, tenant, name, expiresAt, limits }: KeyRecord): string[] {
   const rows = [
     ['  id', shortKeyId(id)],
@@ -229,7 +229,7 @@ function keyDetails({ id, role, tenant, name, expiresAt, limits }: KeyRecord): s
   return tableLines(rows)
 }
 
-/** Names a key, for a sentence. */
+/** Names a key within a sentence. */
 function describeKey({ id, role, tenant, name }: KeyRecord): string {
   return `${shortKeyId(id)} of ${tenant === '' ? `the role ${role}` : `tenant ${tenant}`}, named ${name}`
 }

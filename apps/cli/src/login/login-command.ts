@@ -1,5 +1,5 @@
-// The command `sluice login`: prints a link that logs in to the dashboard once. It needs Redis
-// only, because people look at the queue when MongoDB is unavailable.
+// The command `sluice login`: prints a link with which a person can log in to the dashboard once.
+// It needs only Redis, because people look at the queue when MongoDB is unavailable.
 
 import { loginLink } from '@sluice/credentials/sessions'
 import {
@@ -20,7 +20,10 @@ import { Command, Option } from 'commander'
 
 export type LoginRole = 'operator' | 'viewer'
 
-/** Stores a link in the Redis of a queue, and returns its token. @throws {RedisUnavailableError} */
+/**
+ * Stores a link in the Redis of a queue, and returns the link's token.
+ * @throws {RedisUnavailableError}
+ */
 export type CreateLink = (server: QueueAddress, role: LoginRole) => Promise<string>
 
 interface LoginDeps {
@@ -31,8 +34,8 @@ interface LoginDeps {
 }
 
 /**
- * Uses the Redis and the dashboard of the environment, else of the `start` in the folder, else the
- * default ones.
+ * `sluice login`. Uses the Redis and the dashboard that the environment names, otherwise those of
+ * the `start` in the folder, otherwise the default ones.
  */
 export function loginCommand({ folder, env, createLink, print }: LoginDeps): Command {
   const role = new Option(
@@ -57,8 +60,9 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
 }
 
 /**
- * Returns the address of a queue: the Redis of the environment, else of the `start` in the folder,
- * else the default one. The queue's name comes from the environment only, or is the default.
+ * Returns the address of a queue. Its Redis is the one that the environment names, otherwise the
+ * one of the `start` in the folder, otherwise the default one. Its name comes from the environment,
+ * or is the default.
  *
  * @throws {SettingsError} if the environment names a queue that can't be used.
  */

@@ -1,4 +1,4 @@
-// The commands `sluice list` and `sluice get`: they show stored threads as people read them, or as
+// The commands `sluice list` and `sluice get`: they show stored threads in a form for people, or as
 // JSON.
 import type {
   ListedSource,
@@ -76,7 +76,7 @@ async function list(
 const COLUMNS = ['ACCEPTED', 'SERVICE', 'QUOTES', 'WORDS', 'EXTERNAL ID', 'TITLE']
 const SHOWN_TITLE = 60
 
-/** An externalId is never cut: `sluice get` needs it. */
+/** An externalId is never cut, because `sluice get` needs the whole. */
 function listLines(sources: readonly ListedSource[]): string[] {
   if (sources.length === 0) return ['No such thread is stored.']
   const rows = sources.map(({ acceptedAt, service, quoteCount, wordCount, externalId, title }) => {
@@ -94,7 +94,10 @@ function listLines(sources: readonly ListedSource[]): string[] {
 
 type GetOptions = ApiOptions & { json?: true }
 
-/** `sluice get`. Throws UserError if the thread is not stored. */
+/**
+ * `sluice get`.
+ * @throws {UserError} if the thread is not stored.
+ */
 export function getCommand(deps: SourcesDeps): Command {
   const command = new Command('get').description('Shows a stored thread with all its messages')
   return apiOptions(command, 'importer')
@@ -153,7 +156,8 @@ function textLines(text: string): string[] {
 }
 
 /**
- * People wait for the answer: a service that is unavailable is reported after the second attempt.
+ * Opens a client with one retry: people wait for the answer, so an unavailable service is reported
+ * soon.
  */
 async function openClient(deps: SourcesDeps, options: ApiOptions) {
   const target = await findApi(deps, options, 'importer')
@@ -163,8 +167,8 @@ async function openClient(deps: SourcesDeps, options: ApiOptions) {
   return {
     async listSources(page: ListOfSources) {
       const found = checkList(await client.listSources(page))
-      // With a service, a page may be empty: the API reads a bounded number of sources, and all may
-      // be of others.
+      // If a service is given, a page may be empty: the API reads a bounded number of sources, and
+      // all of them may belong to other services.
       const advances = page.service !== undefined && found.next !== page.after
       return advances ? found : unlessEndless(found, 'sources')
     },
@@ -179,8 +183,8 @@ const checkList = createAnswerCheck(SourceListSchema)
 const checkPage = createAnswerCheck(SourcePageSchema)
 
 /**
- * Refuses an empty page that names a next one: such pages could follow for ever. @throws
- * {UserError}
+ * Refuses an empty page that names a next one, because such pages could follow for ever.
+ * @throws {UserError}
  */
 function unlessEndless<
   Items extends string,

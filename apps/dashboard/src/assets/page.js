@@ -1,21 +1,28 @@
-// Refreshes the parts of a page that change, shows moments in the zone of the browser and the values of a point of a
-// chart, copies ids, and moves the focus to the search. Without this script, pages show the same facts, and their forms
-// work.
+// Refreshes the parts of a page that change, shows moments in the browser's zone and the values of
+// a point of a chart, copies ids, and moves the focus to the search field. Without this script,
+// pages show the same facts, and their forms work.
 
-/** A page refreshes itself at this interval, so that an incident is seen soon. A slow page does so less often. */
+/**
+ * A page refreshes itself at this interval, so that people see an incident soon. If its answers are
+ * slow, it refreshes less often.
+ */
 const EVERY_MS = { least: 2_000, most: 3_000 }
 const ANSWER_MS = 20_000
 let tookMs = 0
-/** The parts as the server sent them: the next answer is compared with them. */
+/** The parts of the page as the server sent them, with which the next answer is compared. */
 const sources = new WeakMap()
 let timer
 let updatedAt = Date.now()
 
-/** A part in use stays as it is: the focus, a selection, or chosen jobs would be lost. */
+/**
+ * Returns whether a part is in use. It is then not replaced, because its focus, its selection or
+ * its chosen jobs would be lost.
+ */
 function isInUse(part) {
   const selection = document.getSelection()
   const isSelected = selection?.isCollapsed === false && part.contains(selection.anchorNode)
-  // A focused table does not count as in use: `replace` restores its focus and its scroll position.
+  // A focused table does not count as in use, because `replace` restores its focus and its scroll
+  // position.
   const focused = document.activeElement
   const isChosen = [...part.querySelectorAll('input')].some(
     (one) => one.checked || one.value !== one.defaultValue,
@@ -45,12 +52,13 @@ async function refresh() {
   if (parts.length === 0) return
   const signal = AbortSignal.timeout(ANSWER_MS)
   const began = performance.now()
-  // Only a form leads to these addresses. Without the act, they are those of the page.
+  // Forms lead to addresses that end with an act. The address without the act is the page's.
   const address = location.href.replace(/#.*/, '').replace(/\/(reveal|change)(?=\?|$)/, '')
   const response = await fetch(address, { redirect: 'manual', signal }).catch(() => undefined)
-  // 401: the session has ended. 404: the import or the group of failures is gone. The page says so once it is reloaded.
+  // 401: the session has ended. 404: the import or the group of failures no longer exists. The
+  // reloaded page says so.
   if (response?.status === 401 || response?.status === 404) return location.replace(address)
-  // The page that says that Redis is unavailable has the status 503: it is shown, too.
+  // A page with the status 503, which says that Redis is unavailable, is shown as well.
   const text =
     response?.ok || response?.status === 503
       ? await response.text().catch(() => undefined)
@@ -61,7 +69,8 @@ async function refresh() {
     const page = new DOMParser().parseFromString(text, 'text/html')
     for (const part of parts) {
       const fresh = page.getElementById(part.id)
-      // The part is missing if Redis became unavailable or came back meanwhile: the answer is then another page.
+      // If Redis has become unavailable or available again, the answer is another page, which lacks
+      // the part.
       if (fresh === null) return location.replace(address)
       if (!isInUse(part) && sources.get(part) !== fresh.innerHTML) replace(part, fresh)
     }
@@ -77,12 +86,15 @@ function start() {
 }
 
 const zoned = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium' })
-/** Names the zone: when clocks go back, an hour comes twice. */
+/** Includes the name of the zone, because an hour comes twice when clocks are set back. */
 const exact = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'long' })
 const onAxis = new Intl.DateTimeFormat('sv-SE', { timeStyle: 'short' })
 const dayOnAxis = new Intl.DateTimeFormat('sv-SE', { month: '2-digit', day: '2-digit' })
 
-/** Shows what only a browser knows: moments in its zone (UTC on hover), and the buttons that copy. */
+/**
+ * Adds what only a browser can show: moments in its zone (with UTC on hover), and the buttons that
+ * copy.
+ */
 function localise(part) {
   sources.set(part, part.innerHTML)
   for (const time of part.querySelectorAll('time')) {
@@ -102,7 +114,7 @@ function localise(part) {
     title.textContent = title.textContent.replace(/^\S+Z/, (at) => exact.format(new Date(at)))
   for (const zone of part.querySelectorAll('.zone'))
     zone.textContent = zoned.resolvedOptions().timeZone
-  // Browsers copy only from pages that came by https or from this machine.
+  // Browsers allow pages to copy only if they were loaded by https or from this machine.
   if (navigator.clipboard)
     for (const button of part.querySelectorAll('.copy')) button.hidden = false
 }
@@ -110,7 +122,7 @@ function localise(part) {
 const CHART = '.plot [role=group]'
 const pointsOf = (svg) => [...svg.querySelectorAll('a')]
 
-/** Shows the values of one point of a chart, and marks its time in all charts. */
+/** Shows the values of a point of a chart, and marks the point's time in all charts. */
 function showPoint(svg, index) {
   const points = pointsOf(svg)
   const at = Math.min(Math.max(index, 0), points.length - 1)
@@ -127,7 +139,7 @@ for (const type of ['pointermove', 'click'])
     const [svg, point] = [event.target.closest?.(CHART), event.target.closest?.('a')]
     if (!svg || !point) return
     const index = pointsOf(svg).indexOf(point)
-    // The first touch of a point shows its values, and the second one leads to its jobs.
+    // The first touch of a point shows its values, the second touch leads to its jobs.
     if (event.pointerType === 'touch' && svg.dataset.point !== String(index)) event.preventDefault()
     showPoint(svg, index)
   })
@@ -139,7 +151,10 @@ document.addEventListener('click', async ({ target }) => {
   setTimeout(() => (target.textContent = 'Copy'), 2_000)
 })
 
-/** Counts the selected jobs. Without this script, the buttons work, and the server says if nothing is selected. */
+/**
+ * Shows the number of selected jobs. Without this script, the buttons still work, and the server
+ * says if nothing is selected.
+ */
 function showSelection() {
   const bar = document.querySelector('.selection')
   if (bar === null) return
@@ -189,7 +204,7 @@ document.addEventListener('visibilitychange', () =>
 document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
 for (const part of document.querySelectorAll('[data-refresh]')) localise(part)
 localise(document.body)
-// The browser has restored the boxes of a page to which one comes back.
+// If a person comes back to a page, the browser has restored its check boxes.
 addEventListener('pageshow', showSelection)
 setInterval(showAge, 1_000)
 start()

@@ -1,4 +1,4 @@
-// The login: by a key, by a link that works once, or by an identity provider. Every page behind it
+// The login, by a key, by a link that works once, or by an identity provider. Every other page
 // needs a session.
 import { hash } from 'node:crypto'
 import { isWellFormedKey, type Keyring, keyHash } from '@sluice/credentials/keys'
@@ -20,7 +20,7 @@ export interface LoginDeps {
   keyring: Pick<Keyring, 'find' | 'findById'>
   /** Absent if the settings name no identity provider. */
   oidc?: Oidc | undefined
-  /** Browsers reach the dashboard by https. */
+  /** Whether browsers reach the dashboard by https. */
   isSecure: boolean
   log: Pick<Logger, 'info'>
 }
@@ -28,16 +28,17 @@ export interface LoginDeps {
 type Sent = Pick<Request, 'headers'>
 
 /**
- * An address has at most MOST_ATTEMPTS attempts in WINDOW_MS. Keys and links can't be guessed: the
- * bound spares Redis, MongoDB and the identity provider. A malformed key or link reaches none of
- * them, so it does not count: others behind the same address can still log in.
+ * An address may make at most MOST_ATTEMPTS attempts in WINDOW_MS. Keys and links can't be guessed
+ * anyway, but the bound protects Redis, MongoDB and the identity provider. A malformed key or link
+ * reaches none of them, so it does not count, and other people with the same address can still log
+ * in.
  */
 const MOST_ATTEMPTS = 10
 const WINDOW_MS = 60_000
-/** Beyond this number of addresses, a new one waits for the next window. */
+/** Above this number of addresses, a new address must wait for the next window. */
 const MAX_ADDRESSES = 10_000
 
-/** Makes a function that counts an attempt, and returns whether the address may try. */
+/** Makes a function that counts an attempt, and returns whether the address may make it. */
 export function createAttemptLimit(): (address: string) => boolean {
   const attempts = new Map<string, number>()
   let since = performance.now()
@@ -85,8 +86,8 @@ export function loginRoutes(deps: LoginDeps): Router {
 
   const { name, attributes } = cookieOf(deps, 'sluice-oidc')
   router.get('/login/oidc', async (request, response) => {
-    // Neither this nor a callback that the browser's own login did not lead to is an attempt: any
-    // site may link to both.
+    // This is no attempt, because any site may link to it. Nor is a callback that does not belong
+    // to a login of this browser.
     const begun = await oidc.begin(ownPath(request.query.to))
     if ('refusal' in begun) return refuse(response, begun, deps, request.query.to)
     response
@@ -122,7 +123,7 @@ async function refuse(
 
 interface KnownPerson {
   visitor: Visitor
-  /** The id of the person at the identity provider, which never changes. */
+  /** The id that the person has at the identity provider. It never changes. */
   subject?: string
 }
 
@@ -135,8 +136,7 @@ async function logIn(
   to: unknown,
 ): Promise<void> {
   const { visitor, subject } = found
-  // Ends an earlier session of the browser: a login must never continue a session whose token
-  // somebody else may know.
+  // End the browser's earlier session, because somebody else may know its token.
   const before = tokenIn(request, deps)
   if (before !== undefined) await deps.sessions.close(before)
   const token = await deps.sessions.open(visitor)
@@ -156,13 +156,13 @@ export async function logOut(request: Request, response: Response, deps: LoginDe
 }
 
 /**
- * Finds the session of a request. A session ends within five seconds after its key was revoked or
- * has expired. While MongoDB is unavailable, the session goes on.
+ * Finds the session of a request. If the session's key is revoked or expires, the session ends
+ * within five seconds. While MongoDB is unavailable, the session continues.
  */
 export async function findSession(request: Sent, deps: LoginDeps): Promise<Session | undefined> {
   const token = tokenIn(request, deps)
   if (token === undefined) return undefined
-  // Only a navigation is a visit, and extends an idle session. Pages that refresh themselves must
+  // Only a navigation is a visit, which extends an idle session. Pages that refresh themselves must
   // not extend it.
   const isVisit = (request.headers['sec-fetch-mode'] ?? 'navigate') === 'navigate'
   const visitor = await deps.sessions.find(token, isVisit)
@@ -224,7 +224,10 @@ function keyForm({ oidc }: Pick<LoginDeps, 'oidc'>, to: unknown): Html {
 </form>`
 }
 
-/** Only the button uses up the link: a program that previews links, such as a chat, must not. */
+/**
+ * Shows a button that uses up the link. Opening the link does not, because programs such as chats
+ * open links to preview them.
+ */
 function linkForm(link: string, to: unknown): Html {
   return html`<form class="panel" method="post" action="/login">
 <input type="hidden" name="to" value="${ownPath(to)}"><input type="hidden" name="link" value="${link}">
@@ -234,8 +237,8 @@ function linkForm(link: string, to: unknown): Html {
 }
 
 /**
- * Where to go after the login: always a path of the dashboard, even if another site made the link
- * to the login.
+ * Returns the path to go to after the login. It is always a path of the dashboard, even if another
+ * site has made the link.
  */
 function ownPath(to: unknown): string {
   const path = typeof to === 'string' ? to : ''
@@ -246,8 +249,8 @@ function ownPath(to: unknown): string {
 }
 
 /**
- * A cookie named `__Host-…` can't be set by another host or over http (RFC 6265bis, section
- * 4.1.3.2).
+ * Names a cookie. If the name begins with `__Host-`, the cookie can't be set by another host or
+ * over http (RFC 6265bis, section 4.1.3.2).
  */
 function cookieOf({ isSecure }: Pick<LoginDeps, 'isSecure'>, name = 'sluice') {
   const attributes = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const

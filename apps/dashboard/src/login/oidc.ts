@@ -1,12 +1,15 @@
-// The login by an identity provider that speaks OpenID Connect: an authorization code with PKCE,
-// state and nonce.
+// The login by an identity provider with OpenID Connect: an authorization code with PKCE, state and
+// nonce.
 import { hash, randomBytes } from 'node:crypto'
 import type { Visitor } from '@sluice/credentials/sessions'
 import type { Settings } from '@sluice/process'
 import type { ClientAuth } from 'openid-client'
 import type { oidcSettings } from '../settings.ts'
 
-/** Why nobody is logged in. @param reason for the log alone */
+/**
+ * Why nobody was logged in.
+ * @param reason is only logged.
+ */
 export const refused = (status: number, refusal: string, reason?: string) => ({
   status,
   refusal,
@@ -16,27 +19,27 @@ export type LoginRefusal = ReturnType<typeof refused>
 
 export type Oidc = NonNullable<Awaited<ReturnType<typeof openOidc>>>
 
-/** How long a person may take at the identity provider. */
+/** A person may take this long at the identity provider. */
 export const PENDING_MS = 10 * 60_000
-/** How long the identity provider may take for an answer. */
+/** The identity provider must answer within this time. */
 const TIMEOUT_SECONDS = 5
 /** A longer path would not fit into a cookie. */
 const MAX_PATH = 2_000
 
 /**
- * Opens the login by the identity provider, if the settings name one. Sends the provider nothing
- * before somebody logs in, so that the dashboard starts while the provider is unavailable.
+ * Opens the login by the identity provider, if the settings name one. Asks the provider nothing
+ * until somebody logs in, so that the dashboard can start while the provider is unavailable.
  *
- * A login in progress is stored in a cookie of the browser, and nowhere else: any replica can
- * finish the login, and visitors without an account fill no memory. State, nonce and verifier are
- * hashes of that cookie. So they are of no use in another browser, and a cookie whose time or path
- * was changed fails the login.
+ * A login in progress is stored only in a cookie of the browser. So any replica can finish the
+ * login, and visitors without an account fill no memory. State, nonce and verifier are hashes of
+ * the cookie: they are useless in another browser, and the login fails if the time or the path in
+ * the cookie was changed.
  */
 export async function openOidc(settings: Settings<typeof oidcSettings>) {
   const { url, oidcIssuer, oidcClientId, oidcClientSecret, oidcRoles, oidcScope, oidcClaim } =
     settings
-  // OIDC_ISSUER needs the four others (`needs` in `oidcSettings`): without one of them, no provider
-  // is named.
+  // OIDC_ISSUER needs the four others (see `needs` in `oidcSettings`), so if one is missing, no
+  // provider is named.
   if (!(url && oidcIssuer && oidcClientId && oidcClientSecret && oidcRoles)) return undefined
   const client = await import('openid-client')
   const issuer = new URL(oidcIssuer)
@@ -53,8 +56,8 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
   }
 
   /**
-   * Reads the provider's metadata again for each step, to learn whether the provider can be
-   * reached.
+   * Reads the provider's metadata again for each step, and thereby learns whether the provider can
+   * be reached.
    */
   async function discover() {
     const execute = [client.enableNonRepudiationChecks]
@@ -67,8 +70,8 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
       authenticate,
       options,
     )
-    // openid-client accepts Microsoft's issuer of all tenants, where administrators of any tenant
-    // could give roles.
+    // openid-client would accept Microsoft's issuer for all tenants. Then administrators of any
+    // tenant could give roles.
     const { issuer: found } = config.serverMetadata()
     if (new URL(found).href !== issuer.href) throw new Error(`the issuer is ${found}`)
     return config
@@ -78,12 +81,12 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
   const unreachable = (error: unknown) => refused(503, UNREACHABLE, reasonOf(error))
 
   return {
-    /** The identity provider, as people know it. */
+    /** The identity provider's name for people. */
     name: issuer.host,
 
     /**
-     * Begins a login that leads to a path. Returns the page of the identity provider, and the
-     * cookie of the login.
+     * Begins a login after which the person gets to a path. Returns the address of the identity
+     * provider's page, and the cookie of the login.
      */
     async begin(to: string): Promise<{ url: string; cookie: string } | LoginRefusal> {
       try {
@@ -106,7 +109,10 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
 
     isPending,
 
-    /** Finishes a login that is pending. @param search see `isPending` */
+    /**
+     * Finishes a pending login.
+     * @param search see `isPending`.
+     */
     async finish(
       search: string,
       cookie = '',
@@ -147,9 +153,9 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
 }
 
 /**
- * Returns whether a login of the browser with this cookie is on its way.
+ * Returns whether the browser with this cookie has a login in progress.
  *
- * @param search the query by which the identity provider sent the browser back
+ * @param search the query with which the identity provider sent the browser back.
  */
 function isPending(search: string, cookie = ''): boolean {
   const [, begunAt] = cookie.split('.')
@@ -172,9 +178,9 @@ function parseRoles(text: string): Map<unknown, string> {
 type Claims = Readonly<Record<string, unknown>> & { sub: string }
 
 /**
- * Returns a visitor with the highest role that the claim's values have; undefined without a role.
- * An e-mail address names a person, and counts as a claim, only if it is verified: anybody can
- * choose an unverified one.
+ * Returns a visitor with the highest role that the claim's values have. Returns undefined if they
+ * have none. An e-mail address counts, as a name or as the claim, only if it is verified, because
+ * anybody can choose an unverified one.
  */
 function visitorOf(
   claims: Claims,
@@ -189,7 +195,9 @@ function visitorOf(
   return role && { role, by: address ?? sub }
 }
 
-/** The cause may have tokens and claims, so its message alone is logged. */
+/**
+ * Returns only the message of an error for the log, because its cause may have tokens and claims.
+ */
 function reasonOf(error: unknown): string {
   const { message, error: code, cause } = Object(error)
   return [message, code, Object(cause).message]

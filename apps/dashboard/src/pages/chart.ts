@@ -1,6 +1,7 @@
-// Draws a chart of what was counted over a span of time. It is SVG that the server renders: it can
-// be printed, a screen reader reads its label, and each of its points is a link to the jobs of its
-// time. page.js shows the values of the point under the pointer or chosen by the arrow keys.
+// Draws a chart of what was counted over a span of time. It is SVG that the server renders, so it
+// can be printed, and a screen reader reads its label. Each point is a link to the jobs of the
+// point's time. page.js shows the values of the point under the pointer, or of the one that the
+// arrow keys select.
 import type { HistoryPoint } from '@sluice/contract'
 import type { CountedSpan } from '@sluice/operations'
 import { html } from 'hono/html'
@@ -14,36 +15,36 @@ export interface Mark {
 
 export interface Chart {
   title: string
-  /** The value of now, in large letters. */
+  /** The present value, in large letters. */
   now: Html | string
   shown: (value: number) => string
-  /** The smallest distance of two lines of the grid. */
+  /** The smallest distance between two lines of the grid. */
   leastStep: number
-  /** Returns the values of a point by the names of their lines. An undefined value is a gap. */
+  /** Returns the values of a point, by the names of the lines. An undefined value is a gap. */
   valuesOf: (point: HistoryPoint) => Readonly<Record<string, number | undefined>>
-  /** The names of lines that are too high. */
+  /** The names of the lines whose values are too high. */
   bad?: readonly string[]
-  /** The path of the jobs of a point, which gets `since` and `until`. */
+  /** The path of the jobs of a point. `since` and `until` are added to it. */
   jobs: string
 }
 
-/** The drawing has these units, whatever its size on the screen. */
+/** The drawing has this size in its own units, whatever its size on the screen. */
 const [WIDTH, HEIGHT] = [1_000, 100]
 const MINUTE_MS = 60_000
-/** A chart shows at least this number of points, also if no process lived in most of them. */
+/** A chart has at least this number of points, even if no process lived in most of them. */
 const LEAST_POINTS = 5
 
-/** Leaves out the beginning of a span in which no process lived. */
+/** Cuts off the beginning of a span, as long as no process lived. */
 export function sinceData(points: readonly CountedSpan[]): readonly CountedSpan[] {
   const first = points.findIndex(({ point }) => point !== null)
   return points.slice(Math.max(Math.min(first, points.length - LEAST_POINTS), 0))
 }
 
 /**
- * Draws a chart of at most three lines, told apart by their dashes as well. A time in which no
- * process lived is a gap. A time in which MongoDB was unavailable has a background of its own.
+ * Draws a chart of at most three lines, which also differ by their dashes. If no process lived at a
+ * time, there is a gap. If MongoDB was unavailable, the background is different.
  *
- * @param points oldest first
+ * @param points oldest first.
  */
 export function chart(
   { title, now, shown, leastStep, valuesOf, bad = [], jobs }: Chart,
@@ -99,15 +100,15 @@ ${lines.map(({ values, className }) => html`<path class="${className}" d="${path
 <output class="note">${shown(most)} at most</output></figure>`
 }
 
-/** The part of the drawing that is nearer to a point than to others. */
+/** The part of the drawing that is nearer to this point than to any other. */
 function columnOf(x: number, step: number): Html {
   const left = Math.max(x - step / 2, 0)
   return html`x="${left.toFixed(1)}" y="0" width="${(Math.min(x + step / 2, WIDTH) - left).toFixed(1)}" height="${HEIGHT}"`
 }
 
 /**
- * Returns the values of the lines of the grid, the highest first: two to four equal steps of 1, 2
- * or 5.
+ * Returns the values of the grid's lines, the highest first: two to four equal steps of 1, 2 or 5
+ * (or a power of ten times that).
  */
 function gridOf(most: number, least: number): number[] {
   const ten = 10 ** Math.floor(Math.log10(Math.max(most / 3, least)))
@@ -122,7 +123,7 @@ function gridOf(most: number, least: number): number[] {
 const TICK_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 240, 360]
 const MOST_TICKS = 6
 
-/** Returns the round times of the axis. The first one of a day is the day. */
+/** Returns the round times on the axis. The first time of a day is shown as the day. */
 function ticksOf(points: readonly CountedSpan[]) {
   const minutes = points.map(({ at }) => Math.floor(Date.parse(at) / MINUTE_MS))
   const length = (minutes.at(-1) ?? 0) - (minutes[0] ?? 0)
@@ -144,7 +145,7 @@ function pathOf(values: readonly (number | undefined)[], top: number): string {
     .map((value, at) => {
       if (value === undefined) return ''
       const place = `${(at * step).toFixed(1)} ${placeOf(value, top)}`
-      // `h0`, a line of no length, shows a value between two gaps.
+      // `h0`, a line without length, shows a value between two gaps.
       return values[at - 1] === undefined ? `M${place}h0` : `L${place}`
     })
     .join('')

@@ -1,6 +1,6 @@
-// The pages of failed jobs, by reason, with the forms that retry or discard all jobs of one reason.
-// The page of operations: what was retried, discarded, paused and resumed, by whom, and with what
-// progress.
+// The pages of failed jobs by reason, with forms that retry or discard all jobs with the same
+// reason. Also the page of operations: who retried, discarded, paused or resumed what, and how far
+// each has got.
 import type { FailedJobFilter, FailedJobGroups, Operation, OperationKind } from '@sluice/contract'
 import { parseFailedJobFilter, SERVICES } from '@sluice/contract'
 import { reasonWords } from '@sluice/operations'
@@ -33,8 +33,8 @@ import {
 type Group = FailedJobGroups['groups'][number]
 
 /**
- * Shows the groups, those with the most threads first: of all failed jobs, or of those that meet a
- * filter.
+ * Shows the groups of all failed jobs, or of the jobs that match a filter. The groups with the most
+ * threads come first.
  */
 export const groupsPage: PageHandler = async (visit) => {
   const { view, query } = visit
@@ -88,7 +88,7 @@ ${isOperator(visit) && actsOf(visit, group)}
   }
 }
 
-/** Longer reasons are whole behind the disclosure. */
+/** A longer reason is cut. The whole is behind a disclosure. */
 const TITLE_CHARACTERS = 300
 const FAILURES = [html`<a href="/failures">Failures</a>`]
 
@@ -109,7 +109,7 @@ function groupCells({ id, reasonGroup, jobs, threads, hours, newestAt, oldestAt 
   return [link, jobs, threads, trend(hours), html`${age(newestAt)} ago`, html`${age(oldestAt)} ago`]
 }
 
-/** A bar for each of the last hours, and in words the last one and the one before. */
+/** Draws a bar for each of the last hours. Says the numbers of the last two hours in words. */
 function trend(hours: readonly number[]): Html {
   const most = Math.max(...hours, 1)
   const bars = hours.map((jobs, at) => {
@@ -122,7 +122,7 @@ function trend(hours: readonly number[]): Html {
 }
 
 function actsOf(visit: Visit, group: Group): Html {
-  // The fields select the jobs that the page counts, and none that fail later.
+  // These fields select the jobs that the page counts, and no jobs that fail later.
   const fields = html`<input type="hidden" name="group" value="${group.id}"><input type="hidden" name="until" value="${group.newestAt}">`
   const retry = html`${fields}<button>Retry ${plural(group.jobs, 'job')}</button>`
   return html`<div class="acts">${actForm(visit, '/failures/retry', retry)}
@@ -130,8 +130,9 @@ ${discardForm(visit, '/failures/discard', group, fields)}</div>`
 }
 
 /**
- * Returns the page that says that nothing is left to do, if somebody asked for the same before, for
- * these jobs or more. A job that has failed again since then is another failure, after `until`.
+ * Returns a page that says that nothing is left to do, if somebody has already asked for the same,
+ * for these jobs or more. If a job has failed again since, that is another failure, because it is
+ * later than `until`.
  */
 export async function nothingLeft(
   { view }: Visit,
@@ -192,7 +193,7 @@ function operationCells({
       html`the ${lane} lane ${why && html`<span class="reason">${why}</span>`}`,
       state,
     ]
-  // A group says its reason. Its `until` only leaves out what failed since.
+  // The reason describes a group. Its `until` only leaves out later failures, so it is not shown.
   const { group, until, ...others } = filter ?? {}
   const reason =
     group &&
@@ -212,7 +213,7 @@ ${Object.entries(group ? others : (filter ?? {})).map(([name, value]) => html`<d
   return [...asked, jobs, html`${bar} ${numbers}${kind === 'retry' && outcomesOf(id, of)}`]
 }
 
-/** What became of the retried jobs, with links to them. */
+/** Shows the outcomes of the retried jobs, with links to them. */
 function outcomesOf(
   id: string,
   { done, stored = 0, failedAgain = 0 }: Pick<Operation, 'done' | 'stored' | 'failedAgain'>,

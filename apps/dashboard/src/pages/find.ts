@@ -1,4 +1,4 @@
-// The form for look-ups, and the page of their hits.
+// The form for look-ups, and the page with their hits.
 import type { FindAnswer, Hit } from '@sluice/contract'
 import { parseFindQuery, SERVICES, summarize } from '@sluice/contract'
 import { duration } from '@sluice/operations'
@@ -40,7 +40,7 @@ export const findPage: PageHandler = async (visit) => {
   return invalidPage('Find', errors, form)
 }
 
-/** A table of hits, with their number and what was not looked up. */
+/** Shows a table of hits, with their number, and what was not searched. */
 export function hitsTable({ hits, more, notes }: FindAnswer, traceUrl: string | null): Html {
   const all = [...(more ? [`These are the first ${hits.length}: add filters.`] : []), ...notes]
   const rows = hits.map((hit) => hitCells(hit, traceUrl))
@@ -51,10 +51,10 @@ export function hitsTable({ hits, more, notes }: FindAnswer, traceUrl: string | 
 const HIT_HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
 
 /**
- * Jobs of one state, a line each, with a link to the page of the job. Columns without any value are
- * left out.
+ * Shows jobs of one state, a line for each, with a link to the job's page. Leaves out columns
+ * without values.
  *
- * @param isOneReason the page says the reason that all of its jobs have
+ * @param isOneReason whether all jobs have the same reason, which the page shows elsewhere.
  */
 export function jobTable(
   label: string,
@@ -86,13 +86,13 @@ export function jobTable(
   return html`<div class="jobs">${table(label, heads, cells, ifEmpty)}</div>`
 }
 
-/** How many threads were created, updated and unchanged, without zeros. */
+/** Says how many threads were created, updated and unchanged. Leaves out zeros. */
 const countsOf = (outcomes: Hit['outcomes'] = { created: 0, updated: 0, unchanged: 0 }) =>
   Object.entries(outcomes).flatMap(([outcome, threads]) =>
     threads > 0 ? `${threads} ${outcome}` : [],
   )
 
-/** The state of a job as a coloured dot. */
+/** Shows the state of a job as a coloured dot. */
 function dot(state: string): Html {
   return html`<span class="dot ${state}" role="img" aria-label="${state}" title="${state}"></span>`
 }
@@ -100,7 +100,9 @@ function dot(state: string): Html {
 const lengthOf = (ms: number) =>
   ms < 1_000 ? `${shown(ms)} ms` : ms < 10_000 ? `${(ms / 1_000).toFixed(1)} s` : duration(ms)
 
-/** A hit as a row of a table with the heads `HIT_HEADS`. Its name leads to its thread. */
+/**
+ * Shows a hit as a row of a table whose heads are `HIT_HEADS`. The name is a link to the thread.
+ */
 export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
   const { kind, id, name, quote, state, tenant, acceptedAt, endedAt, reason, outcomes } = hit
   const text = quote === undefined ? (name ?? id) : `${name} · ${quote}`
@@ -145,13 +147,15 @@ ${isOperator(visit) && html`<p><label for="reason">Reason</label><input id="reas
 </form>`
 }
 
-/** A field for a tenant. The page has the list of `tenantsOf`. */
+/**
+ * A field for a tenant. It proposes the tenants from `tenantsOf`, which must be on the same page.
+ */
 export function tenantField(tenant = ''): Html {
   return html`<p><label for="tenant">Tenant</label><input id="tenant" name="tenant" list="tenants" value="${tenant}"></p>`
 }
 
 /**
- * The tenants that the field for a tenant proposes: those in the queue, and those refused in the
+ * Lists the tenants that the field proposes: those in the queue, and those that were refused in the
  * last hour.
  */
 export async function tenantsOf({ view }: Visit): Promise<Html> {
@@ -159,13 +163,13 @@ export async function tenantsOf({ view }: Visit): Promise<Html> {
   return html`<datalist id="tenants">${tenants.map(({ tenant }) => html`<option value="${tenant}"></option>`)}</datalist>`
 }
 
-/** The form of the filters of a page, which is behind a disclosure on a phone. */
+/** The form for a page's filters. On a phone, it is behind a disclosure. */
 export function filters(action: string, isOpen: boolean, fields: Html): Html {
   return html`<details class="filters"${isOpen && html` open`}><summary class="button quiet">Filters</summary>
 <form class="find" action="${action}">${fields}<p><button>Filter</button></p></form></details>`
 }
 
-/** A list to choose a filter from. */
+/** A list from which people choose the value of a filter. */
 export function choice(
   name: string,
   label: string,

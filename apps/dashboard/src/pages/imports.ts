@@ -1,4 +1,4 @@
-// The pages of imports: the list of them, and one import with its failed items.
+// The list of imports, and the page of an import with its failed items.
 import { PROBLEMS } from '@sluice/contract'
 import { duration } from '@sluice/operations'
 import type { FoundImport, ImportProblem, ListedImport } from '@sluice/queue'
@@ -21,8 +21,8 @@ import {
 const HEADS = ['Import', 'Begun', 'Owner', 'State', '#Items', '#Stored', '#Failed', '#Items/s']
 
 /**
- * Lists the imports: first the unfinished ones without a waiting caller, then the others by their
- * last outcome.
+ * Lists the imports: first the unfinished ones without a waiting caller, then the others by the
+ * time of their last outcome.
  */
 export const importsPage: PageHandler = async ({ view }) => {
   const rows = (await view.listImports()).map((one): Cell[] => {
@@ -48,7 +48,10 @@ export const importsPage: PageHandler = async ({ view }) => {
 
 type Numbers = Omit<ListedImport, 'id'>
 
-/** A caller that waits may choose the id of its import. Such an id contains no time. */
+/**
+ * Returns when an import began. If its caller waits, the caller may have chosen the id, which then
+ * contains no time.
+ */
 function beginning(id: string, { isWaitedFor, begunAt }: Numbers): Html {
   return timeTag(!isWaitedFor || begunAt === undefined ? beginOf(id) : begunAt)
 }
@@ -60,15 +63,15 @@ function ownerOf({ tenant, by }: Numbers): Html {
 const doneOf = ({ counts: { created, updated, unchanged, failed } }: Numbers) =>
   created + updated + unchanged + failed
 
-/** The items a second from the first outcome to the last. */
+/** Returns how many items were done each second, from the first outcome to the last. */
 function rateOf(one: Numbers): number | undefined {
   const ms = (one.changedAt ?? 0) - (one.begunAt ?? 0)
   return ms < 1_000 ? undefined : (doneOf(one) / ms) * 1_000
 }
 
 /**
- * Shows the progress. The number of items still to come is known only for an import without a
- * waiting caller.
+ * Describes the progress of an import. How many items are still to come is known only if no caller
+ * waits.
  */
 export function stateOf(one: Numbers): Html {
   const { isWaitedFor, done, ended, again, received, changedAt } = one
@@ -76,7 +79,7 @@ export function stateOf(one: Numbers): Html {
   const items = `${shown((received ?? 0) - again)} items`
   if (done && ended === 'cut')
     return html`<strong class="badge">stopped</strong> after ${items}${at}`
-  // Whether its caller has sent all of it is not known.
+  // Nobody knows whether the caller has sent the whole import.
   if (done) return ended === 'part' ? html`no request since${at}` : html`ended${at}`
   if (isWaitedFor) return html`under way`
   if (received === undefined) return html`still arriving`
@@ -121,10 +124,13 @@ ${problems.length > 0 && failures}</div>`
   return { title, trail: [html`<a href="/imports">Imports</a>`], body }
 }
 
-/** Failed jobs whose reasons the page shows: one reads the failed jobs of most imports. */
+/**
+ * The page shows the reasons of at most this number of failed jobs, which all failed jobs of most
+ * imports fit into.
+ */
 const JOBS_READ = 20
 
-/** Reads why the threads of failed jobs could not be stored, by job and externalId. */
+/** Returns why the threads of failed jobs could not be stored, by job and externalId. */
 async function reasonsOf(
   view: Visit['view'],
   { problems }: FoundImport,

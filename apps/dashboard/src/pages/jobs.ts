@@ -1,5 +1,5 @@
-// The list of jobs in each state, from which operators retry and discard failed ones, and the page
-// of a job: what happened to it, its threads with their outcomes, and, when asked, its payload.
+// The list of jobs in each state, where operators retry and discard failed jobs, and the page of a
+// job: what happened to it, its threads with their outcomes and, on request, its payload.
 import { inspect } from 'node:util'
 import {
   type JobListQuery,
@@ -103,14 +103,14 @@ export function selectedIds({ body }: Visit): string[] {
   return [id].flat().filter((one): one is string => typeof one === 'string')
 }
 
-/** Without its script, a page can't know that no job is selected. */
+/** Shown if no job is selected. Only a page's script could notice that earlier. */
 export const NOTHING_SELECTED: Page = {
   title: 'Nothing is selected',
   body: html`<p class="problem">No failed job was selected, so nothing was done. <a href="/jobs?state=failed">Select failed jobs</a>.</p>`,
   status: 400,
 }
 
-/** The field of a form that has asked whether jobs may be discarded. */
+/** The field of a form after the question whether jobs may be discarded. */
 const CONFIRMED = html`<input type="hidden" name="confirmed" value="yes">`
 
 /** Asks whether the selected jobs may be discarded, and says what is lost. */
@@ -130,15 +130,14 @@ export const discardQuestion: PageHandler = async (visit) => {
   return { title: 'Discard jobs?', body }
 }
 
-/** Characters of the reason in the breadcrumbs. */
+/** The most characters of the reason in the breadcrumbs. */
 const SHOWN_GROUP = 100
 
-/** Threads that the page lists. */
+/** The page lists at most this number of threads. */
 const THREADS = 100
 
 /**
- * Shows a job, and its payload if `acts` is present. Redirects to the look-up if no job has this
- * id.
+ * Shows a job, and with `acts` also its payload. If no job has this id, redirects to the look-up.
  */
 export async function jobPage(visit: Visit, acts?: Acts): ReturnType<PageHandler> {
   const id = String(visit.params.id)
@@ -180,8 +179,8 @@ ${isRevealed && payloadOf(job)}`
 }
 
 /**
- * What happened to a job, its failed threads, and the problem that its caller got. @param said as
- * of `reasonLine`
+ * Shows what happened to a job, its failed threads, and the problem that its caller got.
+ * @param said see `reasonLine`.
  */
 export function historyOf(job: JobDetail, said = ''): Html {
   const isFailed = job.hit.state === 'failed'
@@ -206,7 +205,7 @@ type Event = {
   tone?: string
 }
 
-/** The events of a job in their order, each with the time since the one before as a bar. */
+/** Shows the events of a job in their order. A bar shows the time from one event to the next. */
 function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string): Html {
   const { acceptedAt, endedAt, state, worker, outcomes } = hit
   const stored = Object.entries(outcomes ?? {}).flatMap(([outcome, threads]) =>
@@ -227,7 +226,8 @@ function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string
     at === undefined ? [] : { ...event, ms: new Date(at).getTime() },
   )
   const ordered = known.sort((one, other) => one.ms - other.ms)
-  // The time until an operator acts would make all other bars too short to see.
+  // Without a bar for the time until an operator acted, which would make all other bars too short
+  // to see.
   const lasted = ordered.map(({ ms, tone }, at) =>
     tone === 'idle' ? 0 : ms - (ordered[at - 1]?.ms ?? ms),
   )
@@ -248,7 +248,7 @@ function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string
 
 const lengthOf = (ms: number) => (ms < 10_000 ? `${shown(ms)} ms` : duration(ms))
 
-/** Equal attempts that follow each other are one event. */
+/** Combines equal attempts in succession into one event. */
 function foldedAttempts(tries: JobDetail['tries']): Event[] {
   const rows: (Event & { times: number })[] = []
   for (const { at, worker, reason, retriedBy } of tries) {
@@ -275,8 +275,8 @@ ${isFailed && discardForm(visit, '/jobs/discard', { jobs: 1, threads: job.failed
 }
 
 /**
- * The threads of a job of several, those that could not be stored first. The facts have the only
- * thread of a job.
+ * Shows the threads of a job with several threads, beginning with those that could not be stored.
+ * (The only thread of a job is among the facts.)
  */
 function threadTable(
   { hit, threads = [], failedThreads, failedThreadCount }: JobDetail,
@@ -308,7 +308,7 @@ ${threads.length > THREADS && html`<p class="note">${plural(threads.length - THR
 }
 
 /**
- * How much of a payload is shown: enough to recognise its threads. No payload of ours has deeper
+ * Bounds what is shown of a payload: enough to recognise its threads. Our payloads have no deeper
  * levels.
  */
 const SHOWN = { depth: 6, maxArrayLength: 10, maxStringLength: 300, compact: false }

@@ -1,5 +1,5 @@
 // The overview: how fast threads are stored, what waits, which lanes run, and whether all processes
-// live.
+// are alive.
 import {
   COUNT_NAMES,
   COUNTS,
@@ -43,7 +43,7 @@ import { tenantTable } from './tenants.ts'
 const DEFAULT_SPAN: Span = '1 h'
 const isSpan = (text: string | null): text is Span => text !== null && text in SPANS
 
-/** Shows the overview. It reads heartbeats, so it needs no MongoDB and no Prometheus. */
+/** Shows the overview. It comes from heartbeats, so it needs neither MongoDB nor Prometheus. */
 export const overviewPage: PageHandler = async (visit) => {
   const { readStatus, readHistory, listOperations } = visit.view
   const asked = visit.query.get('span')
@@ -80,12 +80,12 @@ const LEGEND = html`<p class="note legend"><span><svg viewBox="0 0 16 16" aria-h
 <span><svg viewBox="0 0 16 16" aria-hidden="true"><rect class="unavailable" width="16" height="16"/></svg> MongoDB was unavailable</span>
 <span>a gap: no process lived</span> <span>times in <span class="zone">UTC</span></span> <span>a point leads to the jobs of its time</span></p>`
 
-/** A larger part of what came in is shown in red. */
+/** If a larger part of the incoming threads is affected, the number is red. */
 const BAD_SHARE = 0.01
 
 /**
- * Four charts: the rates, the threads that wait, the times, and the failures. The large numbers
- * cover the last five minutes. The number of threads that wait is the present one.
+ * Draws four charts: the rates, the waiting threads, the times, and the failures. The large numbers
+ * cover the last five minutes, but the number of waiting threads is the present one.
  */
 export function charts(
   { queued, lastMinutes }: Pick<Status, 'queued' | 'lastMinutes'>,
@@ -163,7 +163,7 @@ export function charts(
 
 const COMPLETED = '/jobs?state=completed'
 
-/** What operators did, and when a process of another version than before began. */
+/** Lists what operators did, and when a process with another version began. */
 function marksOf({ processes }: Status, operations: readonly Operation[]): Mark[] {
   const acts = operations.map(({ createdAt, kind, lane, by, done }): Mark => {
     return {
@@ -215,7 +215,7 @@ function laneCells(status: Status, lane: Lane, visit: Visit): Cell[] {
   ]
 }
 
-/** The bound that a lane is nearest to. */
+/** Shows the bound to which a lane is nearest. */
 function boundOf({ queued, load, processes }: Status, lane: Lane): Html | false {
   const bounds = livingApi(processes)?.queueBounds
   if (bounds === undefined || load === undefined) return false
@@ -249,7 +249,9 @@ ${lane === 'interactive' && sure}<button>Pause ${lane}</button>`
 <div class="panel">${actForm(visit, `/lanes/${lane}/pause`, fields)}</div></details>`
 }
 
-/** How long the threads of a lane took in the last five minutes, compared with the last hour. */
+/**
+ * Shows how long the threads of a lane took in the last five minutes, compared with the last hour.
+ */
 function timeCard(
   lane: Lane,
   { lastMinutes, lastHour }: Pick<Status, 'lastMinutes' | 'lastHour'>,
@@ -268,7 +270,7 @@ function timeCard(
   return html`<section class="card"><h3>${lane} <span class="note">${span}</span></h3><dl>${values}</dl>${partsOf(time)}</section>`
 }
 
-/** All counts of the last five minutes and of the last hour. */
+/** Shows all counts of the last five minutes and of the last hour. */
 function countTable({ lastMinutes, lastHour }: Pick<Status, 'lastMinutes' | 'lastHour'>): Html {
   const rows = COUNT_NAMES.map((name): Cell[] => {
     const { title, text } = COUNTS[name]
@@ -278,7 +280,7 @@ function countTable({ lastMinutes, lastHour }: Pick<Status, 'lastMinutes' | 'las
   return table('Counts', ['What', '#Last 5 minutes', '#Last hour'], rows)
 }
 
-/** A smaller change is within the error of the bins. */
+/** A smaller change is within the error of the estimate. */
 const LEAST_CHANGE = 0.2
 
 function change(now: number, before: number): Html | string {
@@ -291,7 +293,7 @@ function change(now: number, before: number): Html | string {
   return html`<span class="${share > 0 ? 'bad' : 'good'}">${times}</span>`
 }
 
-/** Where the time is spent: a bar of two parts. */
+/** Shows on what the time is spent, by a bar with two parts. */
 function partsOf({
   inQueue,
   inStore,

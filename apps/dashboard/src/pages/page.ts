@@ -1,5 +1,5 @@
-// What pages are made of: the input and result of their handlers, the frame, and the parts that
-// they share, such as times, numbers, links, tables and reasons of failures.
+// What pages consist of: the input and the result of their handlers, the frame, and shared parts
+// such as times, numbers, links, tables and reasons of failures.
 import type { Status, ValidationError } from '@sluice/contract'
 import type { Visitor } from '@sluice/credentials/sessions'
 import { duration, reasonWords, SHOWN_REASON, shown, type View } from '@sluice/operations'
@@ -11,51 +11,51 @@ export { megabytes, shown } from '@sluice/operations'
 /** A person who is logged in. */
 export interface Session {
   visitor: Visitor
-  /** Every form that changes something sends this token, which no other site knows. */
+  /** A token that each form sends if it changes something, and that no other site knows. */
   csrf: string
 }
 
-/** The request of a person for a page or an act. */
+/** A person's request for a page or an act. */
 export interface Visit extends Session {
   params: Readonly<Record<string, string>>
   query: URLSearchParams
   body: unknown
   /** What the person may see and do. */
   view: View
-  /** The address of a trace, with `{traceId}`. */
+  /** The address of traces, with the placeholder `{traceId}`. */
   traceUrl: string | null
   log: Pick<Logger, 'info'>
   /** Aborts when nobody waits for the page any more. */
   gone: AbortSignal
 }
 
-/** A piece of a page. Any other value in a template is escaped. */
+/** A piece of HTML. Any other value in a template is escaped. */
 export type Html = ReturnType<typeof html>
 
 export interface Page {
   title: string
-  /** The pages above it, the outermost first. */
+  /** The pages above this one, the outermost first. */
   trail?: readonly Html[]
   body: Html
   status?: number
   /**
-   * The status of which the frame shows the verdict. A page that reads the status itself returns
-   * it, so that both agree.
+   * The status whose verdict the frame shows. A page that reads the status itself returns it, so
+   * that both agree.
    */
   shows?: Status | undefined
-  /** The same as people read it, from the frame. */
+  /** The verdict as HTML, from the frame. */
   verdict?: Html | undefined
 }
 
 /** Returns a page, the path to redirect to, or undefined if the address has no page. */
 export type PageHandler = (visit: Visit) => Promise<Page | string | undefined>
 
-/** Returns the parameters of a query that are not blank: a form sends each of its fields. */
+/** Returns the parameters of a query that are not blank, because a form sends all of its fields. */
 export function inputOf(query: URLSearchParams): Record<string, string> {
   return Object.fromEntries([...query].filter(([, value]) => value.trim() !== ''))
 }
 
-/** The page of a query that breaks a rule: what is wrong, below the form. */
+/** Makes the page for an invalid query: the form, and below it what is wrong. */
 export function invalidPage(
   title: string,
   errors: readonly Pick<ValidationError, 'message'>[],
@@ -79,8 +79,8 @@ const NAVIGATION = Object.entries({
 })
 
 /**
- * Builds a whole page. Without a session, it has no navigation. @param path marks its place in the
- * navigation.
+ * Builds a whole page. Without a session, it has no navigation.
+ * @param path marks the page's place in the navigation.
  */
 export async function renderPage(
   { title, trail, body, shows, verdict }: Page,
@@ -122,7 +122,7 @@ function navigation(session: Session, path: string, status?: Status): Html {
     (sum, { state, threads }) => sum + (state === 'failed' ? threads : 0),
     0,
   )
-  // The page Find has a larger field of its own.
+  // The page Find has a larger search field.
   const isFind = path === '/' || path === '/find'
   const links = NAVIGATION.map(([name, to]) => {
     const isHere = to === '/' ? isFind : path.startsWith(to)
@@ -136,12 +136,12 @@ function navigation(session: Session, path: string, status?: Status): Html {
 ${!isFind && search}${actForm(session, '/logout', html`<span class="who">${role} ${by}</span> <button class="quiet">Log out</button>`)}`
 }
 
-/** A form that changes something. It carries the token against forged requests. */
+/** Makes a form that changes something. It contains the token against forged requests. */
 export function actForm({ csrf }: Session, action: string, content: Html): Html {
   return html`<form method="post" action="${action}"><input type="hidden" name="csrf" value="${csrf}">${content}</form>`
 }
 
-/** A form that discards failed jobs. It first opens a question that names their number. */
+/** Makes a form that discards failed jobs. It first leads to a question that says how many. */
 export function discardForm(
   session: Session,
   action: string,
@@ -155,7 +155,7 @@ ${actForm(session, action, discard)}</details>`
 }
 
 /**
- * A moment in UTC, and how long ago it is. In a browser, page.js shows the time of the browser's
+ * Shows a moment in UTC, and how long ago it was. In a browser, page.js shows it in the browser's
  * zone.
  */
 export function timeTag(time: string | number): Html {
@@ -164,23 +164,32 @@ export function timeTag(time: string | number): Html {
   return html`<time datetime="${at.toISOString()}">${text} UTC</time> <span class="ago">(${duration(Date.now() - at.getTime())} ago)</span>`
 }
 
-/** How long ago a moment is. The moment itself is under the pointer. */
+/** Shows how long ago a moment was. The moment itself appears under the pointer. */
 export function age(time: string): Html {
   const text = time.replace('T', ' ').slice(0, 19)
   return html`<time class="age" datetime="${time}" title="${text} UTC">${duration(Date.now() - Date.parse(time))}</time>`
 }
 
-/** An id in one line, with a button that copies it. A page without its script has no button. */
+/**
+ * Shows an id in one line, with a button that copies it. Without the page's script, there is no
+ * button.
+ */
 export function copyable(id: string, shown: Html | string = id): Html {
   return html`<span class="id">${shown}<button type="button" class="copy" data-copy="${id}" hidden>Copy</button></span>`
 }
 
-/** When a job was accepted or an import began: the id begins with the time (UUIDv7, RFC 9562). */
+/**
+ * Returns when a job was accepted or an import began, because the id begins with the time (UUIDv7,
+ * RFC 9562).
+ */
 export function beginOf(id: string): string {
   return new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString()
 }
 
-/** Links to the page of a thread. @param name service/externalId */
+/**
+ * Links to the page of a thread.
+ * @param name `service/externalId`.
+ */
 export function threadLink(tenant: string, name: string, text = name): Html {
   const service = name.split('/', 1).join()
   const query = new URLSearchParams({ tenant, service, externalId: name.slice(service.length + 1) })
@@ -193,8 +202,8 @@ export function tenantLink(tenant: string): Html {
 }
 
 /**
- * Links to a trace. @param traceUrl the address of a trace, with `{traceId}`; null if traces have
- * none.
+ * Links to a trace.
+ * @param traceUrl the address of traces, with the placeholder `{traceId}`. Null if there is none.
  */
 export function traceLink(traceUrl: string | null, traceId: string | undefined): Html | '' {
   return traceUrl && traceId
@@ -210,14 +219,14 @@ export function progress(label: string, done: number, total = 1): Html {
   return html`<progress max="${Math.max(total, 1)}" value="${done}" aria-label="${label}"></progress>`
 }
 
-/** A cell of a table. Numbers get separators; `false` and an absent value leave the cell empty. */
+/** A cell of a table. A number gets separators. `false` and undefined make an empty cell. */
 export type Cell = Html | readonly Html[] | string | number | false | undefined
 
 /**
- * A table that scrolls sideways on its own, also by the keyboard. A head that begins with # marks a
- * column of numbers.
+ * Makes a table that scrolls sideways by itself, also by the keyboard. A head that begins with #
+ * marks a column of numbers.
  *
- * @param ifEmpty stands in place of a table without rows.
+ * @param ifEmpty is shown if the table has no rows.
  */
 export function table(
   label: string,
@@ -227,7 +236,7 @@ export function table(
 ): Html {
   if (rows.length === 0 && ifEmpty !== undefined) return html`<p>${ifEmpty}</p>`
   const text = (cell: Cell) => (typeof cell === 'number' ? shown(cell) : cell)
-  // On a phone, each row is a list, in which the names of the columns stand before the values.
+  // On a phone, each row is a list, in which each value stands behind the name of its column.
   const name = (head = '') => head.replace('#', '')
   const cellOf = (cell: Cell, at: number) =>
     html`<td data-head="${name(heads[at])}"${numberClass(heads[at])}>${text(cell)}</td>`
@@ -238,21 +247,21 @@ export function table(
 
 const numberClass = (head = '') => head.startsWith('#') && html` class="number"`
 
-/** Names with their values. Absent values are left out. */
+/** Shows names with their values. Leaves out absent values. */
 export function facts(entries: Readonly<Record<string, Html | string | number | undefined>>): Html {
   const shown = Object.entries(entries).filter(([, value]) => value !== undefined && value !== '')
   return html`<dl>${shown.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
 /**
- * Recorded attempts and threads have only the beginning of their reason, which tells it from
- * others.
+ * Recorded attempts and threads have only the beginning of their reason. This number of characters
+ * identifies it.
  */
 const BEGINNING = 200
 
 /**
- * A reason in a list: two lines at most, and all of it under the pointer. @param said what the page
- * says already
+ * Shows a reason in a list, in at most two lines. The whole reason appears under the pointer.
+ * @param said what the page already says.
  */
 export function reasonLine(reason: string, said = ''): Html {
   const words = reasonWords(reason)
@@ -260,18 +269,18 @@ export function reasonLine(reason: string, said = ''): Html {
   return html`<span class="reason" title="${words.slice(0, SHOWN_REASON)}">${withCode(words)}</span>`
 }
 
-/** The reason of a page, with its text as it was recorded. */
+/** Shows the reason on the page of a job or a group, with the recorded text. */
 export function reasonBlock(reason: string): Html {
   const words = reasonWords(reason)
   return html`<div class="problem">${withCode(words)}${words !== reason && rawReason(reason)}</div>`
 }
 
-/** A reason as it was recorded. */
+/** Shows the recorded text of a reason. */
 export function rawReason(reason: string): Html {
   return html`<details><summary class="note">As it was recorded</summary><p class="raw">${reason.slice(0, SHOWN_REASON)}</p></details>`
 }
 
-/** Shows what stands between backticks as code. */
+/** Converts text in backticks to code. */
 export function withCode(words: string): Html {
   const parts = words.slice(0, SHOWN_REASON).split('`')
   return html`${parts.map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`

@@ -1,4 +1,4 @@
-// The pages and the acts of the dashboard, by their paths. Each act is logged with its operator.
+// The pages and the acts of the dashboard, by path. Each act is logged with its operator.
 import type {
   LaneOperationKind,
   OperationKind,
@@ -42,7 +42,7 @@ export const pages: Record<string, PageHandler> = {
   '/tenants/:tenant': tenantPage,
 }
 
-/** Opens an operation on failed jobs, which an API carries out. */
+/** Opens an operation on failed jobs. An API then carries it out. */
 function operate(
   kind: OperationKind,
   requestOf: (visit: Visit) => OperationRequest | undefined,
@@ -75,7 +75,9 @@ function operateLane(kind: LaneOperationKind): PageHandler {
 
 const BACK = html`<p><a href="/overview">Back to the overview</a></p>`
 
-/** Reads the form that pauses a lane. `for` is a duration, as of `sluice pause`. */
+/**
+ * Reads the form that pauses a lane. `for` is a duration, in the form that `sluice pause` accepts.
+ */
 function pauseOf(lane: string | undefined, body: unknown): Parsed<PauseQuery> {
   const form = new Map(
     Object.entries(Object(body)).map(([name, value]) => [name, String(value).trim()]),
@@ -100,14 +102,14 @@ function selected(visit: Visit): OperationRequest {
 
 function grouped({ body }: Visit): OperationRequest | undefined {
   const { group, until } = Object(body)
-  // Without one of them, the filter would match other jobs than the page named. A form of the page
-  // has both.
+  // A form of the page has both fields. Without one of them, the filter would match other jobs than
+  // the page named.
   if (typeof group !== 'string' || typeof until !== 'string') return undefined
   const filter = parseFailedJobFilter(Object.entries({ group, until }))
   return filter.ok ? { filter: filter.value } : undefined
 }
 
-/** What POST does, for operators only. */
+/** The handlers of POST, for operators only. */
 export const acts: Record<string, PageHandler> = {
   '/failures/retry': operate('retry', grouped),
   '/failures/discard': operate('discard', grouped),

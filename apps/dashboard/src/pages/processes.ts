@@ -1,5 +1,5 @@
-// The processes on the overview, and the page of one: what it reports of itself every second, the
-// jobs that it has, and those that it completed last.
+// The processes on the overview, and the page of a process: what it reports every second, the jobs
+// that it has locked for long, and its recently completed jobs.
 import {
   ALIVE_MS,
   COUNTS,
@@ -28,7 +28,7 @@ import {
 
 const PROCESS_HEADS = ['Process', 'Version', 'Started', 'Seen', '#CPU', '#Memory', 'Has']
 
-/** Those that live, then those that are gone. */
+/** Lists the living processes, then the dead ones. */
 export function processTables({ processes }: Pick<Status, 'processes'>): Html {
   const [living = [], gone = []] = [false, true].map((isGone) =>
     processes.filter(({ seenMsAgo }) => seenMsAgo >= ALIVE_MS === isGone).map(processCells),
@@ -69,13 +69,13 @@ function processCells(process: SeenProcess): Cell[] {
   ]
 }
 
-/** When a process was seen. */
+/** Says when a process was last seen. */
 function seenWords({ seenMsAgo }: SeenProcess): Html | string {
   const time = duration(seenMsAgo)
   return seenMsAgo >= ALIVE_MS ? html`<strong>gone for ${time}</strong>` : `${time} ago`
 }
 
-/** The jobs that workers have had for long. */
+/** Lists the jobs that workers have had for long. */
 export function slowJobTable(jobs: ReturnType<typeof summarize>['slowJobs']): Html {
   const rows = jobs.map(({ id, name, activeMs, worker }): Cell[] => {
     return [html`<a href="/jobs/${id}">${name}</a>`, duration(activeMs), worker]

@@ -1,5 +1,5 @@
-// The tenants on the overview, and the page of one: its threads in the queue by lane, its share of
-// the bounds, its refusals, and its jobs.
+// The tenants on the overview, and the page of a tenant: its threads in the queue by lane, its
+// share of the bounds, its refusals, and its jobs.
 import type { SeenProcess, summarize } from '@sluice/contract'
 import { livingApi } from '@sluice/operations'
 import { html } from 'hono/html'
@@ -17,7 +17,7 @@ import {
   tenantLink,
 } from './page.ts'
 
-/** The tenants with threads in the queue or with refused requests. */
+/** Lists the tenants with threads in the queue or with refused requests. */
 export function tenantTable(tenants: ReturnType<typeof summarize>['tenants']): Html {
   const rows = tenants.map(({ tenant, threads, refused }): Cell[] => {
     return [tenantLink(tenant), threads, refused]
@@ -31,10 +31,12 @@ export function tenantTable(tenants: ReturnType<typeof summarize>['tenants']): H
   )
 }
 
-/** Heartbeats have at most this many characters of the name of a refused tenant. */
+/** A heartbeat has at most this many characters of a refused tenant's name. */
 const REFUSED_NAME = 64
 
-/** Shows the tenant that the path names. No list of all tenants exists, so any name has a page. */
+/**
+ * Shows the tenant that the path names. There is no list of all tenants, so any name has a page.
+ */
 export const tenantPage: PageHandler = async (visit) => {
   const { params, view } = visit
   const tenant = String(params.tenant)
@@ -69,7 +71,7 @@ ${jobTable('Completed jobs', jobs)}</div>`
   return { title: `Tenant ${tenant}`, trail, body }
 }
 
-/** Returns what one tenant may have in the queue. */
+/** Returns how much a tenant may have in the queue. */
 function shareOf(
   { threads, bytes, interactive = 0 }: NonNullable<SeenProcess['queueBounds']>,
   share = 1,

@@ -1,5 +1,5 @@
-// The page of a thread: what is stored of it, the jobs that wrote it, and its jobs in the queue
-// with their attempts.
+// The page of a thread: the stored thread, the jobs that wrote it, and its jobs in the queue with
+// their attempts.
 import { type FindQuery, parseFindQuery, parsePageQuery } from '@sluice/contract'
 import type { Acts, ThreadOutline, ThreadPage, Writing } from '@sluice/operations'
 import { sourceIdOf } from '@sluice/store/ids'
@@ -24,10 +24,13 @@ import {
   type Visit,
 } from './page.ts'
 
-/** The most failed jobs whose attempts the page shows. The page only links to the others. */
+/** The page shows the attempts of at most this number of failed jobs, and links to the others. */
 const HISTORIES = 5
 
-/** Shows the thread that the query names. @param acts if present, shows its texts. */
+/**
+ * Shows the thread that the query names.
+ * @param acts if present, the texts are shown.
+ */
 export async function threadPage(visit: Visit, acts?: Acts): ReturnType<PageHandler> {
   const { view, gone } = visit
   const { tenant = '', service = '', externalId = '', ...more } = Object.fromEntries(visit.query)
@@ -54,7 +57,7 @@ export async function threadPage(visit: Visit, acts?: Acts): ReturnType<PageHand
   return { title, trail, body: html`${about}${stored}${await jobsOf(jobs.value, visit)}` }
 }
 
-/** The jobs of a thread, and the attempts of those that failed. */
+/** Shows the jobs of a thread, and the attempts of the failed ones. */
 async function jobsOf(query: FindQuery, { view, gone, traceUrl }: Visit): Promise<Html> {
   const { hits, ...found } = await view.find(query, gone)
   const jobs = hits.filter(({ kind }) => kind === 'job')
@@ -71,7 +74,7 @@ async function jobsOf(query: FindQuery, { view, gone, traceUrl }: Visit): Promis
 ${hitsTable({ ...found, hits: jobs }, traceUrl)}${await Promise.all(histories)}`
 }
 
-/** @param isRevealed the thread has its texts. */
+/** @param isRevealed whether the thread has its texts. */
 function storedThread(thread: ThreadOutline | ThreadPage, visit: Visit, isRevealed: boolean): Html {
   const { source, quotes, next, writings, unfinished } = thread
   const { status, wordCount, createdAt, id: _, service: __, externalId: ___, ...texts } = source
@@ -118,7 +121,7 @@ function partialWords({ request, since }: NonNullable<ThreadPage['unfinished']>)
 <a href="/jobs/${job}">Its job</a> finishes it when it is delivered again. If the job is gone, post the thread again, or run <code>sluice doctor --repair</code>.</p>`
 }
 
-/** Fields as stored. Their texts may have several lines. */
+/** Shows fields as they are stored. Texts may have several lines. */
 function fieldsOf(fields: object): Html {
   const shown = Object.entries(fields).filter(([, value]) => value !== null)
   return html`${shown.map(([name, value]) => html`<div class="text"><span class="note">${name}</span> ${String(value)}</div>`)}`

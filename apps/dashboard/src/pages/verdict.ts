@@ -1,10 +1,10 @@
-// The verdict on every page: a line for each finding, with its cause, the next step, and the link
-// or button for it.
+// Shows the verdict on each page: a line for each finding, with its cause, the next step, and a
+// link or button for it.
 import type { Finding, Status } from '@sluice/contract'
 import { html } from 'hono/html'
 import { actForm, type Html, isOperator, plural, type Session } from './page.ts'
 
-/** What to do next, unless the finding itself says it. */
+/** The next step, unless the finding itself says it. */
 const NEXT: Readonly<Partial<Record<Finding['code'], string>>> = {
   other_store: 'Correct its MONGODB_URL or its QUEUE.',
   store_away: 'Nothing is lost. Bring MongoDB back, and the jobs go on by themselves.',
@@ -29,7 +29,7 @@ const NEXT: Readonly<Partial<Record<Finding['code'], string>>> = {
   key_revoked: 'Give its caller another key.',
 }
 
-/** What a link to a page is called, by the beginning of its path. */
+/** The text of a link to a page, by the beginning of the page's path. */
 const LABELS = Object.entries({
   '/overview#processes': 'Show the processes',
   '/overview#tenants': 'Show the tenants',
@@ -39,10 +39,15 @@ const LABELS = Object.entries({
   '/jobs': 'Show the jobs',
 })
 
-/** Findings of one code are shown whole up to this number. The others are behind a disclosure. */
+/**
+ * At most this number of findings with the same code is shown. The others are behind a disclosure.
+ */
 const SHOWN_ALIKE = 2
 
-/** What is wrong, the worst first, or that all is well. @param path of the page that shows it */
+/**
+ * Shows what is wrong, the worst first, or that all is well.
+ * @param path the path of the page.
+ */
 export function verdictOf(status: Status, session: Session, path: string): Html {
   const { verdict = [] } = status
   const isWell = verdict.every(({ level }) => level === 'note')

@@ -10,14 +10,17 @@ const run = promisify(execFile)
 
 export interface Image {
   readonly name: string
-  /** Its port inside the container. */
+  /** The server's port inside the container. */
   readonly port: number
-  /** Its data folder inside the container. */
+  /** The server's data folder inside the container. */
   readonly data: string
   readonly args: readonly string[]
 }
 
-/** The engine of an image. Throws if no Docker engine answers, or the image can't be pulled. */
+/**
+ * Returns the engine that runs an image. Throws if no Docker engine answers, or if the image can't
+ * be pulled.
+ */
 export async function dockerEngine(
   image: Image,
   machine: Machine,
@@ -34,8 +37,8 @@ export async function dockerEngine(
 }
 
 /**
- * Returns the `docker` program, after pulling the image if it is absent. Throws if no engine
- * answers.
+ * Returns the `docker` program, after it has pulled the image if that is absent. Throws if no
+ * Docker engine answers.
  */
 export async function findDocker(image: string, { path, say, signal }: Machine): Promise<string> {
   const docker = await findProgram(['docker', 'podman'], path)
@@ -51,9 +54,9 @@ export async function findDocker(image: string, { path, say, signal }: Machine):
 }
 
 /**
- * Returns the arguments of `docker` that run an image in the foreground until SIGTERM. Its port is
- * open on 127.0.0.1 only, because the server asks for no password. The server runs as this user,
- * who can then read and remove its files.
+ * Returns the arguments with which `docker` runs an image in the foreground until SIGTERM. The port
+ * is open only on 127.0.0.1, because the server asks for no password. The server runs as this user,
+ * so that the user can read and remove its files.
  */
 export function dockerRun(image: Image, location: Location): readonly string[] {
   const { uid, gid } = userInfo()
@@ -67,7 +70,7 @@ export function dockerRun(image: Image, location: Location): readonly string[] {
   ]
 }
 
-/** Removes the container of this folder that a killed `docker` left running. */
+/** Removes this folder's container if it still runs because its `docker` was killed. */
 export async function removeContainer(docker: string, location: Location): Promise<void> {
   await run(docker, ['rm', '--force', containerName(location)], { timeout: 30_000 }).catch(() => {})
 }

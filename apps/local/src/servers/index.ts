@@ -1,4 +1,4 @@
-// Redis and MongoDB on this machine, and processes that end with their parent.
+// Runs Redis and MongoDB on this machine, and processes that end with their parent.
 export { type Kept, keepRunning, type Running } from './keep-running.ts'
 export { DidNotStart, type LaunchedProcess, launchNode, NODE_FLAGS } from './launch-process.ts'
 export { findProgram, freePort, isPortFree } from './machine.ts'

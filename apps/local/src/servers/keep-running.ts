@@ -2,43 +2,48 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 export interface Running {
-  /** Resolves when it has ended, with the cause: `exit code 1`, `killed by SIGKILL`. */
+  /** Resolves when it has ended. The value is the cause: `exit code 1`, `killed by SIGKILL`. */
   readonly died: Promise<string>
-  /** Ends it and waits until it is gone; may be called twice. Kills it once `hurry` aborts. */
+  /** Ends it and waits until it has ended. If `hurry` aborts, kills it. May be called twice. */
   stop(hurry?: AbortSignal): Promise<void>
 }
 
 const firstPauseMs = 200
-/** After many failed starts a person must help, and frequent starts would only fill the log. */
+/**
+ * After many failed starts, a person must help, and more frequent starts would only fill the log.
+ */
 const longestPauseMs = 60_000
-/** A start counts as a success after this time: the pauses begin again at the next death. */
+/**
+ * If it has run for this time, its start counts as a success, and the next death begins with the
+ * shortest pause.
+ */
 const settledMs = 10_000
 
 export interface Kept<R extends Running> {
-  /** The one that runs now, or the last one while the next is being started. */
+  /** Returns the one that runs now or, while the next one is being started, the last one. */
   current(): R
-  /** Ends it as `Running.stop` does, and starts it no more. */
+  /** Ends it as `Running.stop` does, and does not start it again. */
   stop(hurry?: AbortSignal): Promise<void>
 }
 
 export interface KeepRunning<R extends Running> {
   /**
-   * Starts one and waits until it is ready. Throws soon after `signal` aborts; leaves nothing
-   * running if it throws.
+   * Starts it, and waits until it is ready. Throws soon after `signal` aborts. If it throws,
+   * nothing is left running.
    */
   launch(signal: AbortSignal): Promise<R>
   name: string
   log: string
-  /** Receives a line about each unrequested death and each restart. */
+  /** Called with a line about each unrequested death and each restart. */
   say(line: string): void
-  /** What people can do after this number of failed restarts. */
+  /** Returns what people can do after this number of failed restarts. */
   adviceAfter(failures: number): string
   /** Abandons the first start. */
   signal?: AbortSignal
 }
 
 /**
- * Starts something and restarts it whenever it dies, after growing pauses. Throws what the first
+ * Starts something, and restarts it whenever it dies, after pauses that grow. Throws what the first
  * start throws.
  */
 export async function keepRunning<R extends Running>(options: KeepRunning<R>): Promise<Kept<R>> {
@@ -79,7 +84,7 @@ export async function keepRunning<R extends Running>(options: KeepRunning<R>): P
     stopping.abort()
     await running.stop(hurry)
     await watching
-    // A restart in progress may have finished before the abort reached it: then `running` is a new
+    // A restart in progress may have finished before it noticed the abort. Then `running` is a new
     // one.
     await running.stop(hurry)
   }

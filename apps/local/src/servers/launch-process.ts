@@ -1,5 +1,5 @@
-// Launches a program whose whole process group ends with this process, and logs its output to a
-// file of bounded size. Waits until a program is ready.
+// Launches a program whose process group ends with this process, and logs its output to a file of
+// bounded size. Also waits until a program is ready.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
@@ -12,13 +12,13 @@ export interface Program {
   readonly command: string
   readonly args: readonly string[]
   /**
-   * The program's output is appended to this file. If the file grows too large, its content moves
-   * to `LOG.1`.
+   * The program's output is appended to this file. If the file becomes too large, its content is
+   * moved to `LOG.1`.
    */
   readonly log: string
   /** Only tests set it. */
   readonly maxLogBytes?: number
-  /** The time to end by itself after SIGTERM, in milliseconds. */
+  /** After SIGTERM, the program has this time to end by itself, in milliseconds. */
   readonly graceMs: number
   readonly env?: NodeJS.ProcessEnv
   /** Whether to open a channel for messages to a Node program. */
@@ -31,9 +31,9 @@ export interface LaunchedProcess extends Running {
 }
 
 /**
- * Starts a program in a process group of its own, so that a terminal's Ctrl-C does not reach it.
- * The whole group ends with this process, even if that is killed. Throws if the program cannot be
- * started.
+ * Starts a program in a separate process group, so that the terminal's Ctrl-C does not reach it.
+ * The whole group ends with this process, even if this process is killed. Throws if the program
+ * can't be started.
  */
 export async function launchProcess(program: Program): Promise<LaunchedProcess> {
   const child = spawnLogged(program)
@@ -92,15 +92,14 @@ function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null
 }
 
-/** Signals a process group. If the group is empty by now, does nothing. */
+/** Sends a signal to a process group. Does nothing if the group is empty. */
 export function signalGroup(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-group, signal)
   } catch {}
 }
 
-// `read` ends when the pipe from this process closes, and this process's death closes it, however
-// it dies.
+// `read` ends when the pipe from this process closes, which happens whenever this process dies.
 const watchdogScript = `
 read -r _
 kill -TERM -"$1" 2>/dev/null
@@ -110,9 +109,9 @@ kill -KILL -"$1" 2>/dev/null
 `
 
 /**
- * Ends a process group when this process is gone, even by SIGKILL: a watching shell outlives this
- * process. SIGTERM first, SIGKILL after `graceMs` milliseconds. A watchdog that dies is replaced.
- * Returns a function that ends it.
+ * Ends a process group when this process has ended, even by SIGKILL. A shell that outlives this
+ * process watches for that. It sends SIGTERM and, `graceMs` milliseconds later, SIGKILL. If the
+ * shell dies, another one replaces it. Returns a function that ends it.
  */
 function watchGroup(group: number, graceMs: number): () => void {
   let released = false
@@ -141,18 +140,17 @@ function watchGroup(group: number, graceMs: number): () => void {
   }
 }
 
-/** The bound of a log, and of its earlier part. */
+/** The bound of a log. The earlier part, `LOG.1`, has the same bound. */
 const LOG_BYTES = 32 * 1024 * 1024
 const LOOK_MS = 500
 
 /**
- * Bounds a log until the signal aborts. The program goes on writing to the same file, which it must
- * have opened for appending, so the file is copied and emptied. Lines that are written between the
- * two are lost.
+ * Bounds a log until the signal aborts. The program, which must have opened the file for appending,
+ * continues to write to the same file. So the file is copied, then emptied. Lines that are written
+ * between these two steps are lost.
  */
 async function boundLog(file: string, signal: AbortSignal, maxBytes = LOG_BYTES): Promise<void> {
-  // A full disk, or a log that somebody removed, must not end this loop. The next check tries
-  // again.
+  // If the disk is full, or somebody has removed the log, the next check tries again.
   for await (const _ of setInterval(LOOK_MS, undefined, { ref: false, signal }))
     await rotate(file, maxBytes).catch(() => {})
 }
@@ -163,7 +161,9 @@ async function rotate(file: string, maxBytes: number): Promise<void> {
   await truncate(file, 0)
 }
 
-/** A program ended, or took too long, before it was ready. The message has the end of its log. */
+/**
+ * A program ended, or took too long, before it was ready. The message contains the end of its log.
+ */
 export class DidNotStart extends Error {
   override readonly name = 'DidNotStart'
 }
@@ -173,7 +173,7 @@ interface Waiting {
   title: string
   log: string
   withinMs: number
-  /** Resolves once the program is ready. Rejects when the signal aborts, and never otherwise. */
+  /** Resolves when the program is ready. Rejects only when the signal aborts. */
   ready(signal: AbortSignal): Promise<unknown>
 }
 
@@ -194,7 +194,7 @@ export async function untilReady(
   void died.then((how) => failed.abort(`ended before it was ready (${how})`))
   try {
     await ready(AbortSignal.any([signal, failed.signal]))
-    // The program may have ended while another one answered in its place.
+    // The program may have ended, and another one may have answered in its place.
     failed.signal.throwIfAborted()
   } catch {
     await stop(signal)
@@ -216,9 +216,9 @@ async function endOfLog(file: string): Promise<string> {
 
 /**
  * Node's flags for a process that handles many requests. V8 begins with a young generation of 1
- * MiB, which lets buffers and parsed threads grow old. With 32 MiB, an import took a quarter less
- * memory and 10 % less CPU. NODE_OPTIONS does not accept the second flag, so the Dockerfile and
- * docker-compose.yml repeat both.
+ * MiB, in which buffers and parsed threads become old too soon. With 32 MiB, an import took a
+ * quarter less memory and 10 % less CPU. NODE_OPTIONS does not accept the second flag, so the
+ * Dockerfile and docker-compose.yml repeat both.
  */
 export const NODE_FLAGS: readonly string[] = [
   '--max-semi-space-size=32',
@@ -228,10 +228,10 @@ export const NODE_FLAGS: readonly string[] = [
 const NODE_READY_MS = 60_000
 
 /**
- * Launches a Node program, and waits for its first message, which says that it is ready. Throws
- * DidNotStart, or the signal's reason.
+ * Launches a Node program, and waits for its first message, which says that it is ready.
  *
  * @param name the program's name in messages for people.
+ * @throws {DidNotStart} or the signal's reason.
  */
 export async function launchNode(
   name: string,

@@ -11,8 +11,8 @@ import type { Engine } from './provider.ts'
 const run = promisify(execFile)
 
 /**
- * The engine of the first of these programs in the folders of `path`. Throws if its version is
- * below `oldest`.
+ * Returns an engine that runs the first of these programs that is in the folders of `path`. Throws
+ * if its version is below `oldest`.
  */
 export async function installedEngine(
   names: readonly string[],
@@ -29,8 +29,8 @@ export async function installedEngine(
 }
 
 /**
- * Returns the first of these programs that a folder of `path` (in the form of PATH) has. Throws if
- * none is there.
+ * Returns the first of these programs that is in a folder of `path` (which has the form of PATH).
+ * Throws if there is none.
  */
 export async function findProgram(names: readonly string[], path: string): Promise<string> {
   for (const name of names) {
@@ -56,15 +56,15 @@ export function succeeds(work: Promise<unknown>): Promise<boolean> {
   )
 }
 
-// Below the ports that Linux and macOS assign to outgoing connections: otherwise a client that
-// keeps dialling a dead server's port could be assigned that very port itself.
+// Below the ports that Linux and macOS assign to outgoing connections. Otherwise, a client that
+// tries to connect to a dead server's port could get that port for its own end.
 const lowestPort = 20_000
 const highestPort = 32_000
 const portAttempts = 100
 
 /**
- * Returns a TCP port on 127.0.0.1 on which nothing listens now. On Linux, no other process gets the
- * port from this function until this process ends. Throws if it finds none.
+ * Returns a TCP port on 127.0.0.1 on which nothing listens now. On Linux, this function gives the
+ * port to no other process until this process ends. Throws if it finds none.
  */
 export async function freePort(): Promise<number> {
   for (let i = 0; i < portAttempts; i++) {
@@ -76,7 +76,7 @@ export async function freePort(): Promise<number> {
   )
 }
 
-/** Whether a server could listen on this TCP port of `host` now. */
+/** Returns whether a server could listen on this TCP port of `host` now. */
 export async function isPortFree(port: number, host = '127.0.0.1'): Promise<boolean> {
   const server = createServer()
   const isFree = await listens(server, { port, host, exclusive: true })
@@ -85,9 +85,9 @@ export async function isPortFree(port: number, host = '127.0.0.1'): Promise<bool
 }
 
 /**
- * Reserves a port by an abstract socket that is named after it (unix(7)), because seconds may pass
- * before a server listens on the port. Only Linux has abstract sockets: elsewhere two processes may
- * choose the same port at once.
+ * Reserves a port by an abstract socket that has the port in its name (unix(7)), because seconds
+ * may pass before a server listens on the port. Only Linux has abstract sockets. Elsewhere, two
+ * processes may choose the same port.
  */
 async function reserve(port: number): Promise<boolean> {
   if (process.platform !== 'linux') return true
@@ -101,8 +101,8 @@ function listens(server: Server, where: ListenOptions): Promise<boolean> {
 const SAY_EVERY_MS = 5_000
 
 /**
- * Says every five seconds that the work goes on, and since when, so that a slow network does not
- * look like a hang.
+ * Says every five seconds that the work continues, and for how long, so that a slow network does
+ * not look like a hang.
  */
 export async function sayTime<T>(
   what: string,

@@ -1,4 +1,4 @@
-// Finds a MongoDB on this machine, or installs one, and makes it the one node of a replica set.
+// Finds or installs a MongoDB on this machine, and makes it the only node of a replica set.
 import { lookup } from 'node:dns/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -30,7 +30,10 @@ export function mongodbProviders(machine: Machine, wheels: Wheels): readonly Pro
   ]
 }
 
-/** `directConnection`: a one-node replica set may know itself by another address. */
+/**
+ * Returns the server's URL. It has `directConnection`, because the node may know itself by another
+ * address.
+ */
 export function mongodbUrl({ port }: Pick<Location, 'port'>): string {
   return `mongodb://127.0.0.1:${port}/sluice?directConnection=true`
 }
@@ -75,14 +78,14 @@ async function fromWheels(wheels: Wheels) {
 }
 
 /**
- * The most memory of SecantusDB. Without this bound it grew to 21 GB under load, although its cache
- * is bounded.
+ * The most memory that SecantusDB may use. Without this bound, it grew to 21 GB under load,
+ * although its cache is bounded.
  */
 const SECANTUS_BYTES = 4 * 1024 ** 3
 
 /**
- * Without `--standalone` drivers number their writes, and SecantusDB then scans all earlier writes
- * at each one.
+ * With `--standalone`: otherwise drivers number their writes, and SecantusDB scans all earlier
+ * writes for each.
  */
 function secantusArgs({ port, folder, durable, testCommands }: Location): readonly string[] {
   const address = ['--host', '127.0.0.1', '--port', String(port), '--storage-path', folder]
@@ -93,7 +96,10 @@ function secantusArgs({ port, folder, durable, testCommands }: Location): readon
   return ['-m', 'secantus', '--standalone', ...address, ...options]
 }
 
-/** A replica set of one: majority write concern and the journal then work as in production. */
+/**
+ * A replica set with one node, so that majority write concern and the journal work as in
+ * production.
+ */
 const asReplicaSet = ['--replSet', replicaSetName]
 
 const image: Image = {
@@ -110,8 +116,8 @@ const lookupWithinMs = 2_000
 const downloadedVersion = '8.2.6'
 
 /**
- * Downloads MongoDB once for this user. Looks up the host first: without a network, a download
- * retries for minutes.
+ * Downloads MongoDB once for this user. Looks up the host first, because without a network, a
+ * download retries for minutes.
  */
 async function downloaded({ cacheDir, say }: Machine): Promise<Engine> {
   const { DryMongoBinary, MongoBinary } = await import('mongodb-memory-server-core')
@@ -124,7 +130,10 @@ async function downloaded({ cacheDir, say }: Machine): Promise<Engine> {
   return mongodEngine(title, 'downloaded', await MongoBinary.getPath(wanted))
 }
 
-/** Whether a host resolves within two seconds: without a network a lookup may last minutes. */
+/**
+ * Returns whether a host resolves within two seconds. (Without a network, a look-up may take
+ * minutes.)
+ */
 function resolves(host: string): Promise<boolean> {
   return Promise.race([succeeds(lookup(host)), pause(lookupWithinMs, false, { ref: false })])
 }
@@ -132,16 +141,16 @@ function resolves(host: string): Promise<boolean> {
 const notYetInitialized = 94
 
 /**
- * Whether the mongod accepts writes as the one node of its replica set. Forms the set if needed:
- * call until true.
+ * Returns whether the mongod accepts writes as the only node of its replica set. Forms the set if
+ * needed. Call it until it returns true.
  */
 function isReplicaSetReady(url: string, host: string): Promise<boolean> {
   return askMongodb(url, (admin) => becomePrimary(admin, host)).catch(() => false)
 }
 
 /**
- * Forms the one-node replica set, or updates its address. Returns true only if the node was the
- * primary already.
+ * Forms the replica set, or updates the node's address in it. Returns true only if the node was
+ * already the primary.
  */
 export async function becomePrimary(admin: Pick<Db, 'command'>, host: string): Promise<boolean> {
   const hello = await admin.command({ hello: 1 })
@@ -184,11 +193,11 @@ async function askMongodb<T>(
   }
 }
 
-/** A server that the environment names may be far away, or busy. */
+/** A server that the environment names may be far away or busy, so it gets more time. */
 const NAMED_ANSWERS_MS = 5_000
 
 /**
- * Resolves if a MongoDB at this URL answers within five seconds and knows the URL's user. Rejects
+ * Resolves if a MongoDB at this URL answers within five seconds and accepts the URL's user. Rejects
  * with the reason.
  */
 export async function askNamedMongodb(url: string): Promise<void> {

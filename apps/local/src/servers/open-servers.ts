@@ -15,25 +15,31 @@ import { wheelsOf } from './wheels.ts'
 export type ServerName = 'Redis' | 'MongoDB'
 
 export interface OpenServers {
-  /** Contains the folders `redis` and `mongodb`, each with a folder per engine. */
+  /**
+   * The folder that contains the folders `redis` and `mongodb`. In each of these, every engine has
+   * a folder.
+   */
   readonly dataDir: string
-  /** Whether acknowledged writes must survive a SIGKILL of the server; costs speed. */
+  /** Whether acknowledged writes must survive a SIGKILL of the server, which makes it slower. */
   readonly durable: boolean
-  /** Whether MongoDB accepts `configureFailPoint`, which makes other commands fail. For tests. */
+  /** For tests: whether MongoDB accepts `configureFailPoint`, which makes other commands fail. */
   readonly testCommands?: boolean
   /**
-   * Its REDIS_URL and MONGODB_URL name servers. PATH has the folders of programs, XDG_CACHE_HOME
-   * that of downloads.
+   * REDIS_URL and MONGODB_URL name servers, PATH has the folders of programs, and XDG_CACHE_HOME is
+   * the folder for downloads.
    */
   readonly env: NodeJS.ProcessEnv
   /**
-   * Rejects with the reason if the named Redis can't be used. The default check can't read a URL
-   * with Sentinels.
+   * Rejects with the reason if the named Redis can't be used. The default check does not accept a
+   * URL with Sentinels.
    */
   readonly checkRedis?: (url: string) => Promise<void>
-  /** Receives a line about each choice and each event. */
+  /** Called with a line about each choice and each event. */
   readonly say: (line: string) => void
-  /** Bounds the memory of an emulator, in bytes, instead of its own bound. For tests. */
+  /**
+   * For tests: bounds the memory of an emulator, in bytes, in place of the emulator's default
+   * bound.
+   */
   readonly maxEmulatorBytes?: number
   /** Abandons the opening. */
   readonly signal?: AbortSignal
@@ -43,8 +49,8 @@ export interface Servers {
   readonly redisUrl: string
   readonly mongodbUrl: string
   /**
-   * Stops the servers that this call started, and no others; may be called twice. Kills them once
-   * `hurry` aborts.
+   * Stops the servers that this call has started, and no others. If `hurry` aborts, kills them. May
+   * be called twice.
    */
   stop(hurry?: AbortSignal): Promise<void>
 }
@@ -55,9 +61,10 @@ interface Opened {
 }
 
 /**
- * Uses the servers that the environment names. Starts each other one by the first provider whose
- * program starts. A started server is restarted when it dies, on the same port with the same data,
- * and never outlives this process. Throws NoServer, UnusableData, or the signal's reason.
+ * Uses the servers that the environment names. Starts each other server, with the first provider
+ * whose program starts. If a started server dies, restarts it on the same port with the same data.
+ * It never outlives this process.
+ * @throws {NoServer | UnusableData} or the signal's reason.
  */
 export async function openServers(options: OpenServers): Promise<Servers> {
   const abandon = new AbortController()
@@ -93,7 +100,7 @@ async function named(
   check: (url: string) => Promise<void>,
   say: (line: string) => void,
 ): Promise<Opened> {
-  // The URL without its passwords. The password of a Sentinel stands in the query.
+  // The URL without its passwords. A Sentinel's password is in the query.
   const shown = url.replace(/\/\/.*@|\?.*/g, (part) => (part.startsWith('/') ? '//' : ''))
   await check(url).catch((error) => {
     const reason = error instanceof Error ? error.message : error
@@ -128,20 +135,22 @@ async function started(
 }
 
 /**
- * Returns the port of the last start on this data, if it is free: other tools find the server
- * there. Else another.
+ * Returns the port of the last start on this data if it is free, so that other tools find the
+ * server there. Otherwise returns another port.
  */
 async function portOf(dataFolder: string): Promise<number> {
   const last = Number(await readFile(portFile(dataFolder), 'utf8').catch(() => ''))
   if (!Number.isInteger(last) || last < 1 || last > 65_535) return freePort()
-  // A server that outlived its parent still listens on the port.
+  // A server that has outlived its parent still listens on the port.
   await endLeftover(dataFolder)
   return (await isPortFree(last)) ? last : freePort()
 }
 
 const portFile = (dataFolder: string) => join(dataFolder, 'sluice-port')
 
-/** The first failed restarts get no advice: their cause may pass by itself. */
+/**
+ * After the first failed restarts, no advice is given, because the cause may disappear by itself.
+ */
 const FAILURES_BEFORE_ADVICE = 3
 
 async function keep(

@@ -1,30 +1,33 @@
-// A provider finds a program that can serve as Redis or MongoDB; the first provider whose program
-// starts is used.
+// A provider finds a program that can serve as Redis or as MongoDB. The first provider whose
+// program starts is used.
 
-/** Where one server runs: the absolute path of its data, and a port on 127.0.0.1. */
+/** Where a server runs: the absolute path of its data, and a port on 127.0.0.1. */
 export interface Location {
   readonly folder: string
   readonly port: number
   /** Whether acknowledged writes must survive a SIGKILL of the server. */
   readonly durable: boolean
-  /** Whether MongoDB accepts `configureFailPoint`, which makes other commands fail. For tests. */
+  /** For tests: whether MongoDB accepts `configureFailPoint`, which makes other commands fail. */
   readonly testCommands?: boolean
 }
 
 /** A program on this machine that can be started as Redis or as MongoDB. */
 export interface Engine {
-  /** Its name, version and origin, for people. */
+  /** The engine's name, version and origin, for people. */
   readonly title: string
-  /** The name of its data folder: engines can't read each other's files, so each has its own. */
+  /**
+   * The name of the engine's data folder. Each engine has its own, because engines can't read each
+   * other's files.
+   */
   readonly folder: string
-  /** A caution that people should read before they rely on it. */
+  /** A caution for people who would rely on the engine. */
   readonly note?: string
   command(location: Location): { readonly command: string; readonly args: readonly string[] }
   /** A server that uses more memory than this is restarted. */
   readonly maxBytes?: number
   /** Removes leftovers of an earlier run that was cut short. */
   prepare?(location: Location): Promise<void>
-  /** Whether it serves now; called repeatedly until it does. */
+  /** Returns whether the server answers. Called again until it does. */
   isReady(location: Location): Promise<boolean>
 }
 
@@ -44,15 +47,16 @@ export interface Machine {
 }
 
 /**
- * The named server does not answer, or no provider has one on this machine. The message says why.
+ * The named server does not answer, or no provider has a server on this machine. The message says
+ * why.
  */
 export class NoServer extends Error {
   override readonly name = 'NoServer'
 }
 
 /**
- * An engine does not start on its own earlier data, or another Sluice process runs a server on the
- * data already. No other engine is tried: it would start empty.
+ * An engine does not start on its own earlier data, or another Sluice process already runs a server
+ * on the data. No other engine is tried, because it would start with empty data.
  */
 export class UnusableData extends Error {
   override readonly name = 'UnusableData'
@@ -62,8 +66,9 @@ const REMEDY =
   'Install one of them, or Python 3.11 to 3.13 for trial servers, or name servers of your own by REDIS_URL and MONGODB_URL.'
 
 /**
- * Tries the providers in order, calls `use` with the engine that each finds, and returns the first
- * result. Throws NoServer, UnusableData, or the signal's reason.
+ * Tries the providers in order: calls `use` with the engine that a provider finds, and returns the
+ * first result.
+ * @throws {NoServer | UnusableData} or the signal's reason.
  */
 export async function useFirstProvider<T>(
   server: string,

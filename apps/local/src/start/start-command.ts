@@ -1,4 +1,4 @@
-// The command `start`: checks the settings of every process before it starts anything.
+// The command `start`. It checks the settings of every process before it starts anything.
 import { apiSettings } from '@sluice/api/settings'
 import { dashboardSettings } from '@sluice/dashboard/settings'
 import { readSettings, setting } from '@sluice/process'
@@ -13,9 +13,9 @@ type StartDeps = Pick<
   'folder' | 'env' | 'connectStore' | 'createLink' | 'checkRedis' | 'say'
 >
 
-// The settings of all processes that `start` runs, so that all faults are reported at once. `start`
-// chooses every admin port and the dashboard's address, so `ADMIN_PORT` is ignored, and `PORT` and
-// `HOST` are the API's.
+// The settings of all processes that `start` runs, so that all faults are reported together.
+// `start` chooses each admin port and the dashboard's address, so it ignores `ADMIN_PORT`, and
+// `PORT` and `HOST` apply to the API.
 const { adminPort: _ignored, ...processes } = {
   ...dashboardSettings,
   ...workerSettings,
@@ -32,10 +32,10 @@ const settings = {
   }),
 }
 
-/** An app ends itself when its grace time is over; `start` kills it this much later. */
+/** An app ends by itself when its grace time is over. If not, `start` kills it this much later. */
 const marginMs = 3_000
 
-/** `start`: runs everything on this machine until Ctrl-C. */
+/** The command `start`: runs everything on this machine until Ctrl-C. */
 export function startCommand(deps: StartDeps): Command {
   return new Command('start')
     .description('Runs servers, API, workers and dashboard on this machine until Ctrl-C')
@@ -43,7 +43,7 @@ export function startCommand(deps: StartDeps): Command {
     .action(({ workers }: { workers: number }) => runStart(deps, workers))
 }
 
-/** Refuses a mistyped number: each worker takes about 100 MB. */
+/** A larger number is refused as mistyped, because each worker takes about 100 MB. */
 const MOST_WORKERS = 64
 
 function parseWorkers(text: string): number {
@@ -53,7 +53,8 @@ function parseWorkers(text: string): number {
 }
 
 async function runStart(deps: StartDeps, workers: number): Promise<void> {
-  // Never released: a signal that comes while the process ends must not change its exit code.
+  // Never released, because a signal that comes while the process ends must not change its exit
+  // code.
   const { stopping, hurry } = stopRequests()
   try {
     const { port, host, shutdownGraceSeconds } = readSettings(settings, deps.env)

@@ -14,33 +14,35 @@ import { openServers } from '../servers/open-servers.ts'
 import { type App, appsOf, choosePorts, DASHBOARD_HOST, type Mains, type Ports } from './apps.ts'
 
 export interface StartOptions {
-  /** All files of the instance are in `.sluice/` of this folder. */
+  /** The folder whose `.sluice/` has all files of the instance. */
   readonly folder: string
   readonly env: NodeJS.ProcessEnv
   readonly host: string
   readonly port: number
   readonly workers: number
-  /** How long an app may take to stop, in milliseconds. */
+  /** An app may take this long to stop, in milliseconds. */
   readonly graceMs: number
   readonly mains: Mains
   readonly connectStore: (mongodbUrl: string) => StoreConnection
   /**
-   * Rejects with the reason if the Redis of a URL can't be used. The URL may name Sentinels or
+   * Rejects with the reason if the Redis at a URL can't be used. The URL may name Sentinels, or
    * nodes of a cluster.
    */
   readonly checkRedis: (redisUrl: string) => Promise<void>
-  /** Stores a link by which an operator logs in to the dashboard, and returns its token. */
+  /** Stores a link with which an operator can log in to the dashboard, and returns its token. */
   readonly createLink: (server: QueueAddress) => Promise<string>
   readonly say: (line: string) => void
-  /** `stopping` aborts to stop in order, `hurry` to stop at once. */
+  /**
+   * If `stopping` aborts, everything is stopped in an orderly way. If `hurry` aborts, it is killed.
+   */
   readonly stopping: AbortSignal
   readonly hurry: AbortSignal
 }
 
 /**
  * Runs all of Sluice on this machine until `stopping` aborts. Then stops the API, the workers, the
- * dashboard and the servers, in this order. Throws UserError, DidNotStart, and what `openServers`
- * throws; leaves nothing running.
+ * dashboard and the servers, in this order. If it throws, nothing is left running.
+ * @throws {UserError | DidNotStart} and what `openServers` throws.
  */
 export async function start(options: StartOptions): Promise<void> {
   const { folder, env, host, port, checkRedis, say, stopping, hurry } = options
@@ -66,7 +68,7 @@ export async function start(options: StartOptions): Promise<void> {
   const key = await prepareKeys(paths, options.connectStore(mongodbUrl))
 
   const ownUrls = { REDIS_URL: redisUrl, MONGODB_URL: mongodbUrl, DASHBOARD_URL: dashboardUrl }
-  // People who try Sluice out want to see what was stored.
+  // People who try out Sluice want to see what was stored.
   const serverEnv = { ...env, ...ownUrls, LIST_SOURCES: env.LIST_SOURCES || 'on' }
   const apps = appsOf(options.mains, serverEnv, host, ports)
   const running = await keepApps(apps, paths.logs, options, resources)
@@ -89,9 +91,9 @@ export async function start(options: StartOptions): Promise<void> {
 }
 
 /**
- * Starts all apps at once, and starts an app again whenever it dies. `resources` stops them, also
- * if one fails to start. Returns the pids by names. Throws DidNotStart, or the reason of
- * `stopping`.
+ * Starts all apps together, and restarts an app whenever it dies. `resources` stops them, even if
+ * one fails to start. Returns the process ids by name.
+ * @throws {DidNotStart} or the reason of `stopping`.
  */
 async function keepApps(
   groups: readonly (readonly App[])[],
@@ -140,16 +142,19 @@ function summary(
   return [api, `Workers: ${workers.join(', ')}`, `Logs: ${logs}`]
 }
 
-/** A wildcard address is reached on this machine through the loopback address. */
+/**
+ * Returns a URL with the loopback address if the host is a wildcard address, because this machine
+ * reaches the API by that.
+ */
 function urlOf(host: string, port: number): string {
   const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }
 
 /**
- * Writes the keys of this folder into files that only their owner can read: at the first start, and
- * again if the database does not know a key (another database, or a revoked key). Closes the
- * connection. Returns the importer's key.
+ * Writes this folder's keys into files that only their owner can read. Does so at the first start,
+ * and again if the database does not accept a key (it is another database, or the key was revoked).
+ * Closes the connection. Returns the importer's key.
  */
 async function prepareKeys(files: InstancePaths, store: StoreConnection): Promise<string> {
   const keyring = createKeyring(keyAccess(store.db))
@@ -162,8 +167,8 @@ async function prepareKeys(files: InstancePaths, store: StoreConnection): Promis
     return key
   }
   try {
-    // The date keeps names unique: several folders can use one database, and each may lose its
-    // file.
+    // The date makes names unique: several folders may use one database, and each may lose its
+    // files.
     const at = new Date().toISOString()
     const key = await localKey(files.key, () =>
       createKey(store.db, { tenant: 'local', name: `first key, ${at}` }),
@@ -192,7 +197,7 @@ const thread = {
   ],
 }
 
-/** A command that posts a small thread, to paste into a shell. */
+/** Makes a command that posts a small thread, to paste into a shell. */
 function pasteableCurl(apiUrl: string, key: string): string {
   const headers = [`x-api-key: ${key}`, 'content-type: application/json'].map(
     (header) => `-H '${header}'`,
