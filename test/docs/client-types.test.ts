@@ -19,6 +19,8 @@ const same: true[] = [
   true satisfies Same<client.ThreadRequest, contract.ThreadRequest>,
   true satisfies Same<client.ThreadAnswer, contract.ThreadAnswer>,
   true satisfies Same<client.AcceptedAnswer, contract.AcceptedAnswer>,
+  true satisfies Same<client.DeletedItem, contract.DeletedItem>,
+  true satisfies Same<client.DeletionAnswer, contract.DeletionAnswer>,
   true satisfies Same<client.JobAnswer, contract.JobAnswer>,
   true satisfies Same<client.SourcePage, contract.SourcePage>,
   true satisfies Same<client.SourceList, contract.SourceList>,
@@ -27,5 +29,5 @@ const same: true[] = [
 ]
 
 test('the types of the client are those of the contract', () => {
-  assert.equal(same.length, 8)
+  assert.equal(same.length, 10)
 })

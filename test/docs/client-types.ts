@@ -1,6 +1,8 @@
 import {
   AcceptedAnswerSchema,
   DEFAULT_LIMITS,
+  DeletionAnswerSchema,
+  DeletionsAnswerSchema,
   ImportAnswerSchema,
   ImportProgressSchema,
   JobAnswerSchema,
@@ -93,11 +95,13 @@ const named: ReadonlyMap<string, Schema> = new Map([
   ['ListedSource', { description: 'A stored source in a list.', ...partOf(list, 'sources').items }],
   ['SourceList', { description: "A page of a tenant's sources.", ...list }],
   ['StoredItem', itemResults[0] ?? {}],
+  ['DeletedItem', partOf(plain(DeletionsAnswerSchema), 'results').items?.anyOf?.[0] ?? {}],
   ['RefusedItem', itemResults[1] ?? {}],
   [
     'ImportProgress',
     { description: 'What became of an import so far.', ...plain(ImportProgressSchema) },
   ],
+  ['DeletionAnswer', plain(DeletionAnswerSchema)],
   ['JobAnswer', { description: 'The state of a job.', ...job }],
 ])
 

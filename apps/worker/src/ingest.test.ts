@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openMetrics } from '@sluice/process'
-import { CommandFailedError, type PostRequest, RefusedWriteError } from '@sluice/store'
-import { sourceIdOf } from '@sluice/store/ids'
+import { CommandFailedError, RefusedWriteError, type StoreRequest } from '@sluice/store'
+import { sourceIdOfRequest } from '@sluice/store/ids'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'
 import { createIngest, type IngestRequest } from './ingest.ts'
 import { workerMetrics } from './metrics.ts'
@@ -27,7 +27,7 @@ function failing(errors: Error[], isBack: boolean) {
   const calls: string[][] = []
   const probed: number[] = []
   const ingest = createIngest({
-    async storeBatch(requests: readonly PostRequest[]) {
+    async storeBatch(requests) {
       calls.push(requests.map(({ id }) => id))
       throw errors.shift() ?? new Error('no more errors')
     },
@@ -94,7 +94,7 @@ describe('a batch that cannot be stored', () => {
    */
   function storeAllBut(
     unstorable: string[],
-    errorOf: (refused: PostRequest[]) => Error,
+    errorOf: (refused: StoreRequest[]) => Error,
     bounds = WIDE,
   ) {
     const batches: string[][] = []
@@ -116,10 +116,10 @@ describe('a batch that cannot be stored', () => {
   const WIDE = { documents: 4_000, characters: 100_000 }
 
   /** The error of a command that could not write the first quotes of these threads. */
-  function refusal(refused: PostRequest[]): Error {
-    const errors = refused.map(({ tenant, thread: { source } }) => {
-      const error = { code: 121, errmsg: `refused ${source.externalId}` }
-      return new RefusedWriteError(error, 'quotes', `${sourceIdOf(tenant, source)}a-quote`)
+  function refusal(refused: StoreRequest[]): Error {
+    const errors = refused.map((request) => {
+      const error = { code: 121, errmsg: `refused ${request.id}` }
+      return new RefusedWriteError(error, 'quotes', `${sourceIdOfRequest(request)}a-quote`)
     })
     const [first] = errors
     assert(first)
@@ -210,9 +210,7 @@ describe('the pause after a batch', () => {
         await delay(tookMs)
         since = performance.now()
         onLastWrite?.()
-        return new Map(
-          batch.map(({ id }) => [id, { thread: request(id).thread, outcomes: [] } as never]),
-        )
+        return new Map(batch.map(({ id }) => [id, { id } as never]))
       },
       probeStore: async () => {},
       bounds,

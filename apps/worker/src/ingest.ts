@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createGroupCommit, inSpan } from '@sluice/process'
 import { asError, type Lane } from '@sluice/queue'
-import { CommandFailedError, type PostRequest, refusalOf, type StoredAnswer } from '@sluice/store'
+import { CommandFailedError, refusalOf, type StoreAnswer, type StoreRequest } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 import { isStoreUnavailable, type LostStore, type ProbeStore } from './store-loss.ts'
 
@@ -18,7 +18,9 @@ interface BatchSize {
 }
 
 /** A request as a part of a batch. */
-export interface IngestRequest extends PostRequest, BatchSize {
+export type IngestRequest = StoreRequest & InBatch
+
+interface InBatch extends BatchSize {
   /**
    * Present if the request may have caused a failure or a crash. It then shares a batch only with
    * other requests of this kind.
@@ -42,7 +44,7 @@ interface Apart {
  * The request was stored, or it can't be stored, or the store is unavailable and the outcome is
  * unknown.
  */
-export type Ingested = { answer: StoredAnswer } | { error: Error } | LostStore
+export type Ingested = { answer: StoreAnswer } | { error: Error } | LostStore
 
 /**
  * Two more outcomes, after which the request is stored again. `excluded`: another process sums its
@@ -52,9 +54,9 @@ type Attempted = Ingested | { excluded: true } | { apart: Apart }
 
 interface IngestDeps {
   storeBatch: (
-    requests: readonly PostRequest[],
+    requests: readonly StoreRequest[],
     onLastWrite: () => void,
-  ) => Promise<Map<string, StoredAnswer>>
+  ) => Promise<Map<string, StoreAnswer>>
   bounds: BatchSize
   probeStore: ProbeStore
   metrics: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>

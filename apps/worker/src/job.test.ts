@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { createDurations } from '@sluice/boot/durations'
 import { createLogger, openMetrics } from '@sluice/process'
-import { PartlyStoredError } from '@sluice/queue'
-import type { PostRequest } from '@sluice/store'
+import { type FetchedJob, PartlyStoredError } from '@sluice/queue'
 import { test } from 'vitest'
 import type { Ingested } from './ingest.ts'
 import { createNoteTimes, createWork, requestsOf } from './job.ts'
@@ -74,7 +73,35 @@ test('threads that were stored before a retry are not stored again, and keep the
   )
 })
 
-function aJob(threads: PostRequest['thread'][]) {
+test('a deletion is stored with the stamp of its place, and its receipt is its answer', async () => {
+  const { metrics } = openMetrics('test', workerMetrics)
+  const deletes = { sourceId: 's' }
+  const threads = [
+    { deletes, name: { service: 'slack', externalId: 'a' } },
+    { deletes: { ...deletes, quoteIds: ['q'] }, name: { service: 'slack', externalId: 'a' } },
+  ]
+  const stored: unknown[] = []
+  const work = createWork({
+    ingest: {
+      async ingest({ stamp, ...request }) {
+        stored.push([stamp, 'deletes' in request && request.deletes])
+        return { answer: { outcome: 'deleted', quotes: 2 } }
+      },
+    },
+    noteLost: () => assert.fail('the store is there'),
+    noteTimes: createNoteTimes(metrics, createDurations()),
+    log: createLogger('test', 'silent'),
+  })
+  const { receipts } = Object(await work({ ...aJob(threads), waitsSince: 0, redelivered: false }))
+  assert.deepEqual(stored, [
+    [1, deletes],
+    [2, { ...deletes, quoteIds: ['q'] }],
+  ])
+  const answer = { source: { id: 's', outcome: 'deleted', quotes: 2 } }
+  assert.deepEqual(receipts, [answer, answer])
+})
+
+function aJob(threads: FetchedJob['data']['threads']) {
   const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, threads }
   return {
     id: 'j',

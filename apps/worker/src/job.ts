@@ -12,10 +12,11 @@ import {
   PartlyStoredError,
   type Receipt,
   type StoreUnavailable,
+  sourceNameOf,
   UncompletedError,
   type Worked,
 } from '@sluice/queue'
-import type { BatchStore } from '@sluice/store'
+import type { BatchStore, StoreAnswer } from '@sluice/store'
 import type { createIngest, Ingested, IngestRequest } from './ingest.ts'
 import type { WorkerMetrics } from './metrics.ts'
 import { isStoreUnavailable, type LostStore, type ProbeStore } from './store-loss.ts'
@@ -58,22 +59,31 @@ export function createWork({
     )
     const lost = ingested.find((one) => one !== undefined && 'unavailable' in one)
     if (lost !== undefined) return noteLost(job, lost)
-    const receipts = requests.map(({ thread }, place) => {
+    const receipts = requests.map((request, place) => {
       const one = ingested[place]
       return one !== undefined && 'answer' in one
-        ? makeReceipt(thread, one.answer)
+        ? receiptOf(request, one.answer)
         : (before[place] ?? null)
     })
     const stored = receipts.filter((receipt) => receipt !== null)
     if (stored.length < receipts.length) throw partlyStored(job, ingested, receipts)
     const outcome = stored.length === 1 ? stored[0]?.source.outcome : undefined
-    const quotes = stored.reduce((sum, { outcomes }) => sum + outcomes.length, 0)
+    const quotes = stored.reduce((sum, receipt) => sum + quotesIn(receipt), 0)
     const durationMs = Math.round((performance.now() - began) * 10) / 10
     noteTimes(job.lane, queuedMs / 1000, durationMs / 1000)
     log.info({ ...describeJob(job), outcome, quotes, queuedMs, durationMs }, 'job.stored')
     return { receipts: stored }
   }
 }
+
+function receiptOf(request: IngestRequest, answer: StoreAnswer): Receipt | null {
+  if ('deletes' in request)
+    return 'outcome' in answer ? { source: { id: request.deletes.sourceId, ...answer } } : null
+  return 'outcome' in answer ? null : makeReceipt(request.thread, answer)
+}
+
+const quotesIn = (receipt: Receipt) =>
+  'outcomes' in receipt ? receipt.outcomes.length : receipt.source.quotes
 
 /**
  * Makes a function that records the times of a job whose threads were stored, for Prometheus and
@@ -102,12 +112,13 @@ export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
     : attempt > 1
       ? { apart: {} }
       : {}
+  const names = threads.map(sourceNameOf)
   return threads.map((thread, at) => {
-    const { service, externalId } = thread.source
-    const first = threads.findIndex(
-      ({ source }) => source.externalId === externalId && source.service === service,
+    const first = names.findIndex(
+      ({ externalId, service }) =>
+        externalId === names[at]?.externalId && service === names[at]?.service,
     )
-    return {
+    const shared = {
       // Unique to the thread, and the same each time that the job is delivered.
       id: threads.length === 1 ? id : `${id}.${at}`,
       tenant,
@@ -117,6 +128,12 @@ export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
       redelivered,
       ...apart,
       lane,
+      ...(trace !== undefined && { trace }),
+    }
+    if ('deletes' in thread)
+      return { ...shared, deletes: thread.deletes, documents: 1, characters: 0 }
+    return {
+      ...shared,
       thread,
       documents: 1 + thread.quotes.length,
       characters: thread.quotes.reduce(
@@ -124,7 +141,6 @@ export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
         textLength(thread.source),
       ),
       ...(digests[at] !== undefined && { digest: digests[at] }),
-      ...(trace !== undefined && { trace }),
     }
   })
 }
@@ -132,11 +148,9 @@ export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
 /** The fields of a log line that name a job. */
 export function describeJob({ id, data, attempt }: FetchedJob) {
   const { tenant, requestId, threads } = data
-  const only = threads.length === 1 ? threads[0]?.source : undefined
+  const [first] = threads
   const content =
-    only === undefined
-      ? { threads: threads.length }
-      : { service: only.service, externalId: only.externalId }
+    threads.length > 1 || first === undefined ? { threads: threads.length } : sourceNameOf(first)
   const ids = {
     jobId: id,
     requestId,
@@ -159,9 +173,9 @@ function partlyStored(
   const errors = ingested.map((one) =>
     one !== undefined && 'error' in one ? one.error : undefined,
   )
-  const failedThreads = threads.flatMap(({ source: { service, externalId } }, place) => {
+  const failedThreads = threads.flatMap((thread, place) => {
     const reason = errors[place]?.message
-    return reason === undefined ? [] : [{ place, service, externalId, reason }]
+    return reason === undefined ? [] : [{ place, ...sourceNameOf(thread), reason }]
   })
   const [message = ''] = failedThreads.map(({ place, service, externalId, reason }) =>
     threads.length > 1

@@ -21,8 +21,8 @@ export type Service =
   | 'imessage'
   | 'custom'
 
-/** The effect of this request on the document. */
-export type Outcome = 'created' | 'updated' | 'unchanged'
+/** The effect of this request on the document. `deleted`: none, because a deletion that was accepted later was stored before. */
+export type Outcome = 'created' | 'updated' | 'unchanged' | 'deleted'
 
 /** waiting includes a job between two attempts. */
 export type JobState = 'waiting' | 'active' | 'completed' | 'failed'
@@ -217,7 +217,7 @@ export interface SourceAnswer {
   status: 'TRANSCRIBED'
   /** The date that was sent, else when the source was first accepted. */
   createdAt: string
-  /** The effect of this request on the document. */
+  /** The effect of this request on the document. `deleted`: none, because a deletion that was accepted later was stored before. */
   outcome: Outcome
 }
 
@@ -237,7 +237,7 @@ export interface QuoteAnswer {
   score?: number
   /** The date that was sent. */
   createdAt?: string
-  /** The effect of this request on the document. */
+  /** The effect of this request on the document. `deleted`: none, because a deletion that was accepted later was stored before. */
   outcome: Outcome
 }
 
@@ -375,7 +375,7 @@ export interface StoredItem {
   /** The externalId of the item. */
   externalId: string
   status: 200
-  /** The effect of this request on the document. */
+  /** The effect of this request on the document. `deleted`: none, because a deletion that was accepted later was stored before. */
   outcome: Outcome
   /** Identifier of the stored source. It never changes. */
   id: string
@@ -392,6 +392,19 @@ export interface StoredItem {
   }
   /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
   warnings?: Warning[]
+}
+
+/** The result of an item that is done. */
+export interface DeletedItem {
+  /** The place of the item in the import, from 0. */
+  index: number
+  status: 200
+  /** Identifier of the source. */
+  id: string
+  /** `absent`: your tenant has nothing that it names. */
+  outcome: 'deleted' | 'absent'
+  /** The quotes that were removed. */
+  quotes: number
 }
 
 /** The result of an item that is not stored, with the problem that POST /sources would have answered. */
@@ -440,6 +453,15 @@ export interface ImportProgress {
   }[]
 }
 
+export interface DeletionAnswer {
+  /** Identifier of the source. */
+  id: string
+  /** `absent`: your tenant has nothing that it names. */
+  outcome: 'deleted' | 'absent'
+  /** The quotes that were removed. */
+  quotes: number
+}
+
 /** The state of a job. */
 export interface JobAnswer {
   id: string
@@ -450,6 +472,7 @@ export interface JobAnswer {
   /** Attempts made so far. */
   attempts: number
   result?: ThreadAnswer
+  deletion?: DeletionAnswer
   /** A problem (RFC 9457). */
   problem?: Problem
 }

@@ -13,8 +13,8 @@ export const MESSAGE = 'New source received successfully.'
 export const STORED_STATUS = 'TRANSCRIBED' as const
 
 const outcome = oneOf(
-  ['created', 'updated', 'unchanged'],
-  'The effect of this request on the document.',
+  ['created', 'updated', 'unchanged', 'deleted'],
+  'The effect of this request on the document. `deleted`: none, because a deletion that was accepted later was stored before.',
 )
 
 type Answered<P> = { [Name in keyof P]: TOptional<TUnsafe<NonNullable<StaticOf<P[Name]>>>> }
@@ -99,6 +99,18 @@ export const AcceptedAnswerSchema = named('AcceptedThread', {
   warnings: optional(WarningsSchema),
 })
 
+/** The 202 answer to a deletion. */
+export const AcceptedDeletionSchema = named('AcceptedDeletion', {
+  id: text('Identifier of the source.'),
+})
+
+/** The 200 answer to a deletion. */
+export const DeletionAnswerSchema = named('Deletion', {
+  ...AcceptedDeletionSchema.properties,
+  outcome: oneOf(['deleted', 'absent'], '`absent`: your tenant has nothing that it names.'),
+  quotes: count('The quotes that were removed.'),
+})
+
 export const JobAnswerSchema = named('Job', {
   id: Type.String({ format: 'uuid' }),
   state: oneOf(
@@ -108,6 +120,7 @@ export const JobAnswerSchema = named('Job', {
   changedAt: moment('When the job entered this state.'),
   attempts: count('Attempts made so far.'),
   result: optional(ThreadAnswerSchema),
+  deletion: optional(DeletionAnswerSchema),
   problem: optional(ProblemSchema),
 })
 
@@ -117,6 +130,7 @@ export type SourceAnswer = Static<typeof SourceAnswerSchema>
 export type QuoteAnswer = Static<typeof QuoteAnswerSchema>
 export type ThreadAnswer = Static<typeof ThreadAnswerSchema>
 export type AcceptedAnswer = Static<typeof AcceptedAnswerSchema>
+export type DeletionAnswer = Static<typeof DeletionAnswerSchema>
 export type JobAnswer = Static<typeof JobAnswerSchema>
 
 /**
@@ -148,7 +162,7 @@ export const NDJSON = 'application/x-ndjson'
 /** The progress of an import lists at most this number of problems. */
 export const PROBLEMS_KEPT = 1_000
 
-const index = count('The place of the item in the import, from 0.')
+export const index = count('The place of the item in the import, from 0.')
 const externalId = text('The externalId of the item.')
 const readExternalId = optional(text('The externalId of the item, if it could be read.'))
 
@@ -178,7 +192,7 @@ const line = optional(
   Type.Integer({ minimum: 1, description: 'The line of the item, blank lines included.' }),
 )
 
-const RefusedItemSchema = named(
+export const RefusedItemSchema = named(
   'RefusedItem',
   {
     index,

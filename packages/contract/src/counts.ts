@@ -100,7 +100,8 @@ export function spanCounts(sumOf: (name: string) => number) {
   const [created, updated, unchanged] = [
     sumOf('stored:created'),
     sumOf('stored:updated'),
-    sumOf('stored:unchanged'),
+    // A deletion stores nothing, nor does a post that comes too late for one.
+    sumOf('stored:unchanged') + sumOf('stored:deleted'),
   ]
   return { ...counts, stored: { created, updated, unchanged } }
 }

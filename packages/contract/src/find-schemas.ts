@@ -50,7 +50,9 @@ const HitSchema = named('Hit', {
   endedAt: optional(moment('When the job was stored, or failed for good.')),
   attempts: optional(count('Attempts of the job so far.')),
   reason: optional(text('The error of the last attempt, cut.')),
-  outcomes: optional(Type.Object(outcomeCounts)),
+  outcomes: optional(
+    Type.Object({ ...outcomeCounts, deleted: optional(count('How many are deleted.')) }),
+  ),
   worker: optional(text('The worker that stored the job.')),
   insertedBy: optional(text('The job that inserted the document.')),
   changedBy: optional(text('The job that changed it last.')),

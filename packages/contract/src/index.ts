@@ -3,6 +3,7 @@
 export type { Static } from 'typebox'
 export * from './answers.ts'
 export { COUNT_NAMES, COUNTS, type CountName, countOf, perSecondOf, spanCounts } from './counts.ts'
+export * from './deletions.ts'
 export * from './failed-job-schemas.ts'
 export {
   contentOf,

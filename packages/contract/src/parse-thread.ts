@@ -25,7 +25,7 @@ import { compileSchema } from './validator.ts'
 export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | InvalidText
 
 /** The elements of an array. Each has its own errors. */
-export type ParsedArray = { ok: true; elements: ParsedText[] } | InvalidText
+export type ParsedArray<Element = ParsedText> = { ok: true; elements: Element[] } | InvalidText
 
 type ParseOptions = { strict: boolean }
 type Fields = Record<string, unknown>
@@ -82,23 +82,34 @@ export function createTextParser(limits: Limits) {
       text: Buffer,
       { maxItems, ...options }: ParseOptions & { maxItems: number },
     ): ParsedArray {
-      const json = parseJson(text, limits)
-      if (!json.ok) return json
-      if (!Array.isArray(json.value)) return refuseText('type', 'The body must be a JSON array.')
-      if (json.value.length === 0) return EMPTY_IMPORT
-      return json.value.length > maxItems
-        ? refuseText(
-            'too_many',
-            `An array may have at most ${maxItems} items; send application/x-ndjson for more.`,
-          )
-        : { ok: true, elements: json.value.map((element) => parseThread(element, options)) }
+      return parseArray(parseJson(text, limits), maxItems, (value) => parseThread(value, options))
     },
   }
 }
 
+/** Parses each element of an array with at most `maxItems`. */
+export function parseArray<Element>(
+  json: ReturnType<typeof parseJson>,
+  maxItems: number,
+  parse: (element: unknown) => Element,
+): ParsedArray<Element> {
+  if (!json.ok) return json
+  if (!Array.isArray(json.value)) return refuseText('type', 'The body must be a JSON array.')
+  if (json.value.length === 0) return EMPTY_IMPORT
+  return json.value.length > maxItems
+    ? refuseText(
+        'too_many',
+        `An array may have at most ${maxItems} items; send application/x-ndjson for more.`,
+      )
+    : { ok: true, elements: json.value.map(parse) }
+}
+
 const BYTE_ORDER_MARK = '\ufeff'
 
-function parseJson(text: Buffer, limits: JsonBounds): { ok: true; value: unknown } | InvalidText {
+export function parseJson(
+  text: Buffer,
+  limits: JsonBounds,
+): { ok: true; value: unknown } | InvalidText {
   if (!isUtf8(text)) return refuseText('not_decodable', 'The body is not valid UTF-8.')
   const isSmall = text.length <= limits.nesting && text.length <= limits.jsonValues
   const refused = isSmall ? undefined : refuseBeyondBounds(text, limits)

@@ -27,6 +27,8 @@ export {
 } from './imports/imports.ts'
 export {
   attemptsShown,
+  countedOutcome,
+  type Deletion,
   type FetchedJob,
   type IngestJob,
   idsOfThread,
@@ -41,6 +43,8 @@ export {
   type Receipt,
   readProgress,
   readReceipt,
+  sourceNameOf,
+  type ThreadReceipt,
 } from './job/job.ts'
 export { openQueue, type QueueKeys, queueKeys, readShownJob } from './job/lanes.ts'
 export { createLoadAudit, type LoadAudit } from './load/load-copy.ts'

@@ -80,6 +80,11 @@ export function listKeyOf(tenant: string, acceptedAt: Date, id: string): string 
   return listPrefixOf(tenant) + listCursorOf(acceptedAt, id)
 }
 
+/** Returns the id of a quote with an externalId. */
+export function quoteIdOf(sourceId: string, externalId: string): string {
+  return sourceId + hashTuple('externalId', externalId)
+}
+
 /**
  * Returns the ids of a request's quotes. Each is computed from the quote's externalId. Without an
  * externalId, it is computed from the quote's content and from the number of equal quotes before it
@@ -88,7 +93,7 @@ export function listKeyOf(tenant: string, acceptedAt: Date, id: string): string 
 export function quoteIdsOf(sourceId: string, quotes: readonly QuoteFields[]): string[] {
   const equalsBefore = new Map<string, number>()
   return quotes.map((quote) => {
-    if (quote.externalId !== undefined) return sourceId + hashTuple('externalId', quote.externalId)
+    if (quote.externalId !== undefined) return quoteIdOf(sourceId, quote.externalId)
     const content = contentOf(quote)
     const before = equalsBefore.get(content) ?? 0
     equalsBefore.set(content, before + 1)

@@ -12,7 +12,7 @@ import {
   type Thread,
   type ThreadAnswer,
 } from '@sluice/contract'
-import { type IngestJob, type JobResult, type Receipt, readReceipt } from '@sluice/queue/job'
+import { type IngestJob, type JobResult, readReceipt, type ThreadReceipt } from '@sluice/queue/job'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 
 /**
@@ -156,13 +156,14 @@ function completedAnswer(
   const [[thread], [receipt]] = [threads, receipts]
   // Only operators may look up a job of several threads.
   if (!thread || !receipt || threads.length > 1) return Buffer.alloc(0)
-  return Buffer.from(
-    JSON.stringify({ ...job, result: threadAnswer(tenant, thread, receipt) } satisfies JobAnswer),
-  )
+  const ended: JobAnswer = { ...job }
+  if (!('outcomes' in receipt)) ended.deletion = receipt.source
+  else if ('source' in thread) ended.result = threadAnswer(tenant, thread, receipt)
+  return Buffer.from(JSON.stringify(ended))
 }
 
 /** Builds the answer of a stored thread from its request and the receipt of its job. */
-export function threadAnswer(tenant: string, thread: Thread, receipt: Receipt): ThreadAnswer {
+export function threadAnswer(tenant: string, thread: Thread, receipt: ThreadReceipt): ThreadAnswer {
   const source = sourceIdOf(tenant, thread.source)
   return readReceipt(thread, receipt, { source, quotes: quoteIdsOf(source, thread.quotes) })
 }

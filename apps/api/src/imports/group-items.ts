@@ -2,7 +2,7 @@
 // become one job.
 import { setImmediate } from 'node:timers/promises'
 import { EMPTY_IMPORT, type ParsedText, type Thread, type Warning } from '@sluice/contract'
-import type { BodyParser } from '../body/body-parser.ts'
+import type { Deletion } from '@sluice/queue'
 import { createGrowingBuffer } from '../body/read-body.ts'
 import {
   lineTooLong,
@@ -19,7 +19,7 @@ interface ItemNumber {
 }
 
 export interface ThreadItem extends ItemNumber {
-  thread: Thread
+  thread: Thread | Deletion
   warnings?: Warning[] | undefined
 }
 
@@ -32,7 +32,7 @@ export interface RefusedItem {
 
 export interface ImportGroup {
   items: (ThreadItem | RefusedItem)[]
-  threads: Thread[]
+  threads: (Thread | Deletion)[]
   /**
    * The bytes of the threads' lines. In a group of an array, 0, because the array is read as a
    * whole.
@@ -42,6 +42,16 @@ export interface ImportGroup {
   resultBytes: number
 }
 
+/** An item that was parsed: a thread, or a source to delete. */
+export type ParsedItem =
+  | { ok: true; thread: Thread | Deletion; warnings?: Warning[] }
+  | Extract<ParsedText, { ok: false }>
+
+export type ParseLine = (
+  text: Buffer,
+  options: { strict: boolean },
+) => ParsedItem | Promise<ParsedItem>
+
 /** All groups of an import, in the order of the input. */
 export type ImportGroups = AsyncIterable<ImportGroup> | Iterable<ImportGroup>
 
@@ -50,7 +60,7 @@ interface LineReader {
    * `chargedBytes` gets the bytes of refused lines or, if that is more, the bytes of their results.
    */
   context: Pick<RequestContext, 'requestId' | 'prefer' | 'chargedBytes'>
-  parser: Pick<BodyParser, 'thread'>
+  parseLine: ParseLine
   /** The bound of a line, in bytes. A longer line becomes a refused item. */
   lineBytes: number
   /**
@@ -74,7 +84,7 @@ const isBlank = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d
  */
 export async function* groupLines(
   chunks: AsyncIterable<Buffer>,
-  { context, parser, lineBytes, ensure, isIdle }: LineReader,
+  { context, parseLine, lineBytes, ensure, isIdle }: LineReader,
 ): AsyncGenerator<ImportGroup> {
   const pieces = createGrowingBuffer({ expected: 0, most: lineBytes }, ensure)
   let group = emptyGroup()
@@ -95,7 +105,7 @@ export async function* groupLines(
     const item =
       length > lineBytes
         ? refuseItem({ index, line }, lineTooLong(lineBytes), requestId)
-        : itemOf(requestId, { index, line }, await parser.thread(pieces.take(), prefer))
+        : itemOf(requestId, { index, line }, await parseLine(pieces.take(), prefer))
     const bytes = Math.min(length, lineBytes)
     if ('result' in item) {
       context.chargedBytes += Math.max(bytes, item.result.length)
@@ -145,7 +155,7 @@ export async function* groupLines(
 
 /** Groups the elements of an array, which are already parsed. */
 export function* groupElements(
-  elements: readonly ParsedText[],
+  elements: readonly ParsedItem[],
   requestId: string,
 ): Generator<ImportGroup> {
   for (let first = 0; first < elements.length; first += THREADS_PER_JOB) {
@@ -196,7 +206,7 @@ function addItem(group: ImportGroup, item: ThreadItem | RefusedItem, bytes: numb
 function itemOf(
   requestId: string,
   number: ItemNumber,
-  parsed: ParsedText,
+  parsed: ParsedItem,
 ): ThreadItem | RefusedItem {
   if (parsed.ok) return { ...number, thread: parsed.thread, warnings: parsed.warnings }
   return refuseItem(number, requestInvalid(parsed), requestId, parsed.externalId)

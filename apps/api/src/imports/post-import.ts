@@ -1,7 +1,13 @@
-// POST /sources:batch: accepts many threads, independently of each other, and answers with the
-// result of each.
-import { NDJSON } from '@sluice/contract'
-import { type ImportEnd, newJobId, orUnavailable } from '@sluice/queue'
+// POST /sources:batch and POST /sources:delete: accept many items, independently of each other, and
+// answer with the result of each.
+import {
+  createReferenceParsers,
+  NDJSON,
+  type ParsedArray,
+  type ParsedReference,
+  parseDeleteByIdQuery,
+} from '@sluice/contract'
+import { type ImportEnd, newJobId, orUnavailable, sourceNameOf } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { bodyChunks, type Coding, checkContentType, INFLATER_MEMORY } from '../body/body-chunks.ts'
 import { allowBody, drainBody, endAfter } from '../body/drain-body.ts'
@@ -11,20 +17,30 @@ import { asProblem, ProblemError, requestInvalid } from '../request/problem-erro
 import {
   type Answer,
   type Handler,
+  parseQuery,
   type RequestContext,
   STREAMED,
 } from '../request/request-context.ts'
 import { IMPORT_ITEMS } from '../settings.ts'
+import { chooseTenant, deletionOf } from '../sources/delete-source.ts'
 import { importProgress } from './get-import.ts'
 import {
   groupElements,
   groupLines,
   type ImportGroup,
   type ImportGroups,
+  type ParsedItem,
+  type ParseLine,
   refuseItem,
 } from './group-items.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
-import { enqueuePatiently, type ImportRun, newRun, storeRecorded } from './store-groups.ts'
+import {
+  enqueuePatiently,
+  type ImportRun,
+  newRun,
+  storeGroups,
+  storeRecorded,
+} from './store-groups.ts'
 
 interface PostedImport extends ImportRun {
   deps: ImportRun['deps'] &
@@ -33,6 +49,12 @@ interface PostedImport extends ImportRun {
       'parser' | 'settings' | 'imports' | 'log' | 'stopping' | 'bodyBudget' | 'spillBudget'
     >
   context: RequestContext
+  parseLine: ParseLine
+  parseArray: (
+    text: Buffer,
+    options: { strict: boolean; maxItems: number },
+  ) => ParsedArray<ParsedItem> | Promise<ParsedArray<ParsedItem>>
+  store: (groups: ImportGroups, run: PostedImport) => AsyncIterable<string[]>
 }
 
 /**
@@ -40,14 +62,51 @@ interface PostedImport extends ImportRun {
  * (`store-groups.ts`) → answer. Each stage pulls from the stage before it when it has room.
  */
 export function postImport(deps: PostedImport['deps']): Handler {
+  const { thread: parseLine, array: parseArray } = deps.parser
   return async (context) => {
-    const { mediaType, coding } = checkContentType(context.request, [NDJSON, 'application/json'])
-    const run = { ...newRun(), deps, context }
-    const isLines = mediaType === NDJSON
-    const groups = isLines ? readLines(run, coding) : await readArray(run, coding)
+    const run = { ...newRun(), deps, context, parseLine, parseArray, store: storeRecorded }
+    const { groups, isLines } = await readGroups(run)
     if (context.prefer.respondAsync) return enqueueImport(groups, run)
     return isLines ? streamResults(groups, run) : collectResults(groups, run)
   }
+}
+
+/** Bounds a line or an array of deletions, which is parsed here: longer texts would block others. */
+const REFERENCES_BYTES = 256 * 1024
+
+/** POST /sources:delete. Its caller always waits, and it is not listed among the imports. */
+export function deleteSources(given: PostedImport['deps']): Handler {
+  const settings = {
+    ...given.settings,
+    bodyBytes: Math.min(given.settings.bodyBytes, REFERENCES_BYTES),
+  }
+  const deps = { ...given, settings }
+  const parser = createReferenceParsers(settings)
+  return async (context) => {
+    chooseTenant(context, parseQuery(context, parseDeleteByIdQuery).tenant)
+    const toItem = (parsed: ParsedReference): ParsedItem =>
+      parsed.ok ? { ok: true, thread: deletionOf(context.tenant, parsed.source) } : parsed
+    const summary = { received: 0, deleted: 0, absent: 0, failed: 0 }
+    const run: PostedImport = {
+      ...newRun(summary),
+      deps,
+      context,
+      parseLine: (text) => toItem(parser.line(text)),
+      parseArray(text, { maxItems }) {
+        const parsed = parser.array(text, maxItems)
+        return parsed.ok ? { ok: true, elements: parsed.elements.map(toItem) } : parsed
+      },
+      store: storeGroups,
+    }
+    const { groups, isLines } = await readGroups(run)
+    return isLines ? streamResults(groups, run) : collectResults(groups, run)
+  }
+}
+
+async function readGroups(run: PostedImport): Promise<{ groups: ImportGroups; isLines: boolean }> {
+  const { mediaType, coding } = checkContentType(run.context.request, [NDJSON, 'application/json'])
+  const isLines = mediaType === NDJSON
+  return { groups: isLines ? readLines(run, coding) : await readArray(run, coding), isLines }
 }
 
 /** Bounds the bytes of an import's texts, threads and results in memory, apart from long lines. */
@@ -56,7 +115,7 @@ const CHUNK_MEMORY = 128 * 1024
 
 /** Groups the lines of a body as they arrive. @throws {ProblemError} 413; 503 without memory. */
 function readLines(run: PostedImport, coding: Coding): ImportGroups {
-  const { deps, context } = run
+  const { deps, context, parseLine } = run
   const { importBytes, bodyBytes: lineBytes } = deps.settings
   const { request, signal: stop } = context
   const announced = checkContentLength(request, importBytes, 'importBytes')
@@ -67,7 +126,7 @@ function readLines(run: PostedImport, coding: Coding): ImportGroups {
   const chunks = bodyChunks(request, coding, { bytes: importBytes, limit: 'importBytes', stop })
   return groupLines(chunks, {
     context,
-    parser: deps.parser,
+    parseLine,
     lineBytes,
     ensure: (bytes) => reservation.raise(base + bytes),
     isIdle: () => !context.prefer.respondAsync && run.jobs === 0,
@@ -78,10 +137,13 @@ function readLines(run: PostedImport, coding: Coding): ImportGroups {
  * Groups the elements of an array, which is read and parsed as a whole.
  * @throws {ProblemError} 413, 503, 400.
  */
-async function readArray({ deps, context }: PostedImport, coding: Coding): Promise<ImportGroups> {
+async function readArray(
+  { deps, context, parseArray }: PostedImport,
+  coding: Coding,
+): Promise<ImportGroups> {
   const text = await readBody(context, deps, coding)
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
-  const parsed = await deps.parser.array(text, {
+  const parsed = await parseArray(text, {
     strict: context.prefer.strict,
     maxItems: IMPORT_ITEMS.value,
   })
@@ -112,7 +174,11 @@ async function enqueueImport(groups: ImportGroups, run: PostedImport): Promise<A
       if (threads.length > 0) {
         const places = items.flatMap((item) => ('thread' in item ? [item.index] : []))
         const job = { threads, retained: false, import: { id, places } }
-        await enqueuePatiently(job, newJobId(threads[0]?.source.externalId), run)
+        await enqueuePatiently(
+          job,
+          newJobId(threads[0] && sourceNameOf(threads[0]).externalId),
+          run,
+        )
         enqueued.jobs += 1
       }
       enqueued.received += items.length
@@ -141,7 +207,7 @@ async function enqueueImport(groups: ImportGroups, run: PostedImport): Promise<A
 /** Answers an array with one object, once all items are done. */
 async function collectResults(groups: ImportGroups, run: PostedImport): Promise<Answer> {
   const results: string[] = []
-  for await (const ofGroup of storeRecorded(groups, run)) results.push(...ofGroup)
+  for await (const ofGroup of run.store(groups, run)) results.push(...ofGroup)
   run.context.log.summary = run.summary
   return {
     status: 200,
@@ -179,7 +245,7 @@ async function streamResults(groups: ImportGroups, run: PostedImport): Promise<t
   }
   let lastRead: NodeJS.Timeout | undefined
   try {
-    for await (const results of storeRecorded(endWithProblem(groups, context, drain), run)) {
+    for await (const results of run.store(endWithProblem(groups, context, drain), run)) {
       if (!response.headersSent)
         writeHead(deps, context, { status: 200, headers: { 'content-type': NDJSON } })
       await answer.write(results.map((result) => `${result}\n`).join(''))

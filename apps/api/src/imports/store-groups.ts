@@ -2,15 +2,9 @@
 // input, and records the outcomes of the items, and the first problems, for operators.
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import {
-  type ImportSummary,
-  PROBLEMS_KEPT,
-  type Problem,
-  type StoredItem,
-  type Thread,
-} from '@sluice/contract'
+import { PROBLEMS_KEPT, type Problem, type StoredItem } from '@sluice/contract'
 import type { ImportEnd, ImportProblem, IngestJob, Receipt } from '@sluice/queue'
-import { isJobId, newJobId, QueueFullError, RateLimitedError } from '@sluice/queue'
+import { isJobId, newJobId, QueueFullError, RateLimitedError, sourceNameOf } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
 import { asProblem, itemPending, jobFailed, ProblemError } from '../request/problem-error.ts'
@@ -24,9 +18,14 @@ import {
   type ThreadItem,
 } from './group-items.ts'
 
+/** Counts the items whose results are known, by their outcome. */
+type RunSummary = Record<'received' | 'failed', number> &
+  Partial<Record<Receipt['source']['outcome'], number>>
+
 /** The state of an import at its beginning. */
-export function newRun() {
-  const summary: ImportSummary = { received: 0, created: 0, updated: 0, unchanged: 0, failed: 0 }
+export function newRun(
+  summary: RunSummary = { received: 0, created: 0, updated: 0, unchanged: 0, failed: 0 },
+) {
   return {
     /** The number of jobs without a result. */
     jobs: 0,
@@ -39,7 +38,6 @@ export function newRun() {
     movedAt: Date.now(),
     /** Resolves when the newest job was enqueued or refused. */
     enqueued: Promise.resolve<unknown>(undefined),
-    /** Counts the items whose results are known. */
     summary,
     problems: createProblems(),
   }
@@ -90,6 +88,7 @@ export async function* storeRecorded(
   async function record(isLast: boolean): Promise<void> {
     const { toComeAgain: again, kept } = problems
     const counts = {
+      ...{ created: 0, updated: 0, unchanged: 0 },
       ...summary,
       failed: summary.failed - again,
       again,
@@ -185,19 +184,33 @@ async function storeGroup({ items, threads }: ImportGroup, run: ImportRun): Prom
 function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, run: ImportRun): string {
   const { context, summary } = run
   const { index, thread, warnings } = item
-  const { externalId } = thread.source
+  const externalId = 'source' in thread ? thread.source.externalId : undefined
   if (receipt instanceof ProblemError) {
     summary.failed += 1
     const refused = refuseItem(item, receipt, context.requestId, externalId)
     run.problems.keep(refused)
     return refused.result
   }
+  const isPost = 'outcomes' in receipt
+  // A post that came too late for a deletion changes nothing.
+  const counted =
+    isPost && receipt.source.outcome === 'deleted' ? 'unchanged' : receipt.source.outcome
+  summary[counted] = (summary[counted] ?? 0) + 1
+  if (!isPost || 'deletes' in thread)
+    return JSON.stringify({ index, status: 200, ...receipt.source })
   const { outcome, wordCount } = receipt.source
-  summary[outcome] += 1
   const count = (letter: string) => receipt.outcomes.split(letter).length - 1
-  const quotes = { created: count('c'), updated: count('u'), unchanged: count('=') }
+  const quotes = { created: count('c'), updated: count('u'), unchanged: count('=') + count('d') }
   const id = sourceIdOf(context.tenant, thread.source)
-  const stored: StoredItem = { index, externalId, status: 200, outcome, id, wordCount, quotes }
+  const stored: StoredItem = {
+    index,
+    externalId: thread.source.externalId,
+    status: 200,
+    outcome,
+    id,
+    wordCount,
+    quotes,
+  }
   return JSON.stringify({ ...stored, warnings })
 }
 
@@ -206,10 +219,10 @@ function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, run: Import
  * was not stored.
  */
 async function storeThreads(
-  threads: Thread[],
+  threads: ImportGroup['threads'],
   run: ImportRun,
 ): Promise<(Receipt | ProblemError)[]> {
-  const jobId = newJobId(threads[0]?.source.externalId)
+  const jobId = newJobId(threads[0] && sourceNameOf(threads[0]).externalId)
   const { replica: replyTo, wait: waitFor } = run.deps.replyListener
   const { signal } = run.context
   const waitMs = run.deps.settings.waitSeconds * 1000

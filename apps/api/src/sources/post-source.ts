@@ -1,14 +1,16 @@
 // POST /sources: accepts a thread and, unless the caller prefers otherwise, waits until it is
 // stored.
-import { acceptedAnswer, type ParsedText } from '@sluice/contract'
+import { acceptedAnswer, type ParsedText, type Thread } from '@sluice/contract'
 import { inSpan, SpanKind, traceparentOf } from '@sluice/process'
 import {
   AcceptanceUnknownError,
   claimName,
+  type Deletion,
   type IngestJob,
   type JobResult,
   type Lane,
   newJobId,
+  sourceNameOf,
 } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { threadAnswer } from '../body/body-parser.ts'
@@ -25,27 +27,48 @@ import { chargeAnswer } from '../request/shares.ts'
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
 type AnswerDeps = Pick<
   ApiDeps,
-  'replyListener' | 'findClaimed' | 'retainResult' | 'retainLater' | 'confirmReplicated'
+  | 'replyListener'
+  | 'findClaimed'
+  | 'retainResult'
+  | 'retainLater'
+  | 'confirmReplicated'
+  | 'settings'
 >
-type PostSourceDeps = EnqueueDeps & AnswerDeps & Pick<ApiDeps, 'parser' | 'settings' | 'bodyBudget'>
+export type AcceptDeps = EnqueueDeps & AnswerDeps
+type PostSourceDeps = AcceptDeps & Pick<ApiDeps, 'parser' | 'bodyBudget'>
 
 export function postSource(deps: PostSourceDeps): Handler {
   return async (context) => {
-    const { prefer, log, tenant, request } = context
-    const { 'idempotency-key': key } = request.headers
-    const claimed = key === undefined ? {} : parseIdempotencyKey(tenant, key)
+    const claimed = claimOf(context)
     const posted = await readThread(deps, context)
-    const newId = newJobId(posted.thread.source.externalId)
-    log.jobId = newId
-    const job = { ...claimed, threads: [posted.thread], retained: !prefer.waits }
-    const { jobId, result } = prefer.waits
-      ? await enqueueAndWait(deps, context, newId, job)
-      : { jobId: await enqueueJob(deps, context, newId, 'bulk', job), result: undefined }
-    if (jobId !== newId) Object.assign(log, { jobId, replayed: true })
+    const { thread, warnings } = posted
+    const { jobId, result } = await acceptJob(deps, context, thread, claimed)
     if (result !== undefined) return storedAnswer(context, posted, jobId, result)
-    await deps.confirmReplicated(jobId, context.startedAt)
-    return unfinishedAnswer(context, posted, jobId)
+    return unfinishedAnswer(context, jobId, { ...acceptedAnswer(thread), warnings })
   }
+}
+
+/**
+ * Enqueues a thread or a deletion and, unless its caller prefers otherwise, waits for the result.
+ * Without a result, it is confirmed that Redis keeps the job.
+ */
+export async function acceptJob(
+  deps: AcceptDeps,
+  context: RequestContext,
+  thread: Thread | Deletion,
+  claimed: { claim?: string },
+): Promise<{ jobId: string; result: JobResult | undefined }> {
+  const { prefer, log } = context
+  const newId = newJobId(sourceNameOf(thread).externalId)
+  log.jobId = newId
+  const job = { ...claimed, threads: [thread], retained: !prefer.waits }
+  const accepted = prefer.waits
+    ? await enqueueAndWait(deps, context, newId, job)
+    : { jobId: await enqueueJob(deps, context, newId, 'bulk', job), result: undefined }
+  const { jobId, result } = accepted
+  if (jobId !== newId) Object.assign(log, { jobId, replayed: true })
+  if (result === undefined) await deps.confirmReplicated(jobId, context.startedAt)
+  return accepted
 }
 
 /** The memory that a quote needs besides its texts. */
@@ -81,7 +104,7 @@ async function readThread(deps: PostSourceDeps, context: RequestContext): Promis
  * returns the id and the result of the earlier job.
  */
 async function enqueueAndWait(
-  deps: PostSourceDeps,
+  deps: AcceptDeps,
   context: RequestContext,
   newId: string,
   job: Pick<IngestJob, 'threads' | 'retained' | 'claim'>,
@@ -158,7 +181,7 @@ function storedAnswer(
   { receipts: [receipt] }: JobResult,
 ): Answer {
   const { tenant, prefer, log } = context
-  if (!receipt) throw jobFailed(jobId)
+  if (!receipt || !('outcomes' in receipt)) throw jobFailed(jobId)
   log.outcome = receipt.source.outcome
   const content = JSON.stringify({ ...threadAnswer(tenant, thread, receipt), warnings })
   // The answer has all stored fields of the quotes, including those that the request left out.
@@ -177,11 +200,7 @@ type Posted = Extract<ParsedText, { ok: true }>
  * Answers 202 with the job's id.
  * @throws {ProblemError} 504 if the caller waits and its request names no `wait`.
  */
-function unfinishedAnswer(
-  { prefer }: RequestContext,
-  { thread, warnings }: Posted,
-  jobId: string,
-): Answer {
+export function unfinishedAnswer({ prefer }: RequestContext, jobId: string, body: object): Answer {
   if (prefer.waits && prefer.wait === undefined) throw jobUndecided('job_pending', jobId)
   const applied = [
     ...(prefer.respondAsync ? ['respond-async'] : []),
@@ -189,7 +208,7 @@ function unfinishedAnswer(
     ...(prefer.strict ? [STRICT] : []),
   ]
   const headers = { location: `/jobs/${jobId}`, 'preference-applied': applied.join(', ') }
-  return { status: 202, body: { ...acceptedAnswer(thread), warnings }, headers }
+  return { status: 202, body, headers }
 }
 
 /** The preference for strict checks, in the form in which an answer confirms it. */
@@ -203,10 +222,14 @@ const STRICT = 'handling=strict'
 export const KEY_FORM = /^(?:"((?:[ !#-[\]-~]|\\["\\]){1,255})"|([!#-+\--:<-[\]-~]{1,255}))$/
 
 /**
- * Returns the claim for a request's Idempotency-Key. It is the same for `"abc"` and `abc`.
- * @throws {ProblemError} 400.
+ * The claim of a request, if it has an Idempotency-Key: the same for `"abc"` and `abc`. @throws
+ * {ProblemError} 400.
  */
-function parseIdempotencyKey(tenant: string, header: string | string[]): { claim: string } {
+export function claimOf({ tenant, request }: Pick<RequestContext, 'tenant' | 'request'>): {
+  claim?: string
+} {
+  const { 'idempotency-key': header } = request.headers
+  if (header === undefined) return {}
   const [, quoted, bare] = KEY_FORM.exec(String(header)) ?? []
   const key = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare
   if (key !== undefined) return { claim: claimName(tenant, key) }

@@ -144,8 +144,8 @@ function lineOf({
   acceptedAt,
   ...job
 }: Hit): string {
-  const { created = 0, updated = 0, unchanged = 0 } = job.outcomes ?? {}
-  const counts = Object.entries({ created, updated, unchanged }).filter(
+  const { created = 0, updated = 0, unchanged = 0, deleted = 0 } = job.outcomes ?? {}
+  const counts = Object.entries({ created, updated, unchanged, deleted }).filter(
     ([, threads]) => threads > 0,
   )
   const outcome = counts

@@ -106,7 +106,9 @@ function recordResult(
 ) {
   if (result === undefined) throw new Error('The client gave no result for a thread.')
   if (result.problem === undefined) {
-    entry.outcomes.push(result)
+    // What was deleted later is neither new nor changed.
+    const outcome = result.outcome === 'deleted' ? 'unchanged' : result.outcome
+    entry.outcomes.push({ ...result, outcome })
   } else if (isFinal(result)) {
     entry.rejected.push({ reason: reasonOf(result), place, record: request })
   } else {

@@ -12,7 +12,7 @@ import {
 } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { IngestJob, Lane, QueueKeys } from '@sluice/queue'
-import { attemptsShown, createMoveFailed, LANES } from '@sluice/queue'
+import { attemptsShown, createMoveFailed, LANES, sourceNameOf } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { groupIdOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 
@@ -230,11 +230,11 @@ const isoOf = (ms: unknown) => new Date(Number(ms)).toISOString()
 
 function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boolean {
   if (filter.tenant !== undefined && filter.tenant !== tenant) return false
-  return threads.some(
-    ({ source }) =>
-      (filter.service === undefined || filter.service === source.service) &&
-      (filter.externalId === undefined || filter.externalId === source.externalId),
-  )
+  return threads.some((thread) => {
+    const { service, externalId } = sourceNameOf(thread)
+    if (filter.service !== undefined && filter.service !== service) return false
+    return filter.externalId === undefined || filter.externalId === externalId
+  })
 }
 
 /**

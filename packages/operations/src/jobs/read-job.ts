@@ -11,6 +11,7 @@ import {
   readAttempts,
   readJob,
   readProgress,
+  sourceNameOf,
 } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { type Hidden, type Mask, masked } from '../failed/masks.ts'
@@ -25,7 +26,7 @@ export interface JobDetail
   reasonGroup?: string
   /** Absent if only the line of the completed job remains. */
   threads?:
-    | readonly { service: string; externalId: string; outcome?: Outcome | 'failed' }[]
+    | readonly { service: string; externalId: string; outcome?: Outcome | 'absent' | 'failed' }[]
     | undefined
   progress: JobProgress
   /** When the job was last fetched, in ms since 1970. */
@@ -179,8 +180,8 @@ const isoOf = (ms: number) => new Date(ms).toISOString()
 
 /** @param result absent if the job has no result yet. */
 function threadsOf({ threads }: IngestJob, result: JobResult | undefined): JobDetail['threads'] {
-  return threads.map(({ source: { service, externalId } }, at) => {
+  return threads.map((thread, at) => {
     const outcome = result && (result.receipts[at]?.source.outcome ?? 'failed')
-    return { service, externalId, ...(outcome && { outcome }) }
+    return { ...sourceNameOf(thread), ...(outcome && { outcome }) }
   })
 }

@@ -6,7 +6,7 @@ import { createGroupCommit, traceIdOf } from '@sluice/process'
 import { isUnavailable, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { createImports } from '../imports/imports.ts'
-import type { CompletedJob, JobResult, LockedJob } from '../job/job.ts'
+import { type CompletedJob, countedOutcome, type JobResult, type LockedJob } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 import { createRecordClaims, type ResultBounds } from '../replies/results.ts'
 
@@ -76,19 +76,20 @@ export function countStored(
   receipts: JobResult['receipts'],
 ): void {
   for (const [place, receipt] of receipts.entries()) {
-    if (receipt && !receiptsBefore?.[place]) stored.inc({ outcome: receipt.source.outcome })
+    if (receipt && !receiptsBefore?.[place]) stored.inc({ outcome: countedOutcome(receipt) })
   }
 }
 
 /** Makes the line about a completed job, a list of about 160 bytes. Times are in ms since 1970. */
 function recentLine({ id, name, data, attempt, enqueuedAt, result }: CompletedJob, worker: string) {
-  const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0 }
-  for (const receipt of result.receipts) if (receipt) counts[receipt.source.outcome] += 1
+  const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0, deleted: 0 }
+  for (const receipt of result.receipts) if (receipt) counts[countedOutcome(receipt)] += 1
   const { tenant, threads, requestId, trace, keyId } = data
-  const { created, updated, unchanged } = counts
+  const { created, updated, unchanged, deleted } = counts
   const ids = [id, tenant, name, threads.length, requestId, data.import?.id ?? ''] as const
   const facts = [created, updated, unchanged, attempt, enqueuedAt, worker] as const
-  return [...ids, ...facts, trace ? traceIdOf(trace) : '', keyId] as const
+  const more = deleted > 0 ? [deleted] : []
+  return [...ids, ...facts, trace ? traceIdOf(trace) : '', keyId, ...more] as const
 }
 
 /**
@@ -98,7 +99,7 @@ function recentLine({ id, name, data, attempt, enqueuedAt, result }: CompletedJo
 export function readRecent(entry: string, line: string): Hit {
   const fields: ReturnType<typeof recentLine> = JSON.parse(line)
   const [id, tenant, name, threads, requestId, importId, ...facts] = fields
-  const [created, updated, unchanged, attempts, enqueuedAt, worker, traceId, keyId] = facts
+  const [created, updated, unchanged, attempts, enqueuedAt, worker, traceId, keyId, deleted] = facts
   return {
     kind: 'job',
     id,
@@ -113,7 +114,7 @@ export function readRecent(entry: string, line: string): Hit {
     acceptedAt: new Date(enqueuedAt).toISOString(),
     endedAt: new Date(Number.parseInt(entry, 10)).toISOString(),
     attempts,
-    outcomes: { created, updated, unchanged },
+    outcomes: { created, updated, unchanged, ...(deleted && { deleted }) },
     worker,
   }
 }

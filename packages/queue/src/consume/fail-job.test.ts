@@ -67,7 +67,7 @@ it('fails a job for good in one step, after which a worker may be killed', async
   assert(Number(await redis.zscore(`${keys.base}failures:bytes`, 'a')) > 0)
   const result = (await createResults(redis, keys).find(['a'])).get('a')
   assert.deepEqual(
-    [result?.receipts[0]?.outcomes, result?.receipts[1], result?.failure],
+    [Object(result?.receipts[0]).outcomes, result?.receipts[1], result?.failure],
     ['=', null, 'the last attempt fails'],
   )
 })

@@ -5,7 +5,7 @@ import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { createRecordAttempt } from '../failed/failed-set.ts'
 import type { CompletedJob, FetchedJob, IngestJob, Lane, LockedJob, Receipt } from '../job/job.ts'
-import { attemptsShown, MAX_ATTEMPTS } from '../job/job.ts'
+import { attemptsShown, MAX_ATTEMPTS, sourceNameOf } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 import { countStored, type StoredCounter } from './complete-jobs.ts'
 import type { Capacity, createLocks } from './fetch-jobs.ts'
@@ -159,8 +159,8 @@ export async function endFailedAttempt(
  */
 function withReceipts({ data, receiptsBefore }: LockedJob, error: Error): Error {
   if (receiptsBefore === undefined || error instanceof PartlyStoredError) return error
-  const failedThreads = data.threads.flatMap(({ source: { service, externalId } }, place) =>
-    receiptsBefore[place] ? [] : { place, service, externalId, reason: error.message },
+  const failedThreads = data.threads.flatMap((thread, place) =>
+    receiptsBefore[place] ? [] : { place, ...sourceNameOf(thread), reason: error.message },
   )
   return new PartlyStoredError(error.message, failedThreads, receiptsBefore, error)
 }

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Thread } from '@sluice/contract'
 import { asList, connectLike, openRedisClock, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { Lane, LockedJob } from '../job/job.ts'
+import type { Deletion, Lane, LockedJob } from '../job/job.ts'
 import { readProgress } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 
@@ -92,7 +92,8 @@ function readLocked(
  * Identifies the content of a thread by 144 bits, as ids do. A thread has the same digest in every
  * job.
  */
-function digestOf(thread: Thread): string {
+function digestOf(thread: Thread | Deletion): string | undefined {
+  if ('deletes' in thread) return undefined
   return hash('sha256', JSON.stringify([thread]), 'base64url').slice(0, 24)
 }
 

@@ -242,7 +242,10 @@ function jobEntry(id: string, lane: Lane, job: JobInput, quota: Quota | undefine
   const { threads } = job
   // The script writes the stamp, which comes first.
   const rest = `,${JSON.stringify(job).slice(1)}`
-  const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
+  const quotes = threads.reduce(
+    (sum, thread) => sum + Math.max(1, 'deletes' in thread ? 1 : thread.quotes.length),
+    0,
+  )
   const caller = quota === undefined ? { tenant: job.tenant } : { tenant: job.tenant, quota }
   const claim = job.claim === undefined ? undefined : makeClaim(job.claim, lane, threads)
   return {

@@ -3,7 +3,7 @@
 import { type Outcome, PROBLEMS_KEPT, type Problem, type ProblemCode } from '@sluice/contract'
 import { asList, openScript, scriptJson } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { CompletedJob } from '../job/job.ts'
+import { type CompletedJob, countedOutcome, sourceNameOf } from '../job/job.ts'
 import { ownStore, type QueueKeys } from '../job/lanes.ts'
 
 /** An item that was not stored. */
@@ -32,7 +32,7 @@ interface ImportProgress {
  * Numbers of items. Only requests have `received`, `again` (items that were not accepted, so the
  * caller may post them again) and `open` (1 while the request is under way).
  */
-type Counts = Record<Outcome | 'failed', number> &
+type Counts = Record<Exclude<Outcome, 'deleted'> | 'failed', number> &
   Partial<Record<'received' | 'again' | 'open', number>>
 
 /**
@@ -271,9 +271,11 @@ export function progressOf({
 }: Pick<CompletedJob, 'id' | 'data' | 'result'>): string {
   const counts = { created: 0, updated: 0, unchanged: 0, failed: 0 }
   const problems: ImportProblem[] = []
-  data.threads.forEach(({ source: { externalId } }, at) => {
+  data.threads.forEach((thread, at) => {
     const receipt = result.receipts[at]
-    counts[receipt?.source.outcome ?? 'failed'] += 1
+    const outcome = receipt ? countedOutcome(receipt) : 'failed'
+    counts[outcome === 'deleted' ? 'unchanged' : outcome] += 1
+    const { externalId } = sourceNameOf(thread)
     if (!receipt) problems.push({ index: data.import?.places[at] ?? at, externalId, jobId })
   })
   return scriptJson({ counts, problems } satisfies ImportProgress)

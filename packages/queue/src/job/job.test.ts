@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { it } from 'vitest'
 import { makeReceipt, readReceipt } from './job.ts'
 
-const outcome = fc.constantFrom('created' as const, 'updated' as const, 'unchanged' as const)
+const outcome = fc.constantFrom('created', 'updated', 'unchanged', 'deleted')
 const votes = { upVotes: fc.integer(), downVotes: fc.integer(), score: fc.integer() }
 const date = fc.constantFrom('2024-05-01T00:00:00.000Z', '2023-01-01T00:00:00.000Z')
 

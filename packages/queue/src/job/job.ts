@@ -2,6 +2,7 @@
 // with a receipt for each thread.
 import { hash, randomUUIDv7 } from 'node:crypto'
 import type {
+  DeletionAnswer,
   Outcome,
   QuoteAnswer,
   SourceAnswer,
@@ -10,6 +11,17 @@ import type {
   Votes,
 } from '@sluice/contract'
 import { effectiveScore, MESSAGE, STORED_STATUS } from '@sluice/contract'
+
+/**
+ * A deletion of a source or, with `quoteIds`, of some of its quotes. It takes the place of a thread
+ * in a job, so it is accepted, ordered, counted and retried as a thread. It has no field of a
+ * thread: a worker of a release that knows no deletions fails the job, and stores nothing.
+ */
+export interface Deletion {
+  deletes: { sourceId: string; quoteIds?: string[] }
+  /** What people find it by. A deletion by id has the id as externalId, and `id` as service. */
+  name: { service: string; externalId: string }
+}
 
 /** A job's payload: one thread of a post, or about fifty threads of an import. */
 export interface IngestJob {
@@ -36,7 +48,13 @@ export interface IngestJob {
    * The span that enqueued the job, as `traceparent` (W3C Trace Context), if the request is traced.
    */
   trace?: string
-  threads: Thread[]
+  threads: (Thread | Deletion)[]
+}
+
+/** Returns the names by which people find the source of a thread or of a deletion. */
+export function sourceNameOf(thread: Thread | Deletion): Deletion['name'] {
+  const { service, externalId } = 'deletes' in thread ? thread.name : thread.source
+  return { service, externalId }
 }
 
 /** The last digits of a job's id are a hash of its first thread's externalId. */
@@ -61,8 +79,11 @@ export function idsOfThread(externalId: string): string {
 }
 
 /** Names a job after its threads, so that people can search for it. */
-export function nameJob(threads: readonly Thread[]): string {
-  const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
+export function nameJob(threads: IngestJob['threads']): string {
+  const nameOf = (thread?: Thread | Deletion) => {
+    const { service, externalId } = thread ? sourceNameOf(thread) : {}
+    return `${service}/${externalId}`
+  }
   const first = nameOf(threads[0])
   const name =
     threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
@@ -107,9 +128,10 @@ export interface FetchedJob {
   lane: Lane
   data: IngestJob
   /**
-   * A digest of each thread's content. Equal threads have equal digests, also in different jobs.
+   * A digest of each thread's content. Equal threads have equal digests, also in different jobs. A
+   * deletion has none.
    */
-  digests: readonly string[]
+  digests: readonly (string | undefined)[]
   /** The number of this attempt, from 1. Crashes of the job's workers count. */
   attempt: number
   /** Whether a worker may have begun the job before without finishing it. */
@@ -156,10 +178,10 @@ export interface JobProgress {
 }
 
 /**
- * The part of an answer that does not follow from the request. The request itself need not cross
- * Redis a second time.
+ * The part of an answer to a post that does not follow from the request. The request itself need not
+ * cross Redis a second time.
  */
-export interface Receipt {
+export interface ThreadReceipt {
   source: Pick<SourceAnswer, 'outcome' | 'wordCount' | 'createdAt'>
   /** One letter for each quote of the request: see `LETTERS`. */
   outcomes: string
@@ -170,6 +192,18 @@ export interface Receipt {
   sourceDiffers?: Partial<SourceAnswer>
   /** The same for quotes, by the quote's index in the request. */
   quotesDiffer?: Record<string, Partial<QuoteAnswer>>
+}
+
+/** What became of a deletion: its whole answer. */
+export interface DeletionReceipt {
+  source: DeletionAnswer
+}
+
+export type Receipt = ThreadReceipt | DeletionReceipt
+
+/** The outcome by which a receipt is counted: a deletion of nothing leaves all unchanged. */
+export function countedOutcome({ source: { outcome } }: Receipt): Outcome {
+  return outcome === 'absent' ? 'unchanged' : outcome
 }
 
 export interface JobResult {
@@ -203,14 +237,19 @@ export function attemptsShown(attempts: unknown): number {
   return Math.min(Number(attempts ?? 0), MAX_ATTEMPTS)
 }
 
-const LETTERS = { created: 'c', updated: 'u', unchanged: '=' } as const
-const OUTCOMES: Record<string, Outcome> = { c: 'created', u: 'updated', '=': 'unchanged' }
+const LETTERS = { created: 'c', updated: 'u', unchanged: '=', deleted: 'd' } as const
+const OUTCOMES: Record<string, Outcome> = {
+  c: 'created',
+  u: 'updated',
+  '=': 'unchanged',
+  d: 'deleted',
+}
 
 /** Makes the receipt of a stored thread. */
 export function makeReceipt(
   thread: Thread,
   { source, quotes }: Omit<ThreadAnswer, 'message'>,
-): Receipt {
+): ThreadReceipt {
   const { outcome, wordCount, createdAt, id: _id, status: _status, ...fields } = source
   const sourceDiffers = differences(fields, sentSource(thread.source))
   const quotesDiffer: Record<string, Partial<QuoteAnswer>> = {}
@@ -231,7 +270,7 @@ export function makeReceipt(
 /** Builds the answer from a request and its receipt. The ids follow from the request. */
 export function readReceipt(
   thread: Thread,
-  { source: stored, outcomes, sourceDiffers, quotesDiffer }: Receipt,
+  { source: stored, outcomes, sourceDiffers, quotesDiffer }: ThreadReceipt,
   ids: { source: string; quotes: readonly string[] },
 ): ThreadAnswer {
   const { title, description, ...source } = scored({

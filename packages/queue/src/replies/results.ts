@@ -1,7 +1,6 @@
 // Looks up results of jobs, retains them for callers that have a job's id, and stores them in the
 // claims of idempotency keys.
 import { hash } from 'node:crypto'
-import type { Thread } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { CompletedJob, IngestJob, JobResult, Lane } from '../job/job.ts'
@@ -157,7 +156,7 @@ export function claimName(tenant: string, key: string): string {
  * Makes a job's claim. The lane is part of the fingerprint, because callers that wait get another
  * answer than callers that do not.
  */
-export function makeClaim(name: string, lane: Lane, threads: readonly Thread[]) {
+export function makeClaim(name: string, lane: Lane, threads: IngestJob['threads']) {
   return { name, fingerprint: `${lane} ${hash('sha256', JSON.stringify(threads), 'base64url')}` }
 }
 
