@@ -1,5 +1,5 @@
-// Opens an entry of the ledger for each event of the input, and passes the requests of each thread
-// to a sink.
+// Opens an entry in the ledger for each event of the input, and passes each thread's requests to a
+// sink.
 import type { Ledger, Note, Sink } from './account/ledger.ts'
 import {
   type Events,
@@ -10,7 +10,7 @@ import {
 import type { ShapeThread } from './shape/shape-thread.ts'
 
 interface FeedDeps {
-  /** Its tally counts the events that an earlier run settled. These are not fed again. */
+  /** The tally counts the events that an earlier run has settled, which are not fed again. */
   ledger: Ledger
   shape: ShapeThread
   sink: Sink
@@ -18,12 +18,12 @@ interface FeedDeps {
 }
 
 /**
- * At most this number of events wait for an earlier one that is not settled, such as a thread that
- * is sent again.
+ * At most this number of events may wait for an earlier event that is not settled, such as a thread
+ * that is sent again.
  */
 const WAITING_EVENTS = 20_000
 
-/** Feeds all events, and resolves when all of them are settled. Throws the reason of `stopping`. */
+/** Feeds all events, and resolves when all are settled. Throws the reason of `stopping`. */
 export async function feedEvents(
   events: Events,
   { ledger, shape, sink, stopping }: FeedDeps,
@@ -48,7 +48,7 @@ export async function feedEvents(
     for (const event of list) {
       number += 1
       if (number <= settled) {
-        // The shaper has to see these quotes: later parts of the source repeat some of them.
+        // The shaper must see these quotes, because later parts of the source repeat some of them.
         if (event.kind === 'piece' && event.isContinued) shape(event, () => {})
       } else if (event.kind === 'piece') await feedThread(event)
       else feedOther(event, ledger)

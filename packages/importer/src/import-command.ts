@@ -26,12 +26,12 @@ import { type ProgressStyle, showProgress } from './show/progress.ts'
 import { EXIT_CODES, type Summary, summaryLines, summaryObject } from './show/summary.ts'
 
 interface ImportCommandDeps extends FindApiDeps {
-  /** Prints for programs, on standard output. */
+  /** Prints on standard output, for programs. */
   say: (line: string) => void
   process: Pick<NodeJS.Process, 'stdin' | 'stderr' | 'exitCode' | 'argv' | 'on' | 'off'>
   /**
-   * Runs the import so that a signal ends it also within a long record. Without it, the import runs
-   * in this process.
+   * Runs the import in a child process, so that a signal can end it even within a long record.
+   * Without it, the import runs in this process.
    */
   apart?: RunApart
 }
@@ -43,12 +43,12 @@ interface Output {
 
 type Options = ApiOptions & Output & Omit<ImportOptions, 'names'>
 
-/** The defaults that the help does not show. */
+/** The defaults that the help does not mention. */
 const DEFAULTS = { map: new Map<string, string>(), set: new Map<string, string>(), idPrefix: '' }
 const DEFAULT_MAX_ERRORS = 100
 const DEFAULT_CONCURRENCY = 4
 
-/** Creates the command `import`. It sets the exit code itself, also if an option can't be used. */
+/** Creates the command `import`. It sets the exit code itself, even if an option can't be used. */
 export function importCommand(deps: ImportCommandDeps): Command {
   const command = new Command('import')
     .description(
@@ -102,7 +102,7 @@ export function importCommand(deps: ImportCommandDeps): Command {
   return command
     .addHelpText('after', helpAfter)
     .exitOverride((error) => {
-      // Commander would end the process with its own code.
+      // Commander would end the process with Commander's own code.
       deps.process.exitCode = error.exitCode === 0 ? 0 : EXIT_CODES.failed
       throw error
     })
@@ -127,7 +127,7 @@ async function start(asked: Options & ImportOptions, deps: ImportCommandDeps): P
 const KILLED =
   'The import was interrupted within a record that takes long to read. Run the same command again: it goes on from its last checkpoint.'
 
-/** What to do first: how to get the exports of the best-known programs. */
+/** Shows how to begin: how to get exports of the best-known programs. */
 function showGuide(process: ImportCommandDeps['process']): void {
   const others = formats.flatMap(({ name, howTo }) => (howTo === undefined ? name : []))
   const lines = [
@@ -171,8 +171,8 @@ async function run(asked: Options & ImportOptions, deps: ImportCommandDeps): Pro
     interrupted.abort(new Interrupted('The import was interrupted.')),
   )
   const { stdin, stderr } = deps.process
-  // Without this, Node would end at once, with an exit code of its own, and would not say how far
-  // the import got.
+  // Without this, Node would end immediately with its own exit code, and the command would not say
+  // how far the import got.
   const crash = (error: unknown) => interrupted.abort(error)
   deps.process.on('uncaughtException', crash)
   try {
@@ -202,8 +202,8 @@ async function run(asked: Options & ImportOptions, deps: ImportCommandDeps): Pro
 }
 
 /**
- * Returns the command as it was typed, with the options that it lacks. A later option replaces an
- * earlier one.
+ * Returns the command as it was typed, with the options that it lacks. If an option occurs twice,
+ * the later one counts.
  */
 function withOptions(
   [, , ...words]: readonly string[],
@@ -236,8 +236,8 @@ function createFaultList(print: (line: string) => void): (record: RejectedRecord
 }
 
 /**
- * Prints on standard output, because the summary is the result. `--quiet` prints problems only, as
- * errors.
+ * Prints the summary on standard output, because it is the result. With `--quiet`, prints only
+ * problems, as errors.
  */
 function printSummary(
   summary: Summary,

@@ -1,4 +1,4 @@
-// What an import is given, what stops it, and how its failures are explained to the user.
+// Defines the input of an import and what stops it, and explains its failures to the user.
 import type { Readable } from 'node:stream'
 import { SluiceProblem, SluiceUnreachable } from '@sluice/client'
 import type { Target } from '@sluice/terminal'
@@ -11,25 +11,25 @@ import type { InputCounts } from './input-counts.ts'
 import type { ProgressDisplay, ProgressState } from './show/progress.ts'
 import type { State } from './show/summary.ts'
 
-/** What the user asks for: the files, and the options that decide what becomes of them. */
+/** What the user asks for: the files, and options that decide what happens to them. */
 export interface ImportOptions extends FormatOptions {
   names: readonly string[]
   format?: string
-  /** The encoding of files that are not Unicode, as TextDecoder names it. */
+  /** The encoding of files that are not Unicode, by its name in TextDecoder. */
   encoding?: string
   idPrefix: string
   dryRun?: true
-  /** Whether the summary has more conversations than that of a dry run. */
+  /** Whether the summary lists more conversations than that of a dry run. */
   verbose?: true
   checkpoint: boolean
-  /** The path of the file of rejected records, if the user names one. */
+  /** The path of the file of rejected records, if the user has named one. */
   rejected?: string
   /**
-   * The folder of the checkpoint and of the file of rejected records, if it is not that of the
-   * input.
+   * The folder for the checkpoint and the file of rejected records, unless they are in the input's
+   * folder.
    */
   stateDir?: string
-  /** The import gives up after more rejected records than this. */
+  /** If more records than this are rejected, the import gives up. */
   maxErrors: number
   concurrency: number
   tempDir: string
@@ -37,32 +37,39 @@ export interface ImportOptions extends FormatOptions {
 
 export interface ImportDeps {
   stdin: Readable
-  /** Finds the API and the key. Throws UserError if one of them is not known. */
+  /**
+   * Finds the API and the key.
+   * @throws {UserError} if one of them is not known.
+   */
   findTarget: () => Promise<Target>
-  /** Aborted with Interrupted when the user ends the import. */
+  /** Aborts with Interrupted when the user ends the import. */
   interrupted: AbortSignal
-  /** Aborted when requests in flight have to end, too. */
+  /** Aborts when requests in flight must end as well. */
   hurry: AbortSignal
   show: (state: () => ProgressState) => ProgressDisplay
   showRejected: (record: RejectedRecord) => void
 }
 
-/** The facts of the summary. Those that the import did not reach are missing. */
+/** The facts for the summary. If the import ended early, some are missing. */
 export interface RunState extends ProgressState {
   counts?: InputCounts
   conversations?: ConversationCounts
   rejectedPath?: string
   checkpoint?: Checkpoint
-  /** The threads that earlier runs settled, if this one goes on from a checkpoint. */
+  /**
+   * The number of threads that earlier runs have settled, if this run continues from a checkpoint.
+   */
   threadsBefore?: number
 }
 
-/** Requests in flight may last this long after the user stopped an import, and after a failure. */
+/**
+ * After the user has stopped an import, or after a failure, requests in flight may last this long.
+ */
 const GRACE_MS = { stopped: 10_000, failed: 2_000 }
 
 export type Stops = ReturnType<typeof createStops>
 
-/** Combines all that stops an import: the user, a failure, and too many rejected records. */
+/** Combines everything that stops an import: the user, a failure, and too many rejected records. */
 export function createStops({ interrupted, hurry }: Pick<ImportDeps, 'interrupted' | 'hurry'>) {
   const failed = new AbortController()
   const late = new AbortController()
@@ -76,13 +83,16 @@ export function createStops({ interrupted, hurry }: Pick<ImportDeps, 'interrupte
     hurry: AbortSignal.any([hurry, late.signal]),
     fail: (error: unknown) => failed.abort(error),
     /**
-     * Stops the import if the next rejected record is one too many. Called before the tally counts
-     * this record.
+     * Stops the import if the next rejected record is one too many. Call it before the tally counts
+     * that record.
      */
     afterErrors(tally: Tally, most: number) {
       if (tally.threads.rejected >= most) failed.abort(tooManyErrors(tally, most))
     },
-    /** Throws if an earlier run gave up: the same bound holds for all runs of an import. */
+    /**
+     * Throws if an earlier run gave up, because the bound applies to all runs of an import
+     * together.
+     */
     refuseAfterErrors(tally: Tally, most: number) {
       if (tally.threads.rejected > most) throw tooManyErrors(tally, most)
     },
@@ -93,7 +103,7 @@ export class Interrupted extends Error {}
 
 class TooManyErrors extends Error {}
 
-/** An error that all records share is said once, and first. */
+/** Makes the error. If all records have the same reason, it is named once, at the beginning. */
 function tooManyErrors({ reasons }: Tally, most: number): TooManyErrors {
   const [reason, ...others] = Object.keys(reasons)
   const shared =
@@ -104,7 +114,8 @@ function tooManyErrors({ reasons }: Tally, most: number): TooManyErrors {
 }
 
 /**
- * Explains the error that ended an import. An error of no known class is a fault of this program.
+ * Explains the error that ended an import. If the class of the error is unknown, this program is at
+ * fault.
  */
 export function failureOf(error: unknown): {
   state: State
@@ -141,7 +152,8 @@ const FULL = new Set(['ENOSPC', 'EDQUOT'])
 const UNWRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'ENOTDIR'])
 
 /**
- * Explains an error of the operating system, such as a full disk. Undefined for any other error.
+ * Explains an error of the operating system, such as a full disk. Returns undefined for any other
+ * error.
  */
 function systemProblem(error: unknown): string | undefined {
   const { code, path, message } = Object(error)

@@ -1,4 +1,4 @@
-// Counts what was read of each input that the user named, for the summary.
+// Counts for the summary what was read from each input that the user named.
 import type { InputCount } from './account/ledger.ts'
 import type { Format } from './formats/format.ts'
 import { type ImportEvent, isThread } from './gather/gather-threads.ts'
@@ -12,10 +12,10 @@ export function createInputCounts({ unread }: Detected) {
     inputs,
     /** Files that no format recognises. */
     unread,
-    /** Counts one group of files. A thread counts for the file of its first record. */
+    /** Counts a group of files. A thread counts for the file that has its first record. */
     of({ format: { name: format, read }, inputOf }: FormattedFiles) {
       const counts = new Map<string, InputCount>()
-      // Records of one file come together.
+      // The records of a file come in succession.
       let last: { path: string; count: InputCount } | undefined
       const countOf = (path: string): InputCount => {
         if (last?.path === path) return last.count

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The program `sluice-import`: `sluice import` in a package of its own.
+// The program `sluice-import`: `sluice import` in a separate package.
 import { processEnv } from '@sluice/process/settings'
 import { createPrinter, runApart, runProgram } from '@sluice/terminal'
 import manifest from '../package.json' with { type: 'json' }

@@ -1,4 +1,4 @@
-// Runs an import, or a dry run of one, from its files to its summary.
+// Runs an import or a dry run, from its files to its summary.
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -31,7 +31,7 @@ import { createShaper } from './shape/shape-thread.ts'
 import { sayWhyItWaits } from './show/say-why.ts'
 import type { State, Summary } from './show/summary.ts'
 
-/** Runs an import. Never throws: the summary says how the import ended. */
+/** Runs an import. Never throws, because the summary says how the import ended. */
 export async function runImport(request: ImportOptions, deps: ImportDeps): Promise<Summary> {
   const began = performance.now()
   const state: RunState = {
@@ -60,7 +60,7 @@ export async function runImport(request: ImportOptions, deps: ImportDeps): Promi
   }
 }
 
-/** Returns how an import ended that did not fail. An input without any record is complete, too. */
+/** Returns the state of an import that did not fail. An input without records is also complete. */
 function completedState({ tally, counts }: RunState): State {
   if (tally.threads.rejected > 0) return 'completed_with_rejected'
   if (counts !== undefined && counts.unread.length > 0) return 'completed_with_unread'
@@ -69,7 +69,7 @@ function completedState({ tally, counts }: RunState): State {
     : 'completed_without_threads'
 }
 
-/** What the steps of one import share. */
+/** What the steps of an import share. */
 interface Run {
   request: ImportOptions
   deps: ImportDeps
@@ -80,8 +80,8 @@ interface Run {
 async function importAll(run: Run): Promise<void> {
   const { request, deps, state, stops } = run
   const { encoding, stateDir, tempDir, rejected } = request
-  // The folder of a file that exists may be of devices: /dev/null. Not all inputs need the default
-  // folder for sorting.
+  // If a file exists, its folder need not be writable, as that of /dev/null. And not all inputs use
+  // the default folder for sorting.
   const ofRejected = rejected === undefined || existsSync(rejected) ? undefined : dirname(rejected)
   for (const folder of [stateDir, ofRejected, tempDir === tmpdir() ? undefined : tempDir])
     if (folder !== undefined) await checkFolder(folder)
@@ -100,7 +100,10 @@ async function importAll(run: Run): Promise<void> {
   else await sendImport(events, input, run)
 }
 
-/** Throws UserError if an option is of no use: what it should do would be left out in silence. */
+/**
+ * Throws UserError if no format reads an option, because the option would be ignored without a
+ * message.
+ */
 function refuseUseless(request: ImportOptions, { read, lacking }: Detected): void {
   const found = [...read.map(({ format }) => format), ...lacking]
   const useless = uselessOption(found, request)
@@ -112,7 +115,7 @@ function refuseUseless(request: ImportOptions, { read, lacking }: Detected): voi
   )
 }
 
-/** Memory: the names of at most 1,000 speakers of each. */
+/** Memory: the names of at most 1,000 speakers for each. */
 const SHOWN_CONVERSATIONS = { dryRun: 50, verbose: 1_000 }
 
 async function* readAll(
@@ -151,8 +154,8 @@ async function* readAll(
 }
 
 /**
- * What `--dry-run` does instead of sending: checks what was read with the parser of the API,
- * without a service.
+ * Checks what was read with the API's parser, without a service. `--dry-run` does this instead of
+ * sending.
  */
 async function checkImport(events: Events, { request, deps, state, stops }: Run): Promise<void> {
   const ledger = createLedger(state.tally, (record) => {
@@ -164,7 +167,7 @@ async function checkImport(events: Events, { request, deps, state, stops }: Run)
   await feedEvents(events, { ledger, sink: createCheck(ledger), shape, stopping: stops.stopping })
 }
 
-/** Stands for a title that the input lacks, because the service may have one stored. */
+/** Stands for a title that the input lacks, because the service may have stored one. */
 const SOME_TITLE = 'Untitled'
 
 function createCheck(ledger: Ledger): Sink {
@@ -191,7 +194,7 @@ function createCheck(ledger: Ledger): Sink {
   }
 }
 
-/** Sends all threads, and resolves when each is stored or rejected. */
+/** Sends all threads. Resolves when each is stored or rejected. */
 async function sendImport(
   events: Events,
   input: Input,
@@ -199,7 +202,7 @@ async function sendImport(
 ): Promise<void> {
   const { stopping, hurry, fail, afterErrors, refuseAfterErrors } = stops
   const target = await deps.findTarget()
-  // A wrong URL must not look like a service that is unavailable for a while.
+  // Few retries, so that a wrong URL does not look like a service that is unavailable for a while.
   const limits = await createClient({ ...target, maxRetries: FIRST_RETRIES }).limits({
     signal: hurry,
   })
@@ -208,7 +211,8 @@ async function sendImport(
   const client = createClient({ ...target, maxRetries: Number.POSITIVE_INFINITY })
   // This request fails if the key is not known: now, and not after an hour of sorting.
   await client.getSource({ service: 'custom', externalId: 'none' }, { limit: 1, signal: hurry })
-  // Of the tenant, not of the key: after a key was revoked, the import goes on with another one.
+  // The tenant and not the key, so that the import can continue with another key after the key was
+  // revoked.
   const owner = limits.tenant ?? digestOf(target.apiKey)
   const checkpoint = checkpointOf(request, [target.url, owner], input)
   const loaded = await checkpoint?.load()
@@ -284,8 +288,8 @@ function checkpointOf(
 }
 
 /**
- * The checkpoint and the file of rejected records are named after the first input that is not
- * standard input.
+ * Returns the path after which the checkpoint and the file of rejected records are named: the first
+ * input that is not standard input.
  */
 function besideInput({ names, stateDir }: ImportOptions): string {
   const first = names.find((name) => name !== STDIN) ?? 'stdin'
@@ -301,10 +305,13 @@ function rejectedPath(request: ImportOptions): string {
   throw new UserError('--rejected names a file that is imported. Name another file.')
 }
 
-/** How often the first request is sent again. Later requests are sent again for minutes. */
+/**
+ * The first request is sent again at most this number of times. Later requests are sent again for
+ * minutes.
+ */
 const FIRST_RETRIES = 2
 
-/** The least time between two notes that the service is busy. */
+/** The shortest time between two notes that the service is busy. */
 const RETRY_NOTE_MS = 5_000
 
 function createRetryNotes(say: (line: string) => void): (retry: Retry) => void {

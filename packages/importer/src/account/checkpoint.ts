@@ -1,5 +1,5 @@
-// The checkpoint of an import says how far the import got, so that another run goes on from there.
-// It is saved after the file of rejected records, because it contains the length of that file.
+// The checkpoint of an import says how far the import got, so that another run can continue from
+// there. It contains the length of the file of rejected records, so it is saved after that file.
 import { randomUUID } from 'node:crypto'
 import { open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -16,23 +16,27 @@ interface Progress {
 export type Checkpoint = ReturnType<typeof createCheckpoint>
 
 /**
- * Raise it if an event of the same input may get another number, or if the tally gets other fields.
+ * Raise this if an event of the same input may get another number, or if the fields of the tally
+ * change.
  */
 const VERSION = 10
 
 /**
- * Opens the checkpoint file. `fingerprint` has all that the order and the meaning of events depend
- * on.
+ * Opens the checkpoint file.
+ * @param fingerprint everything on which the order and the meaning of events depend.
  */
 export function createCheckpoint(path: string, fingerprint: unknown) {
   const digest = digestOf(JSON.stringify([VERSION, fingerprint]))
   return {
     path,
-    /** Reads the progress. `isOther`: the file belongs to another input, target or options. */
+    /**
+     * Reads the progress. `isOther`: the file belongs to another input or target, or to other
+     * options.
+     */
     async load(): Promise<{ progress?: Progress; isOther: boolean }> {
       const text = await readFile(path, 'utf8').catch(unlessMissing)
       if (text === undefined) return { isOther: false }
-      // A file that someone wrote by hand may be no JSON.
+      // If somebody wrote the file by hand, it may not be JSON.
       const saved = await Promise.resolve(text)
         .then(JSON.parse)
         .catch(() => undefined)
@@ -50,8 +54,8 @@ export function createCheckpoint(path: string, fingerprint: unknown) {
 }
 
 /**
- * Writes a file and removes it: a folder that is missing, unwritable or full fails before the input
- * is read.
+ * Writes a file and removes it, so that a missing, read-only or full folder is reported before the
+ * input is read.
  */
 export async function checkFolder(folder: string): Promise<void> {
   const probe = join(folder, `.sluice-${randomUUID()}`)
@@ -63,7 +67,7 @@ export async function checkFolder(folder: string): Promise<void> {
 const NEEDED_BYTES = 64 * 1024
 
 /**
- * Replaces a file in one step: a reader sees the old content or the new one, also after a loss of
+ * Replaces a file in one step: a reader sees the old content or the new one, even after a loss of
  * power.
  */
 async function writeWhole(path: string, text: string): Promise<void> {
@@ -73,7 +77,7 @@ async function writeWhole(path: string, text: string): Promise<void> {
   await syncFolder(dirname(path))
 }
 
-/** Makes a rename durable. Systems that can't sync a folder do so by other means. */
+/** Makes a rename durable. Operating systems that can't sync a folder have other means. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r').catch(() => undefined)
   await handle?.sync().catch(() => {})
@@ -91,8 +95,8 @@ interface SaveDeps {
 }
 
 /**
- * Saves the progress every SAVE_MS, if the tally has changed. After a save that failed, it never
- * saves again.
+ * Saves the progress every SAVE_MS if the tally has changed. After a save has failed, saves nothing
+ * more.
  */
 export function saveProgress({ ledger, rejected, checkpoint, fail }: SaveDeps) {
   let savedEvents = 0
@@ -100,8 +104,8 @@ export function saveProgress({ ledger, rejected, checkpoint, fail }: SaveDeps) {
 
   async function write(): Promise<void> {
     const tally = structuredClone(ledger.tally)
-    // The file then has the records of exactly the events in `tally`: no other code runs between
-    // these two lines.
+    // The file then has the records of exactly the events in `tally`, because no other code runs
+    // between these two lines.
     const rejectedBytes = await rejected.flush()
     if (checkpoint === undefined || tally.events === savedEvents) return
     await checkpoint.save({ tally, rejectedBytes })

@@ -1,29 +1,31 @@
-// Keeps account of an import. Events count in the order of the input, so that a checkpoint covers
-// all events before it.
+// Counts what happens to the events of an import. They are counted in the order of the input, so
+// that a checkpoint covers all events before it.
 import { EventEmitter, once } from 'node:events'
 import type { ThreadRequest } from '@sluice/contract'
 import type { Noted, Place, Rejected } from '../formats/format.ts'
 
 /**
- * The parts of a thread may have several outcomes. The first one of this list becomes the outcome
- * of the thread.
+ * The parts of a thread may have different outcomes. The thread's outcome is the first of this list
+ * that any part has.
  */
 const OUTCOMES = ['created', 'updated', 'unchanged'] as const
 type Outcome = (typeof OUTCOMES)[number]
 
 export interface Tally {
-  /** How many events are settled, from the first one on without a gap. */
+  /**
+   * The number of settled events, counted from the first event up to the first that is not settled.
+   */
   events: number
   threads: Record<Outcome | 'rejected', number>
   quotes: Record<Outcome, number>
-  /** What is valid in a dry run. */
+  /** What a dry run found valid. */
   checked: { threads: number; quotes: number }
-  /** How often something was doubtful, skipped, cut, replaced or warned of, by reason. */
+  /** How often something was doubtful, skipped, cut or replaced, or caused a warning, by reason. */
   notes: Record<Noted['kind'], Record<string, number>>
   reasons: Record<string, number>
 }
 
-/** A record that was not stored, for the file of rejected records. */
+/** A record that was not stored. It is written to the file of rejected records. */
 export type RejectedRecord = Omit<Rejected, 'kind'>
 
 export function emptyTally(): Tally {
@@ -46,20 +48,20 @@ export function threadsIn({ threads, checked }: Tally): number {
 export interface InputCount {
   name: string
   format: string
-  /** Records that are in threads, or that were rejected. */
+  /** The records that are part of threads, or that were rejected. */
   records: number
   threads: number
 }
 
-/** A file that no format recognises, and how to import it. */
+/** A file that no format recognises, and advice how to import it. */
 export interface UnreadFile {
   name: string
   advice: string
 }
 
-/** One event of the input, until all of its requests are settled. */
+/** An event of the input, until all of its requests are settled. */
 export interface Entry {
-  /** How many requests have no result yet, and one more while the event is being read. */
+  /** The number of requests without a result, and one more while the event is being read. */
   open: number
   /** In a dry run, the number of quotes of a valid thread. */
   checkedQuotes?: number
@@ -71,16 +73,16 @@ export interface Entry {
 /** Counts a value that was left out, cut or replaced. */
 export type Note = (kind: Noted['kind'], reason: string) => void
 
-/** A request whose title may be unknown until the stored sources are looked up. */
+/** A request. Its title may be unknown until the stored sources are looked up. */
 export type UntitledRequest = Omit<ThreadRequest, 'title'> & { title?: string }
 
 export interface Outgoing {
   request: UntitledRequest
-  /** The title, if the request has none and none is stored. */
+  /** The title to use if the request has none and none is stored. */
   placeholderTitle?: string | undefined
   /**
-   * The ids of a conversation's mails; after the look-up, of those that are stored sources. Shared
-   * by its requests.
+   * The ids of a conversation's mails. After the look-up, only the ids that are stored sources. The
+   * conversation's requests share this object.
    */
   conversation?: { ids: readonly string[] } | undefined
   place: Place
@@ -89,20 +91,20 @@ export interface Outgoing {
 
 /** Sends or checks requests. */
 export interface Sink {
-  /** Returns a promise if the caller has to wait before it adds more. */
+  /** Adds a request. If the caller must wait before it adds more, returns a promise. */
   add(outgoing: Outgoing): Promise<void> | undefined
   flush(): Promise<void>
 }
 
 export type Ledger = ReturnType<typeof createLedger>
 
-/** At most this number of reasons are counted apart, because a reason may contain data. */
+/** At most this number of reasons is counted separately, because a reason may contain data. */
 const NAMED_REASONS = 200
 const OTHER_REASONS = 'for other reasons'
 
 /**
- * Creates a ledger that continues the tally of an earlier run. Rejected records are passed on in
- * the order of the input.
+ * Creates a ledger that continues the tally of an earlier run. Passes on rejected records in the
+ * order of the input.
  */
 export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord) => void) {
   const entries: Entry[] = []
@@ -141,13 +143,13 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
       entries.push(entry)
       return entry
     },
-    /** Notes that a request of the entry is settled, or that the event is read. */
+    /** Notes that a request of the entry is settled, or that the event has been read. */
     close(entry: Entry) {
       entry.open -= 1
       if (entry === entries[0] && entry.open === 0) advance()
     },
     /**
-     * Resolves once at most this number of events wait for an earlier one. Throws the signal's
+     * Resolves when at most this number of events wait for an earlier one. Throws the signal's
      * reason.
      */
     async untilAtMost(most: number, signal: AbortSignal) {
@@ -159,8 +161,8 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
 }
 
 /**
- * Removes what belongs to one record from a reason: the pointer before it, all behind its first
- * colon, and the job.
+ * Removes from a reason what differs from record to record: the pointer in front, everything after
+ * the first colon, and the job.
  */
 function generalReason(reason: string): string {
   const [text = ''] = reason.replace(/^\/\S*: /, '').split(/: | Its job is /)

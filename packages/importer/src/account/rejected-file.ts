@@ -1,4 +1,5 @@
-// The file of rejected records: each with its reason, as NDJSON that can be fixed and imported.
+// The file of rejected records. Each record has its reason. The file is NDJSON that can be
+// corrected and imported.
 import { createWriteStream } from 'node:fs'
 import { rename, stat, truncate } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
@@ -11,9 +12,9 @@ import type { RejectedRecord } from './ledger.ts'
 export const REJECTED_NAME = /\.rejected(?:-(\d{1,9}))?(?:\.old)?\.ndjson$/
 
 /**
- * Returns the file of rejected records of an import: `FILE.rejected.ndjson` beside the first input,
- * or the next number if that is a file of rejected records itself. No input is overwritten or
- * renamed. All paths are absolute.
+ * Returns the path of an import's file of rejected records: `FILE.rejected.ndjson` beside the first
+ * input. If the first input is itself a file of rejected records, the name has the next number. No
+ * input is overwritten or renamed. All paths are absolute.
  */
 export function rejectedPathOf(first: string, inputs: ReadonlySet<string>): string {
   const last = REJECTED_NAME.exec(first)
@@ -24,7 +25,9 @@ export function rejectedPathOf(first: string, inputs: ReadonlySet<string>): stri
   }
 }
 
-/** Whether writing a file of rejected records would overwrite or rename one of these files. */
+/**
+ * Returns whether writing a file of rejected records would overwrite or rename one of these files.
+ */
 export function touchesInput(path: string, inputs: ReadonlySet<string>): boolean {
   return inputs.has(path) || inputs.has(olderPath(path))
 }
@@ -36,9 +39,9 @@ function olderPath(path: string): string {
 export type RejectedFile = ReturnType<typeof createRejectedFile>
 
 /**
- * Creates the file when the first record is rejected. Of an earlier run's file, the first
- * `keptBytes` are kept, because the checkpoint counts their records. Any other file is renamed: its
- * records may have been fixed by hand.
+ * Creates the file when the first record is rejected. If the file is from an earlier run of the
+ * import, its first `keptBytes` stay, because the checkpoint counts their records. Any other file
+ * is renamed, because its records may have been corrected by hand.
  */
 export function createRejectedFile(path: string, keptBytes: number) {
   let records: RejectedRecord[] = []
@@ -50,7 +53,7 @@ export function createRejectedFile(path: string, keptBytes: number) {
     if (keptBytes > 0 && found !== undefined && found.size >= keptBytes)
       return truncate(path, keptBytes)
     bytes = 0
-    // A device such as /dev/null must stay where it is.
+    // A device such as /dev/null must not be renamed.
     if (found?.isFile()) await rename(path, olderPath(path))
   }
 
@@ -59,14 +62,14 @@ export function createRejectedFile(path: string, keptBytes: number) {
     add(record: RejectedRecord) {
       records.push(record)
     },
-    /** Writes what was added. Returns the size of the file. */
+    /** Writes the added records. Returns the size of the file. */
     async flush() {
       const added = records
       records = []
       if (added.length === 0) return bytes
       if (!isPrepared) await prepare()
       isPrepared = true
-      // Flushed, because a checkpoint that counts these records must not outlive them.
+      // Flush, because a checkpoint that counts these records must not outlive them.
       const file = createWriteStream(path, { flags: 'a', flush: true })
       await pipeline(linesOf(added), file)
       bytes += file.bytesWritten
@@ -76,19 +79,19 @@ export function createRejectedFile(path: string, keptBytes: number) {
 }
 
 /**
- * One line at a time: records of a file share its header or channel in memory, and their lines do
- * not.
+ * Makes one line at a time, because a file's records share its header or channel in memory, but
+ * their lines do not.
  */
 function* linesOf(records: readonly RejectedRecord[]): Generator<string> {
   for (const record of records) yield lineOf(record)
 }
 
-/** A longer context is not written, because each rejected record of its file would repeat it. */
+/** A longer context is left out, because each rejected record of the file would repeat it. */
 const LONGEST_CONTEXT = 64 * 1024
 
 /**
- * Writes only the reason and the place of a record that nests too deep for JSON. The place says
- * where the record is.
+ * Makes the line of a record. If the record nests too deep for JSON, the line has only the reason
+ * and the place, which says where the record is.
  */
 function lineOf({ reason, place, format, context, idPrefix, record }: RejectedRecord): string {
   try {
@@ -101,7 +104,7 @@ function lineOf({ reason, place, format, context, idPrefix, record }: RejectedRe
   return `${JSON.stringify({ reason, ...place })}\n`
 }
 
-/** Handles the error of a file that may be missing. */
+/** Ignores the error that a file is missing. Throws any other error. */
 export function unlessMissing(error: unknown): undefined {
   if (Object(error).code !== 'ENOENT') throw error
   return undefined

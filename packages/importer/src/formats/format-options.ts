@@ -1,5 +1,5 @@
-// The options that only some formats read. Help and documents derive from this table, and from what
-// each format reads.
+// The options that only some formats read. The help and the documents derive from this table, and
+// from the options of each format.
 import { InvalidArgumentError } from 'commander'
 import type { Format, FormatOptions } from './format.ts'
 import { isTimeZone } from './values/iso-date.ts'

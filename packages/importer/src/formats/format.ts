@@ -1,23 +1,23 @@
-// What a format of export files does: it recognises its files, and reads them as pieces of threads.
+// Defines a format of export files: it recognises its files, and reads them as pieces of threads.
 import type { QuoteRequest, ThreadRequest } from '@sluice/contract'
 import { UserError } from '@sluice/terminal'
 
-/** A file of the input, wherever it lies: on disk, in an archive, or on standard input. */
+/** A file of the input: on disk, in an archive, or on standard input. */
 export interface InputFile {
-  /** Its path within the input, with `/` between folders. */
+  /** The file's path within the input, with `/` between folders. */
   path: string
   /** Whether the file is known to be empty. */
   isEmpty?: boolean
-  /** Whether the user named this file: it is not one of many in a folder or an archive. */
+  /** Whether the user named this file itself, rather than its folder or archive. */
   isNamed?: boolean
   /**
-   * Reads the file from its beginning, inflated. Standard input throws if it is opened again after
-   * more than 1 MiB of it was read. Throws UnreadableFile.
+   * Reads the file from its beginning, inflated. Throws UnreadableFile. If more than 1 MiB of
+   * standard input has been read, it can't be opened again, and throws.
    */
   open(): AsyncIterable<Buffer>
-  /** Reads its first bytes, if that is faster than opening it. */
+  /** Reads the file's first bytes, if that is faster than opening it. */
   beginning?: (bytes: number) => Promise<Buffer>
-  /** Opens a zip archive that lies in a folder, and returns its files. */
+  /** If the file is a zip archive in a folder: opens the archive, and returns its files. */
   openArchive?: () => Promise<InputFile[]>
 }
 
@@ -30,62 +30,68 @@ export interface Place {
 }
 
 /**
- * A quote as a format reads it. It is fitted into the bounds of `GET /limits` before it is posted.
+ * A quote as a format reads it. Before it is posted, it is fitted into the bounds of `GET /limits`.
  */
 export type QuoteInput = Omit<QuoteRequest, 'text'> & {
   text: string
-  /** The names of files that were attached. They stand in for a text that is empty. */
+  /** The names of attached files. They replace an empty text. */
   attachments?: readonly string[]
 }
 
-/** The fields of a source that a piece has. */
+/** The fields of a source, as far as a piece has them. */
 export type SourceInput = Partial<Omit<ThreadRequest, 'service' | 'externalId' | 'quotes'>> & {
   /** Used only if no piece has a title and no title is stored. */
   placeholderTitle?: string
 }
 
-/** A part of one source. */
+/** A part of a source. */
 export interface Piece {
   kind: 'piece'
   service: ThreadRequest['service']
   externalId: string
   /**
-   * Of a mail: the ids of the mails before it, its parent last. `externalId` is then the id of the
-   * mail, because only the whole input shows which source the mail belongs to. The fields of the
-   * topmost mail become those of the source.
+   * Only in a mail: the ids of the mails before it, its parent last. Then `externalId` is the
+   * mail's id, because only the whole input shows to which source the mail belongs. The topmost
+   * mail's fields become the fields of the source.
    */
   references?: readonly string[]
-  /** Sorts the pieces of one source. A field of a later piece replaces that of an earlier one. */
+  /**
+   * Sorts the pieces of a source. A field of a later piece replaces the same field of an earlier
+   * one.
+   */
   order: string
   fields: SourceInput
   quotes: readonly QuoteInput[]
   place: Place
 }
 
-/** A record that is no thread, although it should be one. */
+/** A record that should be a part of a thread, but can't be read as one. */
 export interface Rejected {
   kind: 'rejected'
   reason: string
   place: Place
-  /** The record as it stands in the input. */
+  /** The record as it is in the input. */
   record: unknown
-  /** What reading the record again needs from the rest of its file, such as its channel. */
+  /**
+   * Other data of the record's file, such as its channel, without which the record can't be read
+   * again.
+   */
   context?: object
-  /** The format of the record, if it is not that of its file. */
+  /** The format of the record, if it differs from the file's format. */
   format?: string
-  /** What stands before the externalId of its source. */
+  /** The prefix of the externalId of the record's source. */
   idPrefix?: string
 }
 
 /**
- * A value that was left out, cut or replaced on purpose, or that is stored but doubtful, or a
- * warning. The summary counts these by reason.
+ * Something for the summary, which counts it by reason: a value that was left out, cut or replaced
+ * on purpose, a stored but doubtful value, or a warning.
  */
 export interface Noted {
   kind: 'skipped' | 'cut' | 'replaced' | 'doubtful' | 'warning'
   /**
-   * In the plural, to be counted: "messages that were deleted". A warning is noted once for each
-   * file.
+   * In the plural, because it is counted: "messages that were deleted". A warning is noted once for
+   * each file.
    */
   reason: string
   place: Place
@@ -95,7 +101,7 @@ export type Found = Piece | Rejected | Noted
 
 export type FoundLists = AsyncGenerator<readonly Found[]>
 
-/** Returns a function that makes the pieces of a format whose sources all have this service. */
+/** Returns a function that makes pieces, for a format whose sources all have this service. */
 export function piecesOf(service: Piece['service']) {
   return (
     externalId: string,
@@ -110,35 +116,35 @@ export function rejected(reason: string, place: Place, record: unknown): Rejecte
   return { kind: 'rejected', reason, place, record }
 }
 
-/** A value that is left out on purpose. */
+/** Notes a value that is left out on purpose. */
 export function skipped(reason: string, place: Place): Noted {
   return { kind: 'skipped', reason, place }
 }
 
 export type ReadFile = (file: InputFile, options: FormatOptions) => AsyncIterable<readonly Found[]>
 
-/** Makes the `read` of a format that reads one file after another. */
+/** Makes the `read` of a format that reads one file after the other. */
 export function eachFile(read: ReadFile): Format['read'] {
   return async function* (files, options) {
     for (const file of files) yield* orRejected(file, read(file, options))
   }
 }
 
-/** Which files belong to an export that is a folder, by their paths within it. */
+/** Says which files belong to an export that is a folder, by their paths within the folder. */
 interface FolderExport {
   /**
-   * Matches the end of a recognised file's path that lies within the folder. Else the file lies in
-   * the folder itself.
+   * Matches the part of a recognised file's path that is within the folder. Without it, the file is
+   * directly in the folder.
    */
   within?: RegExp
   /**
-   * Files that its program writes, and that no format recognises. Nothing else: people keep files
-   * beside exports.
+   * Files that the export's program writes, and that no format recognises. It must match nothing
+   * else, because people keep other files beside exports.
    */
   parts?: RegExp
   /**
-   * Files that people sent. They belong to it even if another format recognises them, unless the
-   * user names them.
+   * Files that people sent. They belong to the export even if another format recognises them,
+   * unless the user names them.
    */
   uploads?: RegExp
 }
@@ -167,8 +173,8 @@ export function ownsFolder({
 }
 
 /**
- * Yields what a file has. A file that is damaged, or that this user may not read, is rejected and
- * harms no other.
+ * Yields what a file has. If the file is damaged, or this user may not read it, it is rejected, and
+ * the other files are still read.
  */
 export async function* orRejected<T>(
   { path }: InputFile,
@@ -182,7 +188,7 @@ export async function* orRejected<T>(
   }
 }
 
-/** A file can't be read, or not to its end. */
+/** A file can't be read, or can only be read in part. */
 export class UnreadableFile extends UserError {
   readonly reason: string
 
@@ -192,7 +198,7 @@ export class UnreadableFile extends UserError {
   }
 }
 
-/** The options that formats read. The help of the command explains them. */
+/** The options that formats read. The command's help explains them. */
 export interface FormatOptions {
   threadsOnly?: boolean
   workspace?: string
@@ -202,65 +208,68 @@ export interface FormatOptions {
   dateFormat?: string
   stripQuotes?: boolean
   groupBy?: string
-  /** Which column or name a field is read from, such as title → subject. */
+  /** The column or name from which a field is read, such as title → subject. */
   map: ReadonlyMap<string, string>
   /** The value that a field of all threads gets, such as service → custom. */
   set: ReadonlyMap<string, string>
 }
 
-/** The lists and tables of the documents, and the help of the command, derive from its texts. */
+/**
+ * A format. The lists and tables of the documents, and the command's help, derive from its texts.
+ */
 export interface Format {
   name: string
-  /** What a list of formats calls it, such as "Slack". */
+  /** The name of the format in lists, such as "Slack". */
   title: string
-  /** Which files it reads. */
+  /** Which files the format reads. */
   description: string
-  /** What becomes one source, such as "a ticket". In Markdown. */
+  /** What becomes a source, such as "a ticket". In Markdown. */
   sourceIs: string
   /**
-   * How to get such an export, for those who name no file. Formats without it are only named to
-   * them.
+   * How to get such an export. Shown to users who name no file. Of formats without this text, only
+   * the names are shown.
    */
   howTo?: string
-  /** Whether each piece is a whole thread. Else the pieces of one source may lie apart. */
+  /** Whether each piece is a whole thread. If not, the pieces of a source may be far apart. */
   hasWholeThreads?: boolean
   /**
-   * Whether `read` counts files that it does not recognise, also if `--format` names the format.
+   * Whether `read` also counts files that it does not recognise, even if `--format` names the
+   * format.
    */
   skipsOthers?: boolean
-  /** The options that it reads. It gets no others. */
+  /** The options that the format reads. It gets no others. */
   options?: readonly (keyof FormatOptions)[]
-  /** Returns whether a file is of this format, by its name and its beginning. */
+  /** Returns whether a file has this format, by its name and its beginning. */
   recognises(file: InputFile, beginning: Buffer): boolean
   /**
-   * Returns why it can't read a file that it recognises, such as a table without the columns of a
-   * thread. Called only if the input has other files, too. Throws FormatError if an option is wrong
-   * for all files.
+   * Returns why the format can't read a file that it recognises, such as a table without the
+   * columns of a thread. Called only if the input has other files as well. Throws FormatError if an
+   * option is wrong for all files.
    */
   faultOf?(file: InputFile, beginning: Buffer, options: FormatOptions): Promise<string | undefined>
   /**
-   * Returns a function that returns whether a file belongs to an export of this format, by its
-   * path. The file may belong to it although another format recognises it. `own` has the paths of
-   * the files that this format recognises. It is empty before the first file is opened. A format
-   * without `owns` reads only the files that it recognises. A file that is neither recognised nor
-   * owned is named as unread: a file that is owned wrongly is lost in silence.
+   * Returns a function that says whether a file belongs to an export of this format, by its path.
+   * It may belong to the export even if another format recognises it. A format without `owns` reads
+   * only the files that it recognises. A file that no format recognises or owns is reported as
+   * unread. So if a file is owned by mistake, it is lost without a message.
+   * @param own the paths of the files that this format recognises. Empty before the first file is
+   * opened.
    */
   owns?(
     files: readonly InputFile[],
     own: ReadonlySet<string>,
   ): (path: string, isRecognised: boolean) => boolean
   /**
-   * Returns whether the program of the export wrote a file that no format recognises, by its
-   * beginning.
+   * Returns whether the export's program wrote a file that no format recognises, by its beginning.
    */
   wrote?(beginning: Buffer): boolean
   /**
-   * Yields lists of some hundred findings each, because a wait for each finding would take longer
+   * Yields lists of some hundred findings each, because awaiting each finding would take longer
    * than reading it. Throws FormatError if the files as a whole can't be read.
    */
   read(files: readonly InputFile[], options: FormatOptions): AsyncIterable<readonly Found[]>
   /**
-   * Returns an export of one rejected record: its files by their paths. Without `restore`, the
+   * Returns an export that has only one rejected record: its files by path. Without `restore`, the
    * record is a file.
    */
   restore?(
@@ -270,10 +279,10 @@ export interface Format {
   ): Readonly<Record<string, string>>
 }
 
-/** The input is not of its format, or an option is missing. The message says what to do. */
+/** The input does not have the format, or an option is missing. The message says what to do. */
 export class FormatError extends Error {
   override name = 'FormatError'
-  /** The options, as a shell reads them, that the command lacks. */
+  /** The options that the command lacks, in the form in which a shell reads them. */
   readonly lacking: readonly string[]
 
   constructor(message: string, lacking: readonly string[] = []) {

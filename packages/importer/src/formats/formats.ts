@@ -24,8 +24,8 @@ import { youtubeFormat } from './youtube/youtube.ts'
 import { zendeskFormat } from './zendesk/zendesk.ts'
 
 /**
- * The formats by their names. They are asked in this order whether they recognise files: those that
- * demand less come later.
+ * The formats by name. They are asked in this order whether they recognise a file, so formats that
+ * require less come later.
  */
 const ofExports = {
   slack: slackFormat,
@@ -53,8 +53,7 @@ const ofExports = {
 } satisfies Readonly<Record<string, Format>>
 
 /**
- * The tests of all formats are typed by it: they don't compile before a new format has its
- * examples.
+ * The tests of all formats use this type, so they do not compile until a new format has examples.
  */
 export type FormatName = keyof typeof ofExports | 'rejected'
 

@@ -1,4 +1,4 @@
-// Sums up each conversation for the summary, so that a person sees wrong dates, and one speaker
+// Sums up each conversation for the summary, so that people notice wrong dates, or one speaker
 // under two names.
 import { isNoDate } from '../formats/values/iso-date.ts'
 import { type ImportEvent, isThread, type ThreadInput } from './gather-threads.ts'
@@ -15,18 +15,18 @@ export interface Conversation {
 /** `otherThreads`: the number of threads in further conversations. */
 export type ConversationCounts = { conversations: Conversation[]; otherThreads: number }
 
-/** More speakers of one conversation are not told apart. */
+/** At most this number of speakers of a conversation is distinguished. */
 const MOST_SPEAKERS = 1_000
 const NAME_CHARACTERS = 100
 const short = (name: string) => name.slice(0, NAME_CHARACTERS).toWellFormed()
 
-/** Creates a count of the first conversations, `most` at most. */
+/** Counts at most `most` conversations, the first ones. */
 export function createConversationCounts(most: number) {
   const known = new Map<string, Conversation>()
   const counts: ConversationCounts = { conversations: [], otherThreads: 0 }
 
   function add({ service, externalId, fields, quotes }: ThreadInput): boolean {
-    // The days of a chat are sources of their own. Two chats may have one name.
+    // Each day of a chat is a separate source. Two chats may have the same name.
     const chat = externalId.replace(/\/\d{4}-\d\d-\d\d$/, '')
     const key = `${service}\0${chat === externalId ? (fields.channelName ?? externalId) : chat}`
     const name = fields.channelName ?? fields.title ?? fields.placeholderTitle ?? externalId

@@ -1,22 +1,22 @@
-// Finds the conversations of mails by their references, as the algorithm REFERENCES of RFC 5256
-// does, but without its last step, which merges by subject. Memory: about 80 bytes for each id,
-// however long it is.
+// Finds the conversations of mails by their references. This is the algorithm REFERENCES of RFC
+// 5256 without its last step, which merges by subject. Memory: about 80 bytes for each id, however
+// long the id is.
 import { createHash } from 'node:crypto'
 import type { Row } from './sort-rows.ts'
 import type { Spool, SpoolFile } from './spool.ts'
 
-/** The text of a row with an id of its conversation. */
+/** The text of a row that has an id of its conversation. */
 export interface ConversationIds {
   ids: string[]
 }
 
-/** The order of the rows of a conversation. */
+/** The order of the rows within a conversation. */
 const [TOP_ID, OTHER_ID, RECORD] = ['0', '1', '2']
 
 /**
- * Links each id to one parent at most. The last reference of a mail is its parent. Other mails do
- * not change that parent, so the order of mails does not matter. An id of no mail in the input
- * belongs to a conversation, too.
+ * Links each id to at most one parent. The parent of a mail is its last reference. Other mails do
+ * not change that parent, so the order of mails does not matter. An id also belongs to a
+ * conversation if the input has no mail with that id.
  */
 export function createConversations(
   createSpool: SpoolFile['createSpool'],
@@ -26,7 +26,7 @@ export function createConversations(
   const links = createSpool<{ number: number; references: number[] }>()
   const records = createSpool<Pick<Row, 'order' | 'text'> & { number: number }>()
   const numbers = new Map<string, number>()
-  /** An ancestor of each id by their numbers, and the id itself if it has no parent. */
+  /** The number of an ancestor, by the number of an id. If the id has no parent, its own number. */
   const above: number[] = []
 
   function numberOf(id: string): number {
@@ -38,7 +38,7 @@ export function createConversations(
     return above.push(above.length) - 1
   }
 
-  /** Shortens the way for the next search. */
+  /** Returns the topmost ancestor. Shortens the path for the next search. */
   function topOf(number: number): number {
     let at = number
     for (let next = above[at] ?? at; next !== at; next = above[at] ?? at) {
@@ -53,7 +53,7 @@ export function createConversations(
     if (above[child] === child && top !== child) above[child] = top
   }
 
-  /** Lets the event loop do other work before each block. */
+  /** Yields blocks, and lets the event loop do other work before each. */
   async function* slowly<T extends object>({ blocks }: Spool<T>): AsyncGenerator<readonly T[]> {
     for (const block of blocks()) {
       await pause()
@@ -62,8 +62,8 @@ export function createConversations(
   }
 
   /**
-   * Links the references of each mail, then conversations without mails. Returns 1 for each topmost
-   * id of mails.
+   * Links the references of each mail, then conversations without mails. Returns an array with 1
+   * for each id that is the topmost of a conversation with mails.
    */
   async function linkReferences(): Promise<Uint8Array> {
     for await (const block of slowly(links))
@@ -81,8 +81,8 @@ export function createConversations(
 
   return {
     /**
-     * Adds the record of the mail with the Message-ID `key`, and the ids before it, its parent
-     * last.
+     * Adds a mail's record. `key` is its Message-ID.
+     * @param before the ids before the mail, its parent last.
      */
     add({ key, order, text }: Row, before: readonly string[]): void {
       const number = numberOf(key)
@@ -94,8 +94,8 @@ export function createConversations(
     },
     /**
      * Ends adding. Yields a row for each id of a conversation (`ConversationIds`), and the records.
-     * The key is the number of the topmost id, so conversations stay in the order of the input. The
-     * topmost mail may be missing there.
+     * The key is the number of the topmost id, so conversations keep the order of the input. The
+     * input may lack the topmost mail.
      */
     async *rows(): AsyncGenerator<Row[]> {
       const tops = await linkReferences()
@@ -124,5 +124,8 @@ function keyOf(top: number): string {
   return String(top).padStart(10, '0')
 }
 
-/** Two ids with the same digest would count as one. With 12 bytes, that does not happen. */
+/**
+ * The length of a digest. If two ids had the same digest, they would count as one, which does not
+ * happen with 12 bytes.
+ */
 const DIGEST_BYTES = 12

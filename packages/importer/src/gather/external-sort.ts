@@ -1,17 +1,17 @@
-// Groups records by their keys beyond the size of memory, in a temporary file.
+// Groups records by their keys in a temporary file, so that they may exceed memory.
 import { setImmediate as otherWork } from 'node:timers/promises'
 import { createConversations } from './conversations.ts'
 import { createRowSort, type Row, unitsOf } from './sort-rows.ts'
 import { openSpoolFile } from './spool.ts'
 
 /**
- * A record, which is returned together with those of the same key. Its texts are well-formed, and
- * `text` is one line.
+ * A record. It is returned together with the records that have the same key. Its texts are
+ * well-formed, and `text` is one line.
  */
 export interface SortRecord extends Omit<Row, 'topId'> {
   /**
-   * Only of a mail: the ids before it. `key` is its Message-ID, and becomes the topmost one of its
-   * conversation.
+   * Only for a mail: the ids before it. `key` is its Message-ID, and is replaced by the topmost
+   * Message-ID of its conversation.
    */
   references?: readonly string[]
 }
@@ -21,12 +21,12 @@ export type SortedRecord = Pick<SortRecord, 'key' | 'text'>
 export type ExternalSort = ReturnType<typeof createExternalSort>
 
 /**
- * A list has about this many code units, or one record: the event loop does other work after each
- * list.
+ * A list has about this number of code units, or a single record. After each list, the event loop
+ * does other work.
  */
 export const LIST_UNITS = 256 * 1024
 
-/** Creates a sort whose temporary file lies in the folder, until the sort is disposed of. */
+/** Creates a sort. It has a temporary file in the folder until it is disposed of. */
 export function createExternalSort({ folder, signal }: { folder: string; signal: AbortSignal }) {
   const { createSpool, close } = openSpoolFile(folder)
   const rows = createRowSort(createSpool)
@@ -42,8 +42,8 @@ export function createExternalSort({ folder, signal }: { folder: string; signal:
       else conversations.add(row, references)
     },
     /**
-     * Ends adding. Yields the records of each key together, in ascending `order`. Records of equal
-     * `order` stay as they were added.
+     * Ends adding. Yields the records of each key together, by ascending `order`. Records with
+     * equal `order` keep the order in which they were added.
      */
     async *sorted(): AsyncGenerator<readonly SortedRecord[]> {
       for await (const list of conversations.rows()) for (const row of list) rows.add(row)

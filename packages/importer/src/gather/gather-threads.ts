@@ -1,4 +1,4 @@
-// Reads the files of a format as threads: the pieces of one source are put together.
+// Reads the files of a format as threads. The pieces of a source are combined.
 import { contentOf } from '@sluice/contract'
 import type {
   Format,
@@ -15,31 +15,31 @@ import type { Done } from '../input/read-counted.ts'
 import type { ConversationIds } from './conversations.ts'
 import type { ExternalSort, SortedRecord, SortRecord } from './external-sort.ts'
 
-/** A thread as it was read: one piece, or the pieces of a source put together. */
+/** A thread as it was read: one piece, or the combined pieces of a source. */
 export interface ThreadInput extends Omit<Piece, 'order' | 'references'> {
   /**
    * Whether the next thread has more quotes of the same source, because the source is too large to
-   * be put together.
+   * be combined.
    */
   isContinued?: boolean
   /** The number of quotes that are left out, because an earlier file has them. */
   copies?: number
   /**
-   * All ids of a conversation of mails. Its threads share the array, by which `createShaper`
-   * recognises them.
+   * All ids of a conversation of mails. The conversation's threads share this array, by which
+   * `createShaper` recognises them.
    */
   ids?: readonly string[]
 }
 
 /**
- * Whether it is a thread of its own: neither the beginning of a larger one, nor a conversation of
- * empty mails.
+ * Returns whether it counts as a thread: it is neither the beginning of a larger one, nor a
+ * conversation of empty mails.
  */
 export function isThread({ service, quotes, isContinued }: ThreadInput): boolean {
   return isContinued !== true && !isEmptyConversation({ service, quotes })
 }
 
-/** A conversation of empty mails is no thread. */
+/** Returns whether it is a conversation of empty mails, which is not a thread. */
 export function isEmptyConversation({
   service,
   quotes,
@@ -47,20 +47,21 @@ export function isEmptyConversation({
   return service === 'email' && quotes.length === 0
 }
 
-/** What an import consists of. Only the input determines the order of events. */
+/** What an import consists of. The order of events depends only on the input. */
 export type ImportEvent = ThreadInput | Rejected | Noted
 
 export type Events = AsyncGenerator<readonly ImportEvent[]>
 
 /**
- * A source is put together up to this size in code units of its JSON, which bounds memory and
- * blocking.
+ * A source is combined up to this number of code units of JSON, which bounds memory, and the time
+ * that the event loop is blocked.
  */
 const SOURCE_UNITS = 4 * 1024 * 1024
 
 /**
- * Yields lists of events. If pieces have to be sorted, rejected records and notes come before all
- * threads. `sorted` counts the pieces that have to be sorted, and those that are put together.
+ * Yields lists of events. If pieces must be sorted, rejected records and notes come before all
+ * threads.
+ * @param sorted counts the pieces that must be sorted, and those that have been combined.
  */
 export async function* readGathered(
   format: Format,
@@ -95,14 +96,14 @@ async function* sortPieces(
 }
 
 /**
- * `mail`: the key of the mail. Its fields are those of the source if the conversation has the same
- * key.
+ * `mail`: the key of the mail. The mail's fields become the source's if the conversation has the
+ * same key.
  */
 type FieldsRecord = Pick<Piece, 'fields'> & { mail?: string }
 type QuotesRecord = Pick<Piece, 'quotes' | 'place'>
 
 /**
- * Records with fields sort before those with quotes, so that every part of a large source has the
+ * Records with fields sort before records with quotes, so that every part of a large source has the
  * same fields.
  */
 function recordsOf({
@@ -171,13 +172,13 @@ interface OpenSource extends Pick<Piece, 'fields' | 'place'> {
 
 type CopyCheck = (quote: QuoteInput, path: string) => boolean
 
-/** A longer text is kept as its digest. */
+/** A longer text is replaced by its digest. */
 const LONGEST_KEY = 100
 
 /**
- * Creates a check of the quotes of one source that have no id: of the files of exports that
- * overlap, the n-th of equal quotes is the same one, as if one file was imported after another. One
- * file may have several equal quotes.
+ * Creates a check for quotes of a source that have no id. If exports overlap, the n-th of several
+ * equal quotes in one file is the same as the n-th in another file, as it would be if the files
+ * were imported one after the other. A file may have several equal quotes.
  */
 function createCopyCheck(): CopyCheck {
   const counts = new Map<string, number>()
@@ -217,7 +218,7 @@ function threadOf(
   { key, fields, ids, quotes, place, copies }: OpenSource,
   isContinued: boolean,
 ): ThreadInput {
-  // `recordsOf` made the key, which begins with the service of a piece.
+  // `recordsOf` has made the key, which begins with the service of a piece.
   const service = key.slice(0, key.indexOf('\0')) as Piece['service']
   const thread = { service, externalId: idIn(key), fields, quotes, place, isContinued, copies }
   return { kind: 'piece', ...thread, ...(ids.length > 0 && { ids }) }

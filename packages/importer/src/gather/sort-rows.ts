@@ -1,19 +1,21 @@
-// Sorts more rows than memory has room for: sorts parts of them in memory, and merges the sorted
-// parts.
+// Sorts rows that exceed memory: sorts parts in memory, and merges the sorted parts.
 import type { Spool, SpoolFile } from './spool.ts'
 
 export interface Row {
   key: string
-  /** Where the row stands among those of its key. */
+  /** The place of the row among the rows with the same key. */
   order: string
   text: string
-  /** In the first row of a conversation: the key under which all of its rows are returned. */
+  /**
+   * Only in the first row of a conversation: the key under which all of the conversation's rows are
+   * returned.
+   */
   topId?: string
 }
 
 /**
- * A part that is sorted in memory has about this many code units. To sort and write one takes some
- * 100 ms.
+ * A part that is sorted in memory has about this number of code units. Sorting and writing a part
+ * takes about 100 ms.
  */
 const PART_UNITS = 8 * 1024 * 1024
 const ROW_UNITS = 100
@@ -24,8 +26,8 @@ export function unitsOf({ key, text }: Pick<Row, 'key' | 'text'>): number {
 }
 
 /**
- * Sorts by key and order; equal rows stay as they were added. Memory: a part, or a block of each
- * part.
+ * Sorts by key and order. Equal rows keep the order in which they were added. Memory: a part, or a
+ * block of each part.
  */
 export function createRowSort(createSpool: SpoolFile['createSpool']) {
   const parts: Spool<Row>[] = []
@@ -54,7 +56,7 @@ export function createRowSort(createSpool: SpoolFile['createSpool']) {
   }
 }
 
-/** Of equal rows, those of the earlier part come first. */
+/** Merges sorted parts. If rows are equal, the earlier part's row comes first. */
 function* merge(parts: readonly Spool<Row>[]): Generator<Row, undefined> {
   const [part] = parts
   if (parts.length < 2) {
@@ -79,7 +81,7 @@ function* merge(parts: readonly Spool<Row>[]): Generator<Row, undefined> {
   return yield* late
 }
 
-/** By code units, so that the order is the same on each machine. */
+/** Compares code units, so that the order is the same on each machine. */
 function compare(one: Row, other: Row): number {
   return compareTexts(one.key, other.key) || compareTexts(one.order, other.order)
 }

@@ -1,27 +1,30 @@
-// Lists of values on the disk, for more than memory has room for.
+// Keeps lists of values on the disk, so that they may exceed memory.
 import { randomUUID } from 'node:crypto'
 import { closeSync, openSync, readSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { UserError } from '@sluice/terminal'
 
 /**
- * A block is written and read at once. It has at least this many code units, except the last one of
- * a list.
+ * A block is written and read as a whole. It has at least this number of code units, except the
+ * last block of a list.
  */
 const BLOCK_UNITS = 32 * 1024
 
 export interface Spool<T extends object> {
-  /** Adds a value. Its `text` is one line and is written as it is: it is long, and JSON already. */
+  /**
+   * Adds a value. If it has a `text`, that must be one line, and is written unchanged, because it
+   * is long and already JSON.
+   */
   add(value: T & { text?: string }): void
-  /** Yields the values in blocks, in the order in which they were added. Ends adding. */
+  /** Ends adding. Yields the values in blocks, in the order in which they were added. */
   blocks(): Generator<readonly T[], undefined>
 }
 
 export type SpoolFile = ReturnType<typeof openSpoolFile>
 
 /**
- * Opens a file for any number of lists. It has no name, so the system removes it when this process
- * ends.
+ * Opens a file for any number of lists. The file has no name, so the system removes it when this
+ * process ends.
  */
 export function openSpoolFile(folder: string) {
   const onDisk = <T>(work: () => T): T => {

@@ -1,5 +1,5 @@
-// Finds the format of each file: the one that `--format` names, else the first one that recognises
-// the file alone.
+// Finds the format of each file: the format that `--format` names, otherwise the first format that
+// recognises the file.
 import { counted, UserError } from '@sluice/terminal'
 import type { UnreadFile } from '../account/ledger.ts'
 import type { Format, FormatOptions, InputFile, Noted, Rejected } from '../formats/format.ts'
@@ -10,11 +10,11 @@ import type { InputSet } from './input.ts'
 import { adviceOf, RELATIVES } from './known-relatives.ts'
 import { adviceOn, countIfWithoutMessages } from './unread-files.ts'
 
-/** The files of one input that one format reads together, because their threads may span them. */
+/** Files of an input that a format reads together, because their threads may span several files. */
 export interface FormattedFiles {
   format: Format
   files: InputFile[]
-  /** The input to which a file belongs: what the user named. */
+  /** Returns the input to which a file belongs: what the user has named. */
   inputOf: (path: string) => string
 }
 
@@ -23,7 +23,7 @@ export interface Detected {
   unread: UnreadFile[]
   /**
    * The formats that would read an unread file if it had what they need. Their options apply to the
-   * input, too.
+   * input as well.
    */
   lacking: Format[]
   /** Files without messages, and files that can't be read. */
@@ -33,7 +33,7 @@ export interface Detected {
 /**
  * Finds the format of each file.
  *
- * @throws {UserError} if no format recognises any file, or `--format` names none.
+ * @throws {UserError} if no format recognises any file, or if `--format` names no known format.
  */
 export async function detectFormats(
   sets: readonly InputSet[],
@@ -67,8 +67,8 @@ function addTo(all: Detected, { read, unread, lacking, notes }: Detected): void 
 }
 
 /**
- * Archives are no files of a format that the user names. Nor are files that it would count as what
- * people sent.
+ * Reads the files in the format that the user names. Leaves out archives, and files that the format
+ * would count as sent by people.
  */
 async function readAs(format: Format, set: InputSet): Promise<Detected> {
   const files = set.files.filter(({ path, isNamed }) => isNamed || !ARCHIVE.test(path))
@@ -109,8 +109,8 @@ interface Detecting {
   formats: readonly Format[]
   options: FormatOptions
   /**
-   * Whether the file is the whole input. Its format then says itself what the file lacks, and ends
-   * the import.
+   * Whether the file is the whole input. Its format then says what the file lacks, and ends the
+   * import.
    */
   isAlone: boolean
 }
@@ -120,7 +120,7 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
   const { formats } = detecting
   const found = new Map<InputFile, Format>()
   const detected: Detected = { read: [], unread: [], lacking: [], notes: [] }
-  // Some exports show themselves by names. Their files need not be opened.
+  // Some exports can be recognised by the names of files, which then need not be opened.
   claim(files, formats, found)
   const claimed = new Set(found.keys())
   const others: Unrecognised[] = []
@@ -130,7 +130,7 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
     if ('read' in result) archives.set(file, result)
     else if ('reason' in result) {
       detected.notes.push(result)
-      // It is rejected here, so no export may own it and meet the same error again.
+      // The file is rejected here, so that no export owns it and meets the same error again.
       claimed.add(file)
     } else if ('advice' in result) others.push(result)
     else found.set(file, result.format)
@@ -141,11 +141,11 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
   for (const { file, writer } of others)
     if (writer && present.has(writer) && !found.has(file)) found.set(file, writer)
   const unread = others.filter((each) => !found.has(each.file))
-  // An error names the first file: one that tells what the whole is.
+  // The error names the first file, so put files first that show what the input is.
   unread.sort((a, b) => Number(b.known !== undefined) - Number(a.known !== undefined))
   for (const { file, advice, known, writer, lacking = [] } of unread) {
     const name = set.isList ? file.path : `${set.name}/${file.path}`
-    // If nothing else is read, a document is what the user means.
+    // If nothing else is read, the user means the document.
     const isBeside =
       files.length > 1 && (known === undefined || found.size + detected.read.length > 0)
     const counted = isBeside && writer === undefined && countIfWithoutMessages(file)
@@ -161,14 +161,15 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
 }
 
 /**
- * What is known before files are claimed: those that were claimed by names, and what archives have.
+ * What is known before files are claimed: the files that were claimed by name, and the content of
+ * archives.
  */
 interface Known {
   claimed: ReadonlySet<InputFile>
   archives: ReadonlyMap<InputFile, Detected>
 }
 
-/** Gives files to the exports that own them, but for files that were claimed before. */
+/** Gives files to the exports that own them, except for files that were claimed earlier. */
 function claim(
   files: readonly InputFile[],
   formats: readonly Format[],
@@ -195,9 +196,10 @@ function claim(
 }
 
 /**
- * `lacking`: the format that would read the file if it had what the advice names. `writer`: the
- * format whose program wrote the file, by its beginning. `known`: what the file is, if it is one
- * that people have in place of an export.
+ * A file that no format recognises.
+ * `lacking`: the format that would read the file if the file had what the advice names.
+ * `writer`: the format whose program wrote the file, by its beginning.
+ * `known`: what the file is, if people often have it instead of an export.
  */
 interface Unrecognised {
   file: InputFile
@@ -209,7 +211,7 @@ interface Unrecognised {
 
 type Recognised = { format: Format } | Unrecognised | Rejected | Detected
 
-/** Finds the format of a file by its beginning, which is read once. */
+/** Finds the format of a file from its beginning, which is read only once. */
 async function recognise(
   file: InputFile,
   set: InputSet,
@@ -243,8 +245,8 @@ async function recognise(
 }
 
 /**
- * Finds the formats of the files in an archive that lies in a folder. Archives within it are not
- * opened.
+ * Finds the formats of the files in an archive that is in a folder. Archives within the archive are
+ * not opened.
  */
 async function lookInto(
   file: InputFile,

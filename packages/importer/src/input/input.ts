@@ -1,4 +1,4 @@
-// Opens what the user names (files, folders, archives, standard input) as sets of files that
+// Opens what the user names (files, folders, archives, standard input), as sets of files that
 // formats can read.
 import { createReadStream, existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
@@ -26,14 +26,15 @@ export interface InputSet {
 
 /**
  * Opens the input as sets: each folder, each archive, and all files that are named one by one.
- * `fingerprint` changes with each file; standard input, which can't be read twice, has none. Throws
- * UserError if something can't be opened.
+ * `fingerprint` changes with each file. It is undefined for standard input, which can't be read
+ * twice.
+ * @throws {UserError} if something can't be opened.
  */
 export async function openInput(
   names: readonly string[],
   { stdin, ...how }: Omit<Reading, 'progress'> & { stdin: Readable },
 ) {
-  // Standard input is closed, because a pipe whose writer goes on would keep a failed import from
+  // Close standard input, because a pipe whose writer continues would keep a failed import from
   // ending.
   const closers: (() => unknown)[] = names.includes(STDIN) ? [() => stdin.destroy()] : []
   const close = () => {
@@ -64,7 +65,7 @@ export async function openInput(
       compression,
     )
     const name = compression === undefined ? raw.path : raw.path.replace(compression.extension, '')
-    // A Macintosh writes `ö` as two characters. Lists of an export may write it as one.
+    // A Macintosh writes `ö` as two characters, but an export's lists may write it as one.
     const path = name.normalize()
     const isPlain = onDisk !== undefined && compression === undefined && how.encoding === undefined
     const beginning = isPlain && {
@@ -111,7 +112,8 @@ export async function openInput(
     } else if (ZIP.test(name)) addSet(name, await openArchive(name))
     else {
       const open = () => createReadStream(name)
-      // Two files of one name, such as exports of one chat, are told apart by their folders.
+      // If two files have the same name (such as exports of one chat), their folders distinguish
+      // them.
       const path = single.files.some((file) => file.path === basename(name)) ? name : basename(name)
       single.files.push(asInput({ path, bytes: facts.size, onDisk: name, open }, true))
     }
@@ -125,7 +127,7 @@ export async function openInput(
   if (single.files.length > 0) sets.push(single)
   return {
     sets,
-    /** Notes on what is in folders and was not opened. */
+    /** Notes about what is in folders and was not opened. */
     notOpened,
     progress,
     fingerprint: names.includes(STDIN) ? undefined : fingerprint,
@@ -136,15 +138,20 @@ export async function openInput(
 const ZIP = /\.zip$/i
 
 /**
- * Not opened, because nothing ends the wait for the writer of a pipe, and some devices have no end.
+ * These are not opened, because the wait for a pipe's writer may never end, and some devices have
+ * no end.
  */
 const IRREGULAR = 'pipes, devices, sockets, broken links and links to folders, which are not read'
 
-/** Files of the operating system, of editors, and of earlier imports are no part of an export. */
+/**
+ * Matches files of the operating system, of editors, and of earlier imports, which do not belong to
+ * an export.
+ */
 const UNWANTED = /^\.|^__MACOSX$|\.sluice-checkpoint(\.new)?$/
 
 /**
- * Maildir++ names a subfolder `.Sent`, and KMail names a folder of subfolders `.inbox.directory`.
+ * Matches names of mail folders: Maildir++ names a subfolder `.Sent`, and KMail names a folder of
+ * subfolders `.inbox.directory`.
  */
 const MAIL_FOLDER = /(^|\/)\.(?=[^/]+\/(cur|new|tmp)\/|[^/]+\.directory\/)/g
 
@@ -153,12 +160,15 @@ function isWanted(path: string): boolean {
   return !names.some((name) => UNWANTED.test(name) || REJECTED_NAME.test(name))
 }
 
-/** Matches names that people and programs hide, but not what a Macintosh adds to each folder. */
+/**
+ * Matches names that people and programs hide, but not the files that a Macintosh adds to each
+ * folder.
+ */
 const HIDDEN = /(^|\/)\.(?!_|DS_Store$)[^/]*(\/|$)/
 
 /**
- * Counts a hidden file or folder: it may have messages, such as those of a repository named
- * `.github`.
+ * Counts a hidden file or folder, because it may contain messages, such as those of a repository
+ * named `.github`.
  */
 function notesOnHidden(path: string): Noted[] {
   const isHidden = HIDDEN.test(path) && !path.startsWith('__MACOSX/')
@@ -173,7 +183,7 @@ type FolderFile = RawFile & { changedAt: number }
 
 interface FolderContents {
   files: FolderFile[]
-  /** The paths of what is no regular file. */
+  /** The paths of what is not a regular file. */
   others: string[]
   hidden: string[]
 }
@@ -181,7 +191,7 @@ interface FolderContents {
 async function filesIn(folder: string, parent = ''): Promise<FolderContents> {
   const entries = await readdir(join(folder, parent), { withFileTypes: true })
   const found: FolderContents = { files: [], others: [], hidden: [] }
-  // A resumed import relies on an order that is the same on each machine.
+  // A resumed import needs the same order on each machine.
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const path = parent === '' ? entry.name : `${parent}/${entry.name}`
     if (entry.isDirectory() ? !isWantedFolder(folder, path) : !isWanted(path)) {
@@ -217,11 +227,11 @@ function unlessBroken(error: unknown): undefined {
   return undefined
 }
 
-/** The longest magic number of a compressed file. */
+/** The length of the longest magic number of a compressed file. */
 const MAGIC_BYTES = 4
 
 async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> {
-  // Standard input may be silent for hours, and an interrupted import has to end.
+  // Standard input may be silent for hours, but an interrupted import must end.
   reading.stopping.addEventListener('abort', () => stdin.destroy())
   const chunks: AsyncIterableIterator<Buffer> = stdin[Symbol.asyncIterator]()
   let beginning = Buffer.alloc(0)
@@ -242,10 +252,13 @@ async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> 
   return replayable(STDIN_NAME, readCounted(raw, reading, compression))
 }
 
-/** Formats may look at this much of standard input, several times, before it is read to its end. */
+/**
+ * Before standard input is read to its end, formats may look at this number of its bytes, several
+ * times.
+ */
 const REPLAYED_BYTES = 1024 * 1024
 
-/** Creates a file whose beginning can be read several times, and whose rest can be read once. */
+/** Creates a file whose beginning can be read several times, but the rest only once. */
 function replayable(path: string, openOnce: () => AsyncIterable<Buffer>): InputFile {
   const kept: Buffer[] = []
   let source: AsyncIterator<Buffer> | undefined

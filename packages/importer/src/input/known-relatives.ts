@@ -1,23 +1,26 @@
-// Files that people have in place of those that are read: how they show themselves, and what to
-// fetch or save instead.
+// Recognises files that people have instead of files that can be read, and says what to download or
+// save instead.
 import { csvColumns } from '../formats/read/csv-rows.ts'
 import { jsonShape } from '../formats/read/json-beginning.ts'
 import { decodeBeginning } from '../formats/read/utf8-chunks.ts'
 import { OF_SIGNAL } from '../formats/whatsapp/messages.ts'
 
-/** How a file shows what it is. It must show all that is given here. */
+/** The marks of a file. A file must have all marks that are given here. */
 interface Marks {
   /** Matches its path. */
   name?: RegExp
-  /** Its first bytes, as Latin-1. */
+  /** The file's first bytes, as Latin-1. */
   magic?: string
-  /** Its first character that is not white space. */
+  /** The file's first character that is not white space. */
   root?: string
-  /** Matches the text of its beginning, in linear time. */
+  /** Matches the text of the file's beginning, in linear time. */
   text?: RegExp
-  /** Columns of CSV, or members of its first JSON value or of the items of a list in it. */
+  /**
+   * Names that the file must have: columns of CSV, or members of the first JSON value, or of the
+   * items in a list of that value.
+   */
   has?: readonly string[]
-  /** Matches the path of some member of its first JSON value. */
+  /** Matches the path of a member of the first JSON value. */
   member?: RegExp
 }
 
@@ -50,7 +53,7 @@ const TAKEOUT =
 const BY_YT_DLP =
   'fetch the comments of the video by yt-dlp --skip-download --write-info-json --write-comments URL.'
 
-/** Files whose program is known. Rows that demand less come later. */
+/** Files whose program is known. Rows that require less come later. */
 export const RELATIVES: readonly Row[] = [
   [
     { name: /\.msg$/i },
@@ -165,7 +168,7 @@ const WRAPPED =
 const RECORDS =
   'It is JSON of a program that is not known: write its records as CSV, a row for each (see --group-by and --map), or its threads as ndjson, as POST /sources accepts them. If it is of a format that is read, name it with --format.'
 
-/** What a file is if nobody knows its program. */
+/** What a file is if its program is not known. */
 export const SHAPES: readonly Row[] = [
   [{ text: /^\s*<(!doctype html|html)/i }, 'It is a web page: export the messages as JSON or CSV.'],
   [
@@ -189,7 +192,7 @@ export const SHAPES: readonly Row[] = [
   [{ magic: 'Rar!' }, PACKED('RAR: unpack it (unrar x)')],
 ]
 
-/** Returns what the first row that matches says of a file that no format reads. */
+/** Returns the advice of the first row that matches a file which no format reads. */
 export function adviceOf(
   rows: readonly Row[],
   path: string,

@@ -1,4 +1,4 @@
-// Opens files. Counts the bytes that are read, inflates what is compressed, and names the file in
+// Opens files. Counts the bytes that are read, inflates compressed files, and names the file in
 // errors.
 import { close, open, read } from 'node:fs'
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
@@ -8,30 +8,33 @@ import { inflateMembers } from '@sluice/process/inflate-members'
 import { UserError } from '@sluice/terminal'
 import { UnreadableFile } from '../formats/format.ts'
 
-/** How much of something is done. `total` is 0 if unknown. */
+/** How much of something is done. `total` is 0 if it is unknown. */
 export interface Done {
   total: number
   done: number
 }
 
-/** Where the bytes are counted, and what ends reading. */
+/** Where to count bytes, and what ends reading. */
 export interface Reading {
-  /** In bytes. Files in zip archives count inflated, other compressed files count compressed. */
+  /** In bytes. Files in zip archives are counted inflated, other compressed files compressed. */
   progress: Done
   stopping: AbortSignal
-  /** The encoding of the files, if it is no Unicode. */
+  /** The encoding of the files, if it is not Unicode. */
   encoding?: string | undefined
 }
 
-/** Dumps such as Reddit's have a window of 2^31 bytes. Inflating them needs as much memory. */
+/** Dumps such as Reddit's have a window of 2^31 bytes, so inflating them needs as much memory. */
 const WINDOW_LOG_MAX = 31
 
-/** Inflated in pieces of 16 KiB, as Node does by default, a file takes half as long again. */
+/** Node's default is 16 KiB, with which inflating a file takes 1.5 times as long. */
 const INFLATED_BYTES = 64 * 1024
 
 type Compression = (typeof COMPRESSIONS)[number]
 
-/** A file is recognised by its name, and standard input, which has none, by its first bytes. */
+/**
+ * A compressed file is recognised by its name. Standard input has no name, so it is recognised by
+ * its first bytes.
+ */
 export const COMPRESSIONS = [
   {
     extension: /\.gz$/i,
@@ -58,7 +61,7 @@ export const COMPRESSIONS = [
   },
 ]
 
-/** The error of a file that can't be read, which says why. */
+/** Makes the error of a file that can't be read, with the reason. */
 export function unreadable(path: string, error: unknown): UserError {
   if (error instanceof UserError) return error
   return new UnreadableFile(path, reasonOf(error), error)
@@ -71,21 +74,24 @@ function reasonOf(error: unknown): string {
   return typeof message === 'string' ? message : String(error)
 }
 
-/** A file on the disk or of an archive, which may still be compressed with gzip or Zstandard. */
+/** A file on the disk or in an archive, perhaps also compressed with gzip or Zstandard. */
 export interface RawFile {
   path: string
   bytes?: number
-  /** The CRC-32 of its bytes, if an archive has it. */
+  /** The CRC-32 of the file's bytes, if it is in an archive that has the CRC. */
   checksum?: number
-  /** Its path on the disk, if it lies there as it is. */
+  /** The file's path on the disk, if it is there uncompressed. */
   onDisk?: string
   open: () => Promise<Readable> | Readable
 }
 
-/** Node before 20.15 has no checksum, and finds no damage. */
+/** Node before 20.15 has no CRC-32, so it does not find damage. */
 const crc32 = 'crc32' in zlib ? zlib.crc32 : (_: Buffer, crc: number) => crc
 
-/** Returns a function that opens the file. However often it is called, each byte counts once. */
+/**
+ * Returns a function that opens the file. Each byte is counted only once, even if the function is
+ * called several times.
+ */
 export function readCounted(
   { path, checksum, open: openRaw }: RawFile,
   reading: Reading,
@@ -96,8 +102,8 @@ export function readCounted(
   async function* count(): AsyncGenerator<Buffer> {
     let here = 0
     let crc = 0
-    // The signal ends the wait for the next chunk, which may never come from a pipe or a disk on
-    // the network.
+    // The signal ends the wait for the next chunk, which may never arrive from a pipe or a network
+    // disk.
     for await (const chunk of addAbortSignal(stopping, await openRaw())) {
       here += chunk.length
       progress.done += Math.max(0, here - counted)
@@ -110,7 +116,7 @@ export function readCounted(
   }
   async function* readAll(): AsyncGenerator<Buffer> {
     try {
-      // An error of either stream ends both.
+      // An error of one stream ends both.
       const bytes = compression === undefined ? count() : compression.inflate(count())
       yield* encoding === undefined ? bytes : toUtf8(bytes, encoding)
     } catch (error) {
@@ -122,8 +128,8 @@ export function readCounted(
 }
 
 /**
- * Reads the beginning of a file on the disk, in half the time that a stream takes. Folders may have
- * a million mails.
+ * Reads the beginning of a file on the disk, in half the time that a stream would need, because
+ * folders may have a million mails.
  */
 export async function readDiskBeginning(
   { path, onDisk = '', bytes: all }: RawFile,
@@ -149,7 +155,7 @@ export async function readDiskBeginning(
 const openFile = promisify(open)
 const readFile = promisify(read)
 
-/** Throws a TypeError at bytes that mean nothing in the encoding. */
+/** Converts bytes to UTF-8. Throws a TypeError at bytes that are invalid in the encoding. */
 async function* toUtf8(chunks: AsyncIterable<Buffer>, encoding: string): AsyncGenerator<Buffer> {
   const decoder = new TextDecoder(encoding, { fatal: true })
   for await (const chunk of chunks) yield Buffer.from(decoder.decode(chunk, { stream: true }))

@@ -1,4 +1,4 @@
-// What is said of a file that no format recognises.
+// Says what to do with a file that no format recognises.
 
 import type { Format, InputFile, Noted } from '../formats/format.ts'
 import { fileBeside, isMedia, kindWithoutMessages } from '../formats/read/files-beside.ts'
@@ -10,13 +10,13 @@ const OF_SERVERS =
 /** Matches files that Thunderbird, Apple Mail and Proton's export keep beside mails. */
 const OF_PROGRAMS =
   /(^|\/)((popstate|panacea|msgFilterRules)\.dat|filterlog\.html|table_of_contents|labels\.json)$|\.(msf|snm|plist|metadata\.json)$/i
-/** Matches what explains an archive. */
+/** Matches files that explain an archive. */
 const EXPLANATIONS = /(^|\/)(readme|licen[cs]e|copying)(\.\w+)?$/i
 
 /**
- * Counts a file that is known to have no messages: it is empty, or its name says so. A file that
- * the user names may be a picture of many that a pattern of the shell names, but no document or
- * index: these are named as unread.
+ * Counts a file that has no messages: it is empty, or its name shows it. If the user has named the
+ * file, only an empty file or a picture is counted (a pattern of the shell may name many pictures).
+ * A document or an index is then reported as unread.
  */
 export function countIfWithoutMessages(file: InputFile): Noted | undefined {
   if (file.isNamed && !file.isEmpty && !isMedia(file)) return undefined

@@ -13,11 +13,12 @@ import type { RawFile } from './read-counted.ts'
 
 /**
  * Opens an archive until `close` is called. Writes nothing to the disk. Memory: some hundred bytes
- * a file.
+ * for each file.
  */
 export async function openZip(path: string): Promise<{ files: RawFile[]; close: () => void }> {
   const { size } = await stat(path)
-  // A wrong size would make the whole archive unreadable. Checksums show which entry is damaged.
+  // A wrong size would make the whole archive unreadable, and checksums show which entry is
+  // damaged.
   const options = {
     lazyEntries: true,
     autoClose: false,
@@ -38,12 +39,12 @@ export async function openZip(path: string): Promise<{ files: RawFile[]; close: 
   return { files, close: () => zip.close() }
 }
 
-/** The flag that a name is UTF-8. Many programs write UTF-8 without it. */
+/** This flag says that a name is UTF-8. Many programs write UTF-8 without it. */
 const UTF8_FLAG = 0x800
 
 /**
- * Returns a name without drive, `.`, `..` and empty parts: nothing is written to the disk, so no
- * name is a threat.
+ * Returns a name without a drive, `.`, `..` and empty parts. (Nothing is written to the disk, so no
+ * name is dangerous.)
  */
 function nameOf({ fileNameRaw, generalPurposeBitFlag, extraFields }: Entry): string {
   const flags = isUtf8(fileNameRaw) ? generalPurposeBitFlag | UTF8_FLAG : generalPurposeBitFlag
@@ -52,8 +53,8 @@ function nameOf({ fileNameRaw, generalPurposeBitFlag, extraFields }: Entry): str
 }
 
 /**
- * yauzl's own reader throws where nobody can catch it, if a stream is given up while its next read
- * is queued.
+ * Reads a file for yauzl. If a stream is abandoned while its next read is queued, yauzl's own
+ * reader throws an error that nobody can catch.
  */
 class FileReader extends RandomAccessReader {
   readonly #path: string
@@ -65,7 +66,7 @@ class FileReader extends RandomAccessReader {
     this.#fd = openSync(path, 'r')
   }
 
-  // A stream that is given up closes its descriptor, so each stream has one of its own.
+  // An abandoned stream closes its descriptor, so each stream has its own.
   override _readStreamForRange(start: number, end: number): Readable {
     return createReadStream(this.#path, { start, end: end - 1 })
   }

@@ -1,13 +1,13 @@
-// Completes requests by what is stored: titles, dates, and the sources that a conversation of mails
-// is stored as.
+// Completes requests with what is stored: titles, dates, and the sources as which a conversation of
+// mails is stored.
 
 import { type Client, pagesOf } from '@sluice/client'
 import { parseIsoDate, type QuoteRequest, type ThreadRequest } from '@sluice/contract'
 import type { Outgoing, UntitledRequest } from '../account/ledger.ts'
 
 /**
- * A request that can be posted. A conversation that is stored as several sources becomes several
- * requests.
+ * A request that can be posted. If a conversation is stored as several sources, there is a request
+ * for each.
  */
 export interface CompleteRequest extends Outgoing {
   request: ThreadRequest
@@ -16,7 +16,7 @@ export interface CompleteRequest extends Outgoing {
 /** The batches in flight with their requests, whose threads may not be stored yet. */
 export type InFlight = Map<Promise<void>, readonly CompleteRequest[]>
 
-/** By service and externalId. */
+/** The stored sources, by service and externalId. */
 type Stored = Map<string, { title: string; createdAt?: string | null | undefined }>
 
 interface CompleteDeps {
@@ -24,7 +24,10 @@ interface CompleteDeps {
   signal: AbortSignal
 }
 
-/** Stands for a title that neither input nor store has. The API refuses it, and names the field. */
+/**
+ * Stands for a title that neither the input nor the store has. The API refuses it, and names the
+ * field.
+ */
 const NO_TITLE = ''
 
 /**
@@ -61,7 +64,7 @@ export async function completeRequests(
   return complete
 }
 
-/** The ids of sources that the request may belong to. */
+/** Returns the ids of the sources to which the request may belong. */
 function idsOf({ request, conversation }: Outgoing): readonly string[] {
   return [request.externalId, ...(conversation?.ids ?? [])]
 }
@@ -89,8 +92,8 @@ async function lookUp(
 }
 
 /**
- * Mails that are stored stay in their sources. New ones join the earliest source of their
- * conversation.
+ * Makes requests for the sources in which mails are stored. Stored mails stay in their sources, and
+ * new mails join the earliest source of their conversation.
  */
 async function placeMails(
   outgoing: Outgoing,
@@ -103,10 +106,10 @@ async function placeMails(
   const sources = (conversation?.ids ?? [])
     .filter((id) => stored.has(nameOf(request, id)))
     .toSorted((one, other) => (dateOf(one) < dateOf(other) ? -1 : 1))
-  // Later requests of the conversation look up these ids only.
+  // Later requests of the conversation look up only these ids.
   if (conversation !== undefined) conversation.ids = sources
   const [earliest = request.externalId, ...others] = sources
-  // The fields are those of the topmost mail, whose id is that of the request.
+  // The fields come from the topmost mail, whose id is the request's id.
   const requestFor = (externalId: string, quotes: QuoteRequest[]) =>
     externalId === request.externalId ? { ...request, quotes } : { service, externalId, quotes }
   if (others.length === 0) return [requestFor(earliest, quotes)]
@@ -126,8 +129,8 @@ async function placeMails(
 const SEVERAL = 'merges of sources that are one conversation'
 
 /**
- * A stored title stays, unless the input has one. Without a date, the earliest of quotes and stored
- * source counts.
+ * Adds missing fields. A stored title stays, unless the input has one. If there is no date, the
+ * earliest date among the quotes and the stored source is used.
  */
 function fillFields(
   request: UntitledRequest,
@@ -152,7 +155,7 @@ function earliestOf(quotes: readonly QuoteRequest[]): string | undefined {
   return earliest
 }
 
-/** In UTC, so that dates compare as texts. */
+/** Returns a date in UTC, so that dates can be compared as texts. */
 function isoDate(date: string | null | undefined): string | undefined {
   return date ? parseIsoDate(date) : undefined
 }

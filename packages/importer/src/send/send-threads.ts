@@ -1,36 +1,36 @@
-// Sends requests in batches, several at a time, and records what became of each.
+// Sends requests in batches, several at a time, and records the outcome of each.
 import { type Client, type ItemResult, isFinal, type Retry } from '@sluice/client'
 import { UserError } from '@sluice/terminal'
 import type { Ledger, Outgoing, Sink, UntitledRequest } from '../account/ledger.ts'
 import { type CompleteRequest, completeRequests, type InFlight } from './complete-requests.ts'
 
 /**
- * A batch has at most BATCH_THREADS, and about BATCH_UNITS code units of text unless a single
- * thread has more.
+ * A batch has at most BATCH_THREADS threads, and about BATCH_UNITS code units of text, unless a
+ * single thread has more.
  */
 const BATCH_THREADS = 500
 const BATCH_UNITS = 1024 * 1024
-/** A batch that does not fill up, because the input is slow, is sent after this time. */
+/** If the input is slow, a batch that is not full is sent after this time. */
 const LINGER_MS = 200
 
 interface SendDeps {
   importId: string
   client: Pick<Client, 'postBatch' | 'lookUpSources' | 'getSource'>
-  /**
-   * At most this number of batches are in flight, with those that wait before they are sent again.
-   */
+  /** At most this number of batches is in flight, including batches that wait to be sent again. */
   concurrency: number
   ledger: Ledger
-  /** Nothing new is sent once this is aborted. */
+  /** When this is aborted, nothing new is sent. */
   stopping: AbortSignal
-  /** Ends what is in flight. */
+  /** When this is aborted, requests in flight end. */
   hurry: AbortSignal
   onRetry: (retry: Retry) => void
-  /** Ends the import: what is in flight settles, nothing new is sent. */
+  /** Ends the import: requests in flight are completed, but nothing new is sent. */
   fail: (error: unknown) => void
 }
 
-/** Creates a sink that posts batches. The client keeps requests of one source in their order. */
+/**
+ * Creates a sink that posts batches. The client keeps the order of requests for the same source.
+ */
 export function createSender({
   importId,
   client,
@@ -46,7 +46,8 @@ export function createSender({
   let units = 0
   let linger: NodeJS.Timeout | undefined
   /**
-   * Ends when the last batch has begun. Batches are completed and begin in the order of the input.
+   * Resolves when the last batch has begun. Batches are completed, and begin, in the order of the
+   * input.
    */
   let begun = Promise.resolve()
 
@@ -56,8 +57,8 @@ export function createSender({
     batch = []
     units = 0
     begun = begun.then(() => begin(outgoing))
-    // The failure is handled here: nothing awaits this batch while the input, such as a pipe, is
-    // silent.
+    // Handle the failure here: while the input (such as a pipe) is silent, nothing awaits this
+    // batch.
     begun.catch(fail)
     return begun
   }
@@ -92,7 +93,7 @@ export function createSender({
     async flush() {
       if (batch.length > 0 && !stopping.aborted) dispatch()
       clearTimeout(linger)
-      // A failure has aborted `stopping`, whose reason the run reports.
+      // A failure has aborted `stopping`. The run reports its reason.
       await begun.catch(() => {})
       await Promise.all(inFlight.keys())
     },
@@ -112,7 +113,7 @@ function recordResult(
   } else if (isFinal(result)) {
     entry.rejected.push({ reason: reasonOf(result), place, record: request })
   } else {
-    // The client tried again as long as its bounds allow.
+    // The client has used up its retries.
     throw new UserError(`The service could not take a thread in time: ${result.problem.detail}`)
   }
   ledger.close(entry)

@@ -1,4 +1,4 @@
-// Shapes a thread as it was read into requests that fit the bounds of the API.
+// Converts a thread as it was read to requests that fit the bounds of the API.
 import type { Limits, QuoteRequest } from '@sluice/contract'
 import type { Note, Outgoing, UntitledRequest } from '../account/ledger.ts'
 import type { QuoteInput } from '../formats/format.ts'
@@ -10,8 +10,8 @@ import { boundedId, cut, fits, split } from './texts.ts'
 export type ShapeThread = ReturnType<typeof createShaper>
 
 /**
- * Returns a function that shapes threads in their order. `idPrefix` stands before the externalId of
- * each source.
+ * Returns a function that shapes threads in their order.
+ * @param idPrefix is put in front of each source's externalId.
  */
 export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: string }) {
   const splitQuotes = createSplitter(limits)
@@ -28,7 +28,7 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
     noteFuture(thread, note)
     const parts = splitQuotes(source, quotes, thread.isContinued === true, note)
     const requests = parts.map((part): UntitledRequest => ({ ...source, quotes: part }))
-    // The parts of a large conversation share one list of ids, and so one object.
+    // The parts of a large conversation share one array of ids, and must share one object.
     if (thread.ids !== ids) {
       ids = thread.ids
       conversation = ids && { ids: ids.map((id) => boundedId((idPrefix + id).toWellFormed())) }
@@ -44,8 +44,8 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
 const COPIES = 'copies of messages'
 
 /**
- * Counts the quotes whose id an earlier quote has: the API makes one quote of them, with the last
- * text.
+ * Counts quotes that have the same id as an earlier quote. The API combines them to one quote with
+ * the last text.
  */
 function noteCopies(quotes: readonly QuoteRequest[], note: Note): void {
   const known = new Map<string, string>()
@@ -61,8 +61,8 @@ function noteCopies(quotes: readonly QuoteRequest[], note: Note): void {
 const TOMORROW = new Date(Date.now() + 86_400_000).toISOString()
 
 /**
- * Dates of another calendar, or with an error in typing, would stay the newest of their thread for
- * centuries.
+ * Counts dates in the future. Dates of another calendar, or with a typing error, would stay the
+ * newest of their thread for centuries.
  */
 function noteFuture({ fields, quotes }: ThreadInput, note: Note): void {
   const dated = quotes.some(({ createdAt }) => createdAt) ? quotes : [fields]
@@ -87,7 +87,7 @@ function shapeField(name: string, value: string, limits: Limits, note: Note): st
   const limit =
     name === 'title' || name === 'description' || name === 'url' ? limits[name] : limits.string
   if (fits(text, limit)) return text
-  // A URL that is cut leads elsewhere.
+  // A cut URL would lead to another page.
   if (name === 'url') return void note('skipped', `URLs of more than ${limit} characters`)
   note('cut', `texts of the field ${name}, to ${limit} characters`)
   return cut(text, limit)
@@ -104,7 +104,7 @@ function shapeQuote(quote: QuoteInput, limits: Limits, note: Note, quotes: Quote
   quotes.push({ text: first, ...shaped })
   if (rest.length === 0) return
   note('cut', `texts of more than ${limits.text} characters, which go on in further quotes`)
-  // Votes belong to the whole message, so its first quote has them.
+  // Votes belong to the whole message, so its first part has them.
   const { externalId, upVotes, downVotes, score, ...common } = shaped
   for (const [index, part] of rest.entries()) {
     const id = externalId && { externalId: shapeId(`${quote.externalId}~${index + 2}`, note) }

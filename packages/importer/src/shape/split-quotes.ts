@@ -1,22 +1,25 @@
-// Splits the quotes of a thread into parts that each fit into one request.
+// Splits the quotes of a thread into parts, each of which fits into a request.
 import { contentOf, type Limits, parseIsoDate, type QuoteRequest } from '@sluice/contract'
 import type { Note, UntitledRequest } from '../account/ledger.ts'
 import { digestOf } from '../formats/values/digest.ts'
 
-/** Room for the text around the quotes and between them, which is far shorter. */
+/** Room for the JSON around and between the quotes, which is far shorter. */
 const MARGIN_BYTES = 1_024
 
 /**
  * Creates a function that splits the quotes of a source into parts. The store identifies a quote
- * without an externalId by its content and the number of equal quotes before it in its request. So
- * a part repeats those of earlier parts, without votes, which leaves the stored votes as they are.
+ * without an externalId by its content, and by the number of equal quotes before it in the request.
+ * So a part repeats the equal quotes of earlier parts, without votes, which leaves the stored votes
+ * unchanged.
  * `isContinued`: the next call has more quotes of the source.
  */
 export function createSplitter({
   quotes: maxQuotes,
   bodyBytes,
 }: Pick<Limits, 'quotes' | 'bodyBytes'>) {
-  /** How many equal quotes without an externalId the source has so far, by their content. */
+  /**
+   * The number of equal quotes without an externalId that the source has had so far, by content.
+   */
   let equalBefore = new Map<string, number>()
   return (
     source: Omit<UntitledRequest, 'quotes'>,
@@ -62,14 +65,15 @@ const emptyPart = () => ({
 })
 
 /**
- * Adds a quote, and the equal ones of earlier parts before it. False if the part has no room for
- * them.
+ * Adds a quote and, in front of it, the equal quotes of earlier parts. Returns false if the part
+ * has no room for them.
  */
 function add(quote: QuoteRequest, key: string | undefined, part: Part, state: SplitState): boolean {
   const before = key === undefined ? 0 : (state.equalBefore.get(key) ?? 0)
   const missing = key === undefined ? 0 : before - (part.equal.get(key) ?? 0)
   const bytes = (1 + missing) * bytesOf(quote)
-  // A quote that is too large for any part is sent alone: the answer of the API explains its bound.
+  // A quote that is too large for any part is sent alone, because the API's answer explains the
+  // bound.
   const isAlone = part.quotes.length === 0 && missing === 0
   const hasRoom =
     part.quotes.length + missing < state.maxQuotes && part.bytes + bytes <= state.maxBytes
@@ -94,7 +98,7 @@ function withoutVotes({ upVotes, downVotes, score, ...quote }: QuoteRequest): Qu
   return quote
 }
 
-/** The bytes of a value in JSON, with a comma. */
+/** Returns the bytes of a value in JSON, with a comma. */
 function bytesOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value)) + 1
 }

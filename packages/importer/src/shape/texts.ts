@@ -1,22 +1,29 @@
-// Fits texts into the bounds of the API: well-formed, cut, split, and ids of bounded length.
+// Fits texts into the bounds of the API: makes them well-formed, cuts or splits them, and shortens
+// ids.
 import { digestOf } from '../formats/values/digest.ts'
 
-/** Whether a text has at most `limit` code points. */
+/** Returns whether a text has at most `limit` code points. */
 export function fits(text: string, limit: number): boolean {
   return text.length <= limit || endOf(text, limit) === text.length
 }
 
-/** The first `limit` code points of a text; the last of them is an ellipsis if anything was cut. */
+/**
+ * Returns the first `limit` code points of a text. If anything was cut, the last of them is an
+ * ellipsis.
+ */
 export function cut(text: string, limit: number): string {
   return fits(text, limit) ? text : `${text.slice(0, endOf(text, limit - 1))}…`
 }
 
-/** How far before the bound a split may look for white space, so that words stay whole. */
+/**
+ * Before the bound, white space is searched for in this number of characters, so that words stay
+ * whole.
+ */
 const WORD_SEARCH = 200
 
 /**
- * Splits a text into texts of at most `limit` code points, after near white space. None of them is
- * blank.
+ * Splits a text into texts of at most `limit` code points, if possible after white space. None of
+ * them is blank.
  */
 export function split(text: string, limit: number): string[] {
   const parts: string[] = []
@@ -35,7 +42,7 @@ function wordEnd(text: string, end: number): number {
   return end
 }
 
-/** The index after the first `count` code points, or the text's length. */
+/** Returns the index after the first `count` code points, or the length of the text. */
 function endOf(text: string, count: number): number {
   let at = 0
   for (let left = count; left > 0 && at < text.length; left--)
@@ -47,8 +54,8 @@ const LONGEST_ID = 512
 const KEPT_OF_ID = 440
 
 /**
- * An id of more than 512 code points becomes its first 440, `~`, and its SHA-256 in base64url. The
- * bound depends on no server's settings, so that the same record has the same id everywhere.
+ * Shortens an id of more than 512 code points to its first 440, `~`, and its SHA-256 in base64url.
+ * The bound does not depend on a server's settings, so that the same record always has the same id.
  */
 export function boundedId(id: string): string {
   if (fits(id, LONGEST_ID)) return id

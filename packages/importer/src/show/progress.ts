@@ -1,12 +1,13 @@
-// Shows how far an import is: a bar on a terminal, else a line every few seconds, or JSON lines.
+// Shows how far an import has got: by a bar on a terminal, otherwise by a line every few seconds,
+// or as JSON lines.
 import { describeSeconds, formatNumber, printable } from '@sluice/terminal'
 import { type Tally, threadsIn } from '../account/ledger.ts'
 import type { Done } from '../input/read-counted.ts'
 
-/** What the display is drawn from. It is read at each tick. */
+/** The state from which the display is drawn. It is read at each tick. */
 export interface ProgressState {
   bytes: Done
-  /** Pieces that were put together; 0 of 0 for a format that needs no sort. */
+  /** The number of combined pieces, or 0 of 0 if the format needs no sort. */
   sorted: Done
   tally: Tally
 }
@@ -18,7 +19,7 @@ export type ProgressDisplay = ReturnType<typeof showProgress>
 interface ProgressOptions {
   style: ProgressStyle
   state: () => ProgressState
-  /** Shows text to people. Only a terminal has columns. */
+  /** Where people read. Only a terminal has columns. */
   stderr: { write(text: string): void; readonly columns?: number }
   /** Writes for programs. */
   print: (line: string) => void
@@ -56,8 +57,8 @@ export function showProgress({ style, state, stderr, print }: ProgressOptions) {
 type Point = ReturnType<typeof pointOf>
 
 /**
- * The `share` of the phase that is done, from 0 to 1. `settled` threads are stored, rejected or
- * checked.
+ * Returns the progress. `share`: how much of the phase is done, from 0 to 1. `settled`: the threads
+ * that are stored, rejected or checked.
  */
 function pointOf({ bytes, sorted, tally }: ProgressState, seconds: number) {
   const phase = sorted.total === 0 ? 'reading' : sorted.done === 0 ? 'sorting' : 'sending'
@@ -72,7 +73,7 @@ function pointOf({ bytes, sorted, tally }: ProgressState, seconds: number) {
 
 type View = ReturnType<typeof viewOf>
 
-/** The rate of the phase so far, and the time that is left of it at this rate. */
+/** Returns the rate of the phase up to now, and the time that remains at this rate. */
 function viewOf({ bytes, tally }: ProgressState, { settled, ...point }: Point, begin: Point) {
   const seconds = point.seconds - begin.seconds
   const done = point.share - begin.share
@@ -89,8 +90,8 @@ function viewOf({ bytes, tally }: ProgressState, { settled, ...point }: Point, b
 const [LEAST_CELLS, MOST_CELLS] = [5, 20]
 
 /**
- * The bar fills the rest of the line. If the terminal is narrow or the total is unknown, the line
- * has no bar, and is cut.
+ * Draws a line with a bar that fills the rest of the line. If the terminal is narrow or the total
+ * is unknown, there is no bar, and the line is cut.
  */
 function barLine(view: View, width: number): string {
   const line = plainLine(view)
@@ -100,7 +101,7 @@ function barLine(view: View, width: number): string {
   return `[${'#'.repeat(full)}${'-'.repeat(cells - full)}] ${line}`
 }
 
-/** What went wrong comes before what went well: the end of the line may be cut. */
+/** What went wrong comes first, because the end of the line may be cut. */
 const COUNTED = ['rejected', 'created', 'updated', 'unchanged'] as const
 
 function plainLine({

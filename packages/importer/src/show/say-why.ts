@@ -1,4 +1,4 @@
-// Says why an import makes no progress: its requests wait for the service without an answer.
+// Says why an import makes no progress when its requests wait for an answer of the service.
 import type { Client } from '@sluice/client'
 
 interface Stalling {
@@ -12,7 +12,10 @@ interface Stalling {
 const EVERY_MS = 5_000
 const ACCEPTED = 'the service has accepted threads, and has not stored them yet'
 
-/** Asks the service whenever no thread was settled for `EVERY_MS`, until it is disposed of. */
+/**
+ * If no thread has been settled for `EVERY_MS`, asks the service why. Continues until it is
+ * disposed of.
+ */
 export function sayWhyItWaits({ client, importId, settled, say }: Stalling): Disposable {
   let before = settled()
   let said = ''
@@ -26,7 +29,7 @@ export function sayWhyItWaits({ client, importId, settled, say }: Stalling): Dis
     if (why !== '' && why !== said) say(`Waiting: ${why}.`)
     said = why
   }
-  // Whether the service can be reached is said where the threads are posted.
+  // Where threads are posted, there is already a message if the service can't be reached.
   const timer = setInterval(() => void look().catch(() => {}), EVERY_MS)
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }

@@ -1,10 +1,10 @@
-// The end of an import: its exit code, and the summary for people and for programs.
+// The end of an import: its exit code, and its summary for people and for programs.
 import { PROBLEMS } from '@sluice/contract'
 import { counted, describeSeconds, formatNumber } from '@sluice/terminal'
 import type { InputCount, Tally, UnreadFile } from '../account/ledger.ts'
 import type { ConversationCounts } from '../gather/conversation-counts.ts'
 
-/** How an import ended. The exit codes are those of dsbulk. */
+/** How an import ended. The exit codes are the same as dsbulk's. */
 export const EXIT_CODES = {
   completed: 0,
   completed_with_rejected: 1,
@@ -30,17 +30,17 @@ export interface Summary {
   problem?: string | undefined
   /** The options that the command lacks. */
   lacking?: readonly string[] | undefined
-  /** The whole command with these options, of a dry run. */
+  /** Only in a dry run: the whole command with these options. */
   corrected?: string | undefined
   rejectedFile?: string | undefined
-  /** The threads of the tally that earlier runs of this import stored or rejected. */
+  /** How many threads of the tally were stored or rejected by earlier runs of this import. */
   threadsBefore?: number | undefined
-  /** The checkpoint from which the same command goes on. */
+  /** The checkpoint from which the same command continues. */
   checkpoint?: string | undefined
   dashboard?: string | undefined
 }
 
-/** The summary as one JSON object. */
+/** Makes the summary as a JSON object. */
 export function summaryObject({
   tally,
   isDryRun,
@@ -68,7 +68,7 @@ export function summaryObject({
   }
 }
 
-/** The summary for people. The word "done" stands in it only if everything is stored. */
+/** Makes the summary for people. It contains the word "done" only if everything is stored. */
 export function summaryLines(summary: Summary): string[] {
   const { tally, problem, rejectedFile, threadsBefore, checkpoint, dashboard } = summary
   const lines = [
@@ -77,7 +77,7 @@ export function summaryLines(summary: Summary): string[] {
     ...countLines(summary),
     ...inputLines(summary),
     ...conversationLines(summary),
-    // The counts include those of earlier runs, and the time does not.
+    // The counts include earlier runs, but the time does not.
     threadsBefore !== undefined &&
       `Went on from a checkpoint: earlier runs stored or rejected ${formatNumber(threadsBefore)} of these threads.`,
     rejectedFile !== undefined && `Rejected records: ${rejectedFile}${remedyOf(tally)}`,
@@ -95,12 +95,15 @@ export function summaryLines(summary: Summary): string[] {
   return lines.filter((line) => line !== false)
 }
 
-/** The checkpoint counts the rejected records, so the same command would give up at once. */
+/**
+ * Returns the command to run next. After `gave_up`, the same command would give up again, because
+ * the checkpoint counts the rejected records.
+ */
 function commandAfter({ state }: Summary): string {
   return state === 'gave_up' ? 'command again with a higher --max-errors' : 'same command again'
 }
 
-/** The reasons of the records whose jobs failed, or those of the others. */
+/** Returns the reasons of records whose jobs failed, or of all other records. */
 function reasonsOf({ reasons }: Tally, failed: boolean): Record<string, number> {
   const isFailed = (reason: string) => reason.startsWith(PROBLEMS.job_failed.meaning)
   return Object.fromEntries(
@@ -108,7 +111,10 @@ function reasonsOf({ reasons }: Tally, failed: boolean): Record<string, number> 
   )
 }
 
-/** A record whose job failed needs no repair: operators run the job again. */
+/**
+ * Says how to repair rejected records. If a record's job failed, the record needs no repair,
+ * because operators run the job again.
+ */
 function remedyOf(tally: Tally): string {
   if (Object.keys(reasonsOf(tally, false)).length === 0) return ''
   const others =
@@ -139,7 +145,10 @@ function headline({ state, isDryRun }: Summary): string {
   return (isDryRun && DRY_HEADLINES[state]) || HEADLINES[state]
 }
 
-/** An import that failed before it stored or rejected anything has nothing to count. */
+/**
+ * Makes the lines with counts. If an import failed before it stored or rejected anything, there is
+ * nothing to count.
+ */
 function countLines(summary: Summary): string[] {
   const counts = `${countsOf(summary)} in ${describeSeconds(summary.seconds)}.`
   if (summary.problem === undefined) return [`${headline(summary)} ${counts}`]
@@ -156,16 +165,19 @@ function countsOf({ isDryRun, tally: { threads, quotes, checked } }: Summary): s
   return `${ofThreads}; ${ofQuotes},`
 }
 
-/** At most this number of inputs, and of files that were not read, are named. */
+/** At most this number of inputs, and of unread files, is named. */
 const NAMED_INPUTS = 50
 
-/** An import that did not read all of its input has no line for each: the counts would be wrong. */
+/**
+ * Makes a line for each input. If the input was not read completely, makes none, because the counts
+ * would be wrong.
+ */
 function inputLines({ inputs, unread, problem }: Summary): string[] {
   const read = inputs.map(
     ({ name, format, records, threads }) =>
       `${name}: ${format}, ${counted(records, 'record')}, ${counted(threads, 'thread')}`,
   )
-  // The advice names all formats, so a folder of many such files repeats it only if it differs.
+  // The advice names all formats, so it is repeated for a further file only if it differs.
   const notRead = unread.map(({ name, advice }, index) =>
     advice === unread[index - 1]?.advice
       ? `${name}: not read, for the same reason`
@@ -178,10 +190,13 @@ function inputLines({ inputs, unread, problem }: Summary): string[] {
   })
 }
 
-/** At most this number of speakers of a conversation are named. */
+/** At most this number of speakers of a conversation is named. */
 const NAMED_SPEAKERS = 5
 
-/** As with inputs, there are no lines if not all of the input was read. */
+/**
+ * Makes a line for each conversation. If the input was not read completely, makes none, as for
+ * inputs.
+ */
 function conversationLines({ conversations: counts, problem }: Summary): string[] {
   if (counts === undefined || problem !== undefined) return []
   const lines = counts.conversations.map(({ name, messages, speakers, first, last }) => {
@@ -198,7 +213,7 @@ function conversationLines({ conversations: counts, problem }: Summary): string[
   return lines.length === 0 ? [] : ['Conversations:', ...lines, ...others]
 }
 
-/** A warning counts once for each file. */
+/** Makes the lines for warnings. A warning counts once for each file. */
 function warningLines(reasons: Record<string, number>): string[] {
   return Object.entries(reasons).map(
     ([reason, files]) =>

@@ -1,5 +1,5 @@
-// Reads the data package that Discord sends to an account: the messages that it wrote itself, and
-// those of nobody else.
+// Reads the data package that Discord sends to an account. It has only the messages that the
+// account itself wrote.
 import { basename, dirname, join } from 'node:path/posix'
 import { type InputFile, type Noted, ownsFolder, type Rejected } from '../format.ts'
 import { csvColumns, readCsvRows } from '../read/csv-rows.ts'
@@ -7,18 +7,18 @@ import { jsonShape } from '../read/json-beginning.ts'
 import { type JsonRecord, readJsonFile } from '../read/json-records.ts'
 import { asId, asObject, asText, type JsonObject } from '../values/record-fields.ts'
 
-/** What the summary says of a package. */
+/** What the summary says about a package. */
 export const OWN_ONLY =
   "Discord's data package has only the messages of its own account (DiscordChatExporter exports those of others, too)"
 const COLUMNS = ['ID', 'Timestamp', 'Contents', 'Attachments']
 
 /**
- * The folder of all channels has its name in the language of the account. Until 2021, a channel's
- * had no `c`.
+ * The folder of all channels has a name in the account's language. Until 2021, the name of a
+ * channel's folder had no `c`.
  */
 const WITHIN = /(?<![^/])(?:(?:[^/]+\/)?c?(\d+)\/)?messages\.(?:json|csv)$/
 const NAMES = /(?:^|\/)(?:index|channel|user)\.json$/
-/** Names, channels without messages, servers, and what else Discord knows of the account. */
+/** Names, channels without messages, servers, and other data that Discord has about the account. */
 const PARTS =
   /^(?:[^/]+\/)?(?:(?:index|channel|user|tickets|traits)\.json|c?\d+\/(?:channel|messages)\.(?:json|csv)|\d{15,20}\/[a-z-]+\.json|[a-z]+\/events-[\d-]+of-\d+\.json|(?:applications|user_data_exports)\/.*\.json)$/
 
@@ -47,7 +47,7 @@ export async function readNames(files: readonly InputFile[]): Promise<Names> {
   return names
 }
 
-/** Returns the channel of a file of messages, and the name of its author. */
+/** Returns the channel of a file of messages, and its author's name. */
 export function channelOf(path: string, names: Names) {
   const [within = path, number] = WITHIN.exec(path) ?? []
   const root = path.slice(0, path.length - within.length)
@@ -56,7 +56,7 @@ export function channelOf(path: string, names: Names) {
   const listed = asText(names.get(join(dirname(path), '../index.json'))?.[id ?? ''])
   const [, account] =
     [...names].find(([name]) => name.startsWith(root) && name.endsWith('/user.json')) ?? []
-  // Since 2023, the number behind the name of a person is 0.
+  // Since 2023, the number behind a person's name is 0.
   const name = asText(channel.name) ?? listed?.replace(/#0$/, '')
   return {
     guild: asObject(guild) ?? {},
@@ -65,7 +65,7 @@ export function channelOf(path: string, names: Names) {
   }
 }
 
-/** Reads the messages as DiscordChatExporter writes them. */
+/** Reads messages, and converts them to the form that DiscordChatExporter writes. */
 export async function* readPackaged(
   file: InputFile,
   author: JsonObject,
@@ -89,7 +89,7 @@ export async function* readPackaged(
       )
 }
 
-/** An id is a number of more digits than JavaScript reads exactly. */
+/** Puts ids in quotation marks, because they have more digits than JavaScript reads exactly. */
 const withExactIds = (json: string) => json.replace(/("ID"\s*:\s*)(\d+)/g, '$1"$2"')
 
 function asExported({ ID, Timestamp, Contents, Attachments }: JsonObject) {

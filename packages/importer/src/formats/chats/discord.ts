@@ -1,5 +1,5 @@
-// Reads the JSON of DiscordChatExporter, old and new: a file for each channel or thread, or for
-// each part of one. Reads the messages of Discord's data package, too.
+// Reads the JSON that DiscordChatExporter writes, in old and new versions: a file for each channel
+// or thread, or for each part of one. Also reads the messages of Discord's data package.
 import { basename } from 'node:path/posix'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
 import { orRejected, rejected, skipped } from '../format.ts'
@@ -28,8 +28,9 @@ import {
 } from './discord-package.ts'
 
 /**
- * Reads each thread as a source, and each UTC day of any other channel, which has no end. Memory: the largest message.
- * The JSON has no specification: see https://github.com/Tyrrrz/DiscordChatExporter.
+ * Reads each thread as a source. Any other channel has no end, so each of its UTC days is a source.
+ * Memory: the largest message. The JSON has no specification: see
+ * https://github.com/Tyrrrz/DiscordChatExporter.
  */
 export const discordFormat: Format = {
   name: 'discord',
@@ -40,7 +41,7 @@ export const discordFormat: Format = {
     'DiscordChatExporter, with the format JSON (or, of your own messages alone: Privacy, Request Data)',
   owns: (files, own) => {
     const isOfPackage = ownsPackage(files, own)
-    // DiscordChatExporter puts what people sent into such a folder.
+    // DiscordChatExporter puts the files that people sent into such a folder.
     const isOfExport = (path: string) => own.has(/^(.*)_Files\//.exec(path)?.[1] ?? path)
     return (path, isRecognised) => isOfExport(path) || isOfPackage(path, isRecognised)
   },
@@ -51,7 +52,7 @@ export const discordFormat: Format = {
     for (const file of files) yield* orRejected(file, readFile(file, files.length === 1, names))
   },
   restore: (record, { guild = {}, channel = {} }, path) => {
-    // A faulty row of CSV is no message yet. Its path names the channel.
+    // A faulty row of CSV is not a message yet. The channel is named by its path.
     if (!record.startsWith('{')) return { [path]: record }
     const [server, place] = [JSON.stringify(guild), JSON.stringify(channel)]
     return { [path]: `{"guild":${server},"channel":${place},"messages":[${record}]}` }
@@ -87,7 +88,10 @@ async function* readFile(
   else yield [fileBeside(file, 'uploads, and data of Discord other than messages')]
 }
 
-/** The server comes first, unless a program sorted the members by their names. */
+/**
+ * Returns whether the members are Discord's. The server comes first, unless a program has sorted
+ * the members by name.
+ */
 function isDiscord({ root, members }: JsonShape): boolean {
   const [first] = members
   return root === '{' && (first === 'guild' || (members.has('guild') && members.has('channel')))
@@ -96,14 +100,14 @@ function isDiscord({ root, members }: JsonShape): boolean {
 const CHOSEN = ['/guild', '/channel', '/exportedAt', '/messages/*']
 
 /**
- * Kinds of messages that are Discord's own notices. Versions that did not know a kind wrote its
- * number.
+ * Kinds of messages that are Discord's own notices. Versions of the exporter that did not know a
+ * kind wrote its number.
  */
 const NOTICES =
   /^(RecipientAdd|RecipientRemove|Call|ChannelNameChange|ChannelIconChange|ChannelPinnedMessage|GuildMemberJoin|ThreadCreated|[1-9]|1[0-24-8]|2[125-9]|3\d|4[0-6])$/
 const THREAD = /thread$|^1[012]$/i
 const DIRECT = /^(?:(?:GROUP_)?DM|[13])$/
-/** An id of Discord has the milliseconds since this moment, above 22 other bits. */
+/** Ids of Discord count the milliseconds since this moment, above 22 other bits. */
 const EPOCH_MS = 1_420_070_400_000n
 
 type Channel = NonNullable<ReturnType<typeof toChannel>>
@@ -127,7 +131,7 @@ async function* readChannel(file: InputFile): AsyncGenerator<readonly Found[]> {
 function toChannel(channel: JsonObject, guild: JsonObject) {
   const id = asId(channel.id)
   if (!id) return undefined
-  // The package leaves out the server of a channel that the account can't see any more.
+  // If the account can no longer see a channel, the package leaves out the channel's server.
   const server = asId(guild.id) ?? (DIRECT.test(String(channel.type)) ? '0' : undefined)
   return {
     id,
@@ -152,16 +156,16 @@ function readMessage(
   if (NOTICES.test(String(message.type)) || isPollResult(message))
     return skipped('notices by Discord, such as of pins', place)
   const { quote, leftOut } = toQuote(message, id, createdAt)
-  // Of two copies, the one that was edited later, then the one of the later export, comes last and
-  // replaces the other.
+  // The last copy replaces the others: the one that was edited last or, if that is equal, the one
+  // of the latest export.
   const order = `${id.padStart(20, '0')}/${isoDateIn(asText(message.timestampEdited)) ?? ''}/${exportedAt}`
   const piece = toPiece(quote, channel, order, createdAt, place)
   return leftOut.length === 0 ? piece : [piece, ...leftOut.map((reason) => skipped(reason, place))]
 }
 
 /**
- * The result of a poll is an embed whose fields have names such as `total_votes`, and no text for
- * people.
+ * Returns whether a message is the result of a poll: an embed with fields such as `total_votes`,
+ * and no text for people.
  */
 function isPollResult(message: JsonObject): boolean {
   return asObjects(message.embeds).some(({ fields }) =>
@@ -170,7 +174,8 @@ function isPollResult(message: JsonObject): boolean {
 }
 
 /**
- * `order`: the id as a number of up to 20 digits, because ids ascend with time; then what
+ * Makes a piece.
+ * @param order the id as a number of up to 20 digits, because ids rise with time, then what
  * distinguishes copies.
  */
 function toPiece(
@@ -208,7 +213,7 @@ function toQuote(
   const speaker = asName(author.nickname) ?? asName(author.name) ?? asId(author.id)
   const replyingTo = repliedTo(message)
   const own = contentOf(message, author.isBot === true)
-  // The author of a forwarded message is not known.
+  // The author of a forwarded message is unknown.
   const shared = forwarded && contentOf(forwarded, true)
   const attachments = [...filesOf(message), ...(forwarded ? filesOf(forwarded) : [])]
   const shown = shared?.text ? [own.text, shared.text].filter(Boolean).join('\n') : own.text
@@ -223,12 +228,12 @@ function toQuote(
 }
 
 /**
- * `<@7>`, `<@&8>` and `<:loaf:9>`: an export without Discord's markup has ids of people, roles and
- * emoji.
+ * In an export without Discord's markup, a text has ids of people, roles and emoji: `<@7>`, `<@&8>`
+ * and `<:loaf:9>`.
  */
 const ID_IN_TEXT = /<(?:@[!&]?|a?:(\w{1,32}):)(\d{1,20})>/g
 
-/** Replaces ids in a text by the names that the message has of them. */
+/** Replaces ids in a text by names, as far as the message has them. */
 function withNames(text: string, message: JsonObject): string {
   const people = asObjects([message.author, ...asObjects(message.mentions)])
   const all = [...people, ...people.flatMap(({ roles }) => asObjects(roles))]
@@ -240,7 +245,8 @@ function withNames(text: string, message: JsonObject): string {
 }
 
 /**
- * Pins, forwards and starts of threads have a reference too. Old versions did not write its type.
+ * Returns the id of the message that this one replies to. Pins, forwards and starts of threads also
+ * have a reference, and old versions did not write the reference's type.
  */
 function repliedTo(message: JsonObject): string | undefined {
   const reference = asObject(message.reference)
@@ -250,7 +256,8 @@ function repliedTo(message: JsonObject): string | undefined {
 
 /**
  * Returns the words of a message, and the reasons by which its other content is counted. Embeds are
- * the content of many bots. All other embeds beside a text are previews of its links.
+ * the content of many bots. In other messages, an embed beside a text is a preview of one of its
+ * links.
  */
 function contentOf(message: JsonObject, isByBot: boolean): { text: string; leftOut: string[] } {
   const content = asText(message.content)

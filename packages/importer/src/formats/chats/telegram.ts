@@ -1,4 +1,4 @@
-// Reads an export of Telegram Desktop in JSON: one chat, or all chats of an account.
+// Reads an export of Telegram Desktop in JSON, which has one chat, or all chats of an account.
 import { basename } from 'node:path/posix'
 import type {
   Format,
@@ -28,7 +28,7 @@ import {
 } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 
-/** Where chats stand in a file: the root is a chat, or has lists of an account's chats. */
+/** Where a file has its chats: the root is a chat, or it has lists of an account's chats. */
 const CHATS = ['', '/chats/list/*', '/left_chats/list/*']
 
 const CHAT_FIELDS = ['id', 'name', 'type']
@@ -36,12 +36,13 @@ const CHOSEN = CHATS.flatMap((chat) =>
   [...CHAT_FIELDS, 'messages/*'].map((name) => `${chat}/${name}`),
 )
 
-/** What an export has beside result.json. People can have sent files of any format. */
+/** What an export has besides result.json. People may have sent files of any format. */
 const BESIDE =
   /^\/?(chats|contacts|css|files|images|js|lists|photos|profile_pictures|round_video_messages|stickers|stories|video_files|voice_messages)\/|^\/?(messages\d*|export_results)\.html$/
 
 /**
- * Reads each UTC day of a chat as a source. Memory: the largest message. @see https://core.telegram.org/import-export
+ * Reads each UTC day of a chat as a source. Memory: the largest message. @see
+ * https://core.telegram.org/import-export
  */
 export const telegramFormat: Format = {
   name: 'telegram',
@@ -71,8 +72,8 @@ const OF_ACCOUNT = [
   'sessions',
 ]
 /**
- * Skips whole strings, because the name of a chat may have brackets, and quotation marks that are
- * escaped.
+ * Matches the beginning of a single chat. Skips whole strings, because a chat's name may contain
+ * brackets, and quotation marks that are escaped.
  */
 const ONE_CHAT =
   /^\s*\{(?:[^"{[]|"(?:[^"\\]|\\.)*")*?"type"\s*:\s*"(personal_chat|bot_chat|saved_messages|replies|verification_codes|(private|public)_(group|supergroup|channel))"/s
@@ -140,8 +141,8 @@ function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): 
   const createdAt = toDate(message)
   if (!createdAt)
     return rejected('a message without a valid `date_unixtime` or `date`', place, value)
-  // Messages older than their supergroup have negative ids. Of two copies, the one that was edited
-  // last comes last.
+  // Messages from before their group became a supergroup have negative ids. The last copy replaces
+  // the others: the one that was edited last.
   const number = String(Number(id) + ABOVE_NEGATIVE_IDS).padStart(20, '0')
   const order = `${createdAt}/${number}/${editedAt(message)}`
   const piece = toPiece(
@@ -154,7 +155,10 @@ function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): 
   return asText(message.forwarded_from) ? [piece, skipped(FORWARDED, place)] : piece
 }
 
-/** Only copies of one message are compared, so a date may be in any time zone. */
+/**
+ * Returns when a message was edited, in any time zone, because only copies of the same message are
+ * compared.
+ */
 function editedAt({ edited_unixtime, edited }: JsonObject): string {
   return asId(edited_unixtime) ?? asText(edited) ?? ''
 }
@@ -181,8 +185,8 @@ function toPiece(
 }
 
 /**
- * Users, groups and channels are numbered apart, so the id of a chat begins with its kind. Exports
- * write `user1` for a sender, and 1 for a chat.
+ * Returns the id of a chat. It begins with the chat's kind, because users, groups and channels are
+ * numbered separately. Exports write `user1` for a sender, but 1 for a chat.
  */
 function idOfChat(chat: Chat & { id: string }): string {
   const type = chat.type ?? ''
@@ -193,8 +197,8 @@ function idOfChat(chat: Chat & { id: string }): string {
 function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat): QuoteInput {
   const speaker =
     asName(message.from) ?? asText(message.from_id) ?? asName(message.author) ?? asName(chat.name)
-  // If a reply has `reply_to_peer_id`, it answers a message of another chat, whose id means nothing
-  // in this chat.
+  // A reply with `reply_to_peer_id` answers a message of another chat, whose id means nothing in
+  // this chat.
   const replyingTo =
     asId(message.reply_to_peer_id) === undefined ? asId(message.reply_to_message_id) : undefined
   const attachments = filesOf(message)
@@ -207,13 +211,14 @@ function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat)
 }
 
 /**
- * Nothing that people write lies deeper. A message that nests further must not exceed the stack.
+ * Nothing that people write is nested deeper. The bound keeps a deeper message from exceeding the
+ * stack.
  */
 const DEEPEST = 20
 
 /**
- * A text is a string, or a list of strings and marked parts. Only a `text_link` has the address of
- * its link apart.
+ * Returns a text, which is a string, or a list of strings and marked parts. Only a `text_link` has
+ * its link's address separately.
  */
 function textOf(text: unknown, depth = DEEPEST): string {
   if (typeof text === 'string') return text
@@ -240,7 +245,7 @@ const MEDIA_WITH_WORDS = [
   'contact_information',
 ]
 
-/** The words of what was sent beside the text, as MEDIA_WITH_WORDS names it. */
+/** Returns the words of what was sent besides the text: see MEDIA_WITH_WORDS. */
 function linesOfMedia(message: JsonObject): string[] {
   const poll = asObject(message.poll)
   const tasks = asObject(message.todo_list)
@@ -265,8 +270,8 @@ function linesOfMedia(message: JsonObject): string[] {
 }
 
 /**
- * The lines of a rich message, which stands in place of a text: its blocks, with lists and further
- * blocks in them.
+ * Returns the lines of a rich message, which has blocks instead of a text. Blocks may have lists
+ * and further blocks in them.
  */
 function linesOfBlocks(value: unknown, depth = DEEPEST): string[] {
   if (depth === 0) return []
@@ -280,7 +285,10 @@ function linesOfBlocks(value: unknown, depth = DEEPEST): string[] {
   ]
 }
 
-/** A file that was not exported is named by its kind: `sticker 😀`, `voice_message`, `photo`. */
+/**
+ * Returns the names of the files. A file that was not exported is named by its kind: `sticker 😀`,
+ * `voice_message`, `photo`.
+ */
 function filesOf(message: JsonObject): string[] {
   const name = asText(message.file_name) ?? fileNameOf(message.file) ?? fileNameOf(message.photo)
   const sticker = asText(message.sticker_emoji)
@@ -291,15 +299,18 @@ function filesOf(message: JsonObject): string[] {
   return Object.keys(present({ photo, file, location }))
 }
 
-/** Instead of a path, an export may have a sentence in brackets that says why it lacks the file. */
+/**
+ * Returns the name of a file. Instead of a path, an export may have a sentence in brackets that
+ * says why the file is missing.
+ */
 function fileNameOf(path: unknown): string | undefined {
   const text = asText(path)
   return text && !text.startsWith('(') ? basename(text) : undefined
 }
 
 /**
- * Old exports have no `date_unixtime`. Their `date` is in the time zone of the computer that wrote
- * them.
+ * Makes a reader of dates. Old exports have no `date_unixtime`, and their `date` is in the time
+ * zone of the computer that wrote them.
  */
 function createDateReader(options: FormatOptions): ToDate {
   const clock = options.timezone === undefined ? undefined : createZonedClock(options.timezone)
@@ -313,7 +324,8 @@ function createDateReader(options: FormatOptions): ToDate {
     // Other programs that write this format add the offset.
     if (/(Z|[+-]\d{2}:\d{2})$/.test(date)) return isoDateIn(date)
     if (clock) return clock(date)
-    // Only this message is at fault, and no old version of Telegram.
+    // Other messages have `date_unixtime`, so only this message is at fault, and not an old version
+    // of Telegram.
     if (hasUnixTimes) return undefined
     throw new FormatError(
       'This export has dates in local time only: pass the time zone of the computer that wrote it, such as --timezone Europe/Berlin.',

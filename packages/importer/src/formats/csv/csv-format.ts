@@ -1,5 +1,5 @@
-// CSV with a quote in each row, and the fields of its source beside it. An error says how to name
-// missing columns.
+// Reads CSV in which each row is a quote, and also has the fields of the quote's source. If columns
+// are missing, the error says how to name them.
 import { meantField } from '@sluice/contract'
 import {
   eachFile,
@@ -30,8 +30,8 @@ import { FIELDS, readRow, SOURCE_ID } from './csv-threads.ts'
 
 /**
  * Reads each row as a quote. `--group-by` names the column that identifies the source. Without it,
- * each row is a source of its own, and `externalId` identifies both. Columns are named after
- * fields, or by `--map`; `--set` sets a field of all rows.
+ * each row is a separate source, and `externalId` identifies both. A column has the name of a
+ * field, or is named by `--map`. `--set` sets a field of all rows.
  */
 export const csvFormat: Format = {
   name: 'csv',
@@ -48,7 +48,7 @@ export const csvFormat: Format = {
 }
 
 /**
- * Returns the error of tables that lack columns, or whose rows all have one fault. Throws it if an
+ * Returns an error if tables lack columns, or if all rows have the same fault. Throws it if an
  * option is wrong.
  */
 export async function faultOfTables(lists: ReturnType<Format['read']>, options: FormatOptions) {
@@ -56,15 +56,15 @@ export async function faultOfTables(lists: ReturnType<Format['read']>, options: 
   return await faultOfRows(lists)
 }
 
-/** Rows of a table with the names of all columns. */
+/** The rows of a table, and the names of all columns. */
 type Tables = AsyncIterable<{
   header: readonly string[]
   rows: readonly (CsvRow | Rejected | Noted)[]
 }>
 
 /**
- * Reads a table in lists of rows. Throws FormatError if it lacks a column, or if all rows have one
- * fault.
+ * Reads a table, and yields lists of rows. Throws FormatError if a column is missing, or if all
+ * rows have the same fault.
  */
 export async function* readTable(
   path: string,
@@ -107,7 +107,7 @@ interface Need {
 }
 
 /**
- * Returns warnings. Throws FormatError if columns are missing without which no row can be read,
+ * Returns warnings. If columns are missing without which no row can be read, throws a FormatError
  * with an example.
  */
 function checkHeader(header: readonly string[], path: string, mapping: Mapping): Noted[] {
@@ -118,8 +118,8 @@ function checkHeader(header: readonly string[], path: string, mapping: Mapping):
 }
 
 /**
- * Finds the column of each field: by its name as it stands, else in any case, without spaces, `_`
- * and `-`.
+ * Finds the column of each field: the column with exactly the field's name, otherwise one that
+ * differs only in case, spaces, `_` and `-`.
  */
 function columnsOf(header: readonly string[], path: string, { map, set }: Mapping) {
   const columns = new Map<string, string>()
@@ -133,7 +133,7 @@ function columnsOf(header: readonly string[], path: string, { map, set }: Mappin
   return {
     header,
     columns,
-    /** The columns that have no field. */
+    /** The columns that do not belong to a field. */
     unread: header.filter((column) => !used.has(column)),
     has: (field: string) => set.has(field) || columns.has(field),
   }
@@ -220,7 +220,7 @@ function adviceOnUnread({ unread, has }: Columns): string {
 
 const PLACEHOLDER = 'COLUMN'
 /**
- * A column is taken for one of these fields by its name, in the command that the error proposes.
+ * In the command that the error proposes, a column is taken for one of these fields by its name.
  */
 const GUESSED = ['title', 'text', 'speaker', 'createdAt', 'url', 'channelName'] as const
 
@@ -237,8 +237,8 @@ function means(column: string, field: string): boolean {
 const LAST_WORDS = new Set(['title', 'text'])
 
 /**
- * Many columns say first whose text they have: `Review Text`, `post_title`, `Attribute:Body`. A
- * name may be anybody's.
+ * Returns whether a column seems to have this field. Many columns name first whose text they have:
+ * `Review Text`, `post_title`, `Attribute:Body`. But a name may belong to anybody.
  */
 function endsAs(column: string, field: string): boolean {
   const [word = ''] = column
@@ -252,8 +252,8 @@ function endsAs(column: string, field: string): boolean {
 }
 
 /**
- * Bounds of what a message names, because a header can have thousands of columns with names of any
- * length.
+ * Bounds what a message names, because a header can have thousands of columns, and names can have
+ * any length.
  */
 const NAMED_COLUMNS = 30
 const NAMED_CHARACTERS = 100

@@ -1,4 +1,4 @@
-// Makes a piece of a thread from a row of a table.
+// Converts a row of a table to a piece of a thread.
 import { SERVICES } from '@sluice/contract'
 import type { Found, QuoteInput, SourceInput } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
@@ -8,11 +8,11 @@ import { DATES, NUMBERS, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fi
 import { numberIn, type ReadDate, TWO_NUMBERS } from '../values/written-values.ts'
 
 const SHARED = [...SOURCE_FIELDS].filter((field) => QUOTE_FIELDS.has(field))
-/** The column of a field that quotes have too, such as `source.createdAt`. */
+/** The column of a source's field that quotes have as well, such as `source.createdAt`. */
 const ofSource = (field: string) => `source.${field}`
 const columnOf = (field: string) => (SHARED.includes(field) ? ofSource(field) : field)
 
-/** The names that columns can have. */
+/** The names that columns may have. */
 export const FIELDS: ReadonlySet<string> = new Set([
   ...SOURCE_FIELDS,
   ...QUOTE_FIELDS,
@@ -20,35 +20,36 @@ export const FIELDS: ReadonlySet<string> = new Set([
 ])
 export const SOURCE_ID = ofSource('externalId')
 
-/** The fields that have no rules of their own. */
+/** The fields to which no special rules apply. */
 const OF_SOURCE = [...SOURCE_FIELDS].filter(
   (field) => field !== 'service' && field !== 'externalId',
 )
 const OF_QUOTE = [...QUOTE_FIELDS].filter((field) => field !== 'username')
 const IDS = [SOURCE_ID, 'externalId', 'replyingTo', 'channelId']
-/** What a spreadsheet makes of a long number. Several ids become one. */
+/** Matches what a spreadsheet makes of a long number. Different ids would become the same. */
 const ROUNDED = /^\d(?:[.,]\d+)?E\+\d+$/i
 
 /**
- * What a spreadsheet shows in place of a value, in common languages. Several ids would become one.
+ * Matches what a spreadsheet shows in place of a value, in common languages. Different ids would
+ * become the same.
  */
 const NO_VALUE =
   /^(#(N\/[AD]|NV|NAME\?|NOM\?|¿NOMBRE\?|¡?(REF|BEZUG|VALUE|WERT|VALEUR|VALORE?|DIV\/0|NULL|NUM|ZAHL|NOMBRE|SPILL|CALC|FIELD)!)|Err:\d{3})$/
 
 /**
- * pandas writes whole numbers so, if a cell of their column is empty: a column of parents, but not
- * that of ids.
+ * If a cell of a column is empty, pandas writes the column's whole numbers in this form. This
+ * happens to a column of parents, but not to a column of ids.
  */
 const WHOLE = /^(\d+)\.0$/
 
-/** How a file is read, by its header and the options. */
+/** How to read a file, according to its header and the options. */
 export interface Table {
-  /** The values that `--set` gives all rows. */
+  /** The values that `--set` gives to all rows. */
   set: ReadonlyMap<string, string>
-  /** The columns of fields. */
+  /** The column of each field. */
   columns: ReadonlyMap<string, string>
   dates: ReadDate
-  /** Whether a column of its own identifies the source. */
+  /** Whether a separate column identifies the source. */
   isGrouped: boolean
   hasText: boolean
 }
@@ -57,8 +58,8 @@ export interface Table {
 type ValueIn = (field: string) => string | undefined
 
 /**
- * Rejects a row whose ids, dates or numbers can't be read: else the API would reject its whole
- * thread.
+ * Reads a row. Rejects it if its ids, dates or numbers can't be read, because the API would
+ * otherwise reject its whole thread.
  */
 export function readRow({ place, raw, values }: CsvRow, table: Table): Found[] {
   const { set, columns, dates, isGrouped, hasText } = table
@@ -107,7 +108,10 @@ function quotesOf(valueIn: ValueIn, dates: ReadDate): QuoteInput[] {
   return [{ ...valuesOf(OF_QUOTE, valueIn, dates), text, ...present({ speaker }) }]
 }
 
-/** Without a column for the source's date, a source of one row gets the date of its quote. */
+/**
+ * Returns the fields of the source. If no column has the source's date, a source of one row gets
+ * the date of its quote.
+ */
 function sourceFields(valueIn: ValueIn, { isGrouped, dates }: Table): SourceInput {
   const ofQuote = isGrouped ? undefined : dates.read(valueIn('createdAt') ?? '')
   return {

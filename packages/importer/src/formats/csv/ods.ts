@@ -14,17 +14,20 @@ import {
 } from './xml-entry.ts'
 
 const CONTENT = 'content.xml'
-/** Cells beyond the edge of a sheet are not read. Programs repeat empty ones to the edge. */
+/**
+ * Cells outside the edge of a sheet are not read, because programs repeat empty cells up to the
+ * edge.
+ */
 const MOST_COLUMNS = 16_384
 const MOST_REPEATED_ROWS = 10_000
 
 interface Span {
   text: string
-  /** The last row of the merged cell. */
+  /** The last row that the merged cell covers. */
   bottom: number
 }
 
-/** Returns the sheets by their order. Each is read from the same file. */
+/** Returns the sheets in their order. Each is read from the same file. */
 export async function readOds(workbook: Workbook): Promise<Sheet[]> {
   const hidden = new Set<string>()
   const sheets: Sheet[] = []
@@ -54,22 +57,22 @@ async function* readRows(
   for await (const _ of workbook.parse(CONTENT, reader.handler)) yield reader.take()
 }
 
-/** What is known of the sheet up to the tag that is read. */
+/** The state of reading a sheet, up to the current tag. */
 interface Position {
   sheet: number
   row: number
-  /** How many rows are alike. */
+  /** The number of equal rows. */
   alike: number
   column: number
   cells: string[]
-  /** Whether the row has cells of its own, not only those of merged cells. */
+  /** Whether the row has cells of its own, besides merged cells from above. */
   hasOwn: boolean
   cell: { text: string; paragraphs: number; attributes: Attributes; isCovered: boolean } | undefined
   isInParagraph: boolean
-  /** How many comments are open. They have paragraphs, too. */
+  /** The number of open comments, because comments also contain paragraphs. */
   comments: number
   /**
-   * Merged cells of several rows, by their columns. Only the first cell has a value, which counts
+   * Merged cells that cover several rows, by column. Only the first cell has a value, which counts
    * for each row.
    */
   spans: Map<number, Span>
@@ -136,7 +139,7 @@ function createRowReader(workbook: Workbook, sheet: string, wanted: number) {
 }
 
 const CELL = /^(covered-)?table-cell$/
-/** A note on a cell, and the reading of a word. */
+/** Elements whose text is not read: a comment on a cell, and the reading of a word. */
 const NO_TEXT = /^(annotation|ruby-text)$/
 
 function beginRow(at: Position, attributes: Attributes): void {
@@ -144,7 +147,7 @@ function beginRow(at: Position, attributes: Attributes): void {
   Object.assign(at, { row: at.row + 1, alike, column: 0, cells: [], hasOwn: false })
 }
 
-/** Adds what an element within a cell stands for. */
+/** Adds the white space or line break for which an element within a cell stands. */
 function addBreak(at: Position, name: string, attributes: Attributes): void {
   const { cell } = at
   if (cell === undefined) return

@@ -1,4 +1,4 @@
-// Workbooks of Excel and OpenDocument. Each sheet is read as a CSV file is.
+// Reads workbooks of Excel and OpenDocument. Each sheet is read like a CSV file.
 import {
   eachFile,
   type Format,
@@ -21,10 +21,7 @@ import { openWorkbook, type Sheet, type SheetRow, SheetTooLarge } from './xml-en
 const ZIP = Buffer.from('PK\x03\x04')
 const ODS = 'mimetypeapplication/vnd.oasis.opendocument.spreadsheet'
 
-/**
- * Reads the sheets that are visible. Memory: the file as it is compressed, and the texts that its
- * cells share.
- */
+/** Reads the visible sheets. Memory: the compressed file, and the texts that its cells share. */
 export const spreadsheetFormat: Format = {
   name: 'spreadsheet',
   title: 'spreadsheets',
@@ -33,7 +30,7 @@ export const spreadsheetFormat: Format = {
   options: csvFormat.options ?? [],
   recognises: ({ path }, bytes) => {
     if (!bytes.subarray(0, ZIP.length).equals(ZIP)) return false
-    // Binary workbooks have `xl/workbook.bin`, which is not read.
+    // Binary workbooks, which have `xl/workbook.bin`, are not supported.
     const isXml = bytes.includes('xl/workbook') && !bytes.includes('xl/workbook.bin')
     return /\.(xls[xm]|ods)$/i.test(path) || bytes.includes(ODS) || isXml
   },
@@ -54,8 +51,8 @@ export const spreadsheetFormat: Format = {
           yield [skipped(`sheets that are no tables of messages: ${sheet.name}`, place)]
       }
     }
-    // A workbook often has sheets of notes and sums beside its table, but one of them must be a
-    // table.
+    // A workbook often has sheets with notes and sums besides its table. But at least one sheet
+    // must be a table.
     if (!isRead)
       throw (
         problem ??
@@ -66,7 +63,7 @@ export const spreadsheetFormat: Format = {
   }),
 }
 
-/** Returns the error of a sheet without the columns that it needs. */
+/** Reads a sheet. If the sheet lacks a column that it needs, returns the error. */
 async function* readSheet(sheet: Sheet, place: Place, options: FormatOptions) {
   const path = `${place.path}${place.pointer ?? ''}`
   let isRead = false
@@ -85,10 +82,13 @@ async function* readSheet(sheet: Sheet, place: Place, options: FormatOptions) {
     : new FormatError(`${path} has no rows below a header, which has more than one cell.`)
 }
 
-/** All rows of a list are in memory at once, each with the header. */
+/** Bounds a list, because all of its rows are in memory together, each with the header. */
 const LIST_CHARACTERS = 8 * 1024 * 1024
 
-/** The header is the first row with more than one cell: titles often stand above. */
+/**
+ * Yields the rows after the header. The header is the first row with more than one cell, because
+ * there are often titles above it.
+ */
 async function* tablesOf({ rows }: Sheet, place: Place) {
   let header: string[] | undefined
   let headerLength = 0
@@ -137,7 +137,7 @@ function readRow(header: readonly string[], { number, cells }: SheetRow, place: 
   return rowOf(header, cells, { ...place, line: number }, csvOf(header, cells))
 }
 
-/** A rejected row is written as CSV, to be corrected and imported. */
+/** Writes a rejected row as CSV, so that the user can correct and import it. */
 function csvOf(header: readonly string[], cells: readonly string[]): string {
   const line = (row: readonly string[]) =>
     row.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(',')

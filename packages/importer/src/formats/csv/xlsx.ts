@@ -1,4 +1,4 @@
-// Reads the sheets of a workbook of Excel (Office Open XML, ECMA-376). Memory: the texts that its
+// Reads the sheets of an Excel workbook (Office Open XML, ECMA-376). Memory: the texts that its
 // cells share.
 import { FormatError } from '../format.ts'
 import {
@@ -16,7 +16,9 @@ import {
 } from './xml-entry.ts'
 
 const WORKBOOK = 'xl/workbook.xml'
-/** Texts that cells share are kept in memory up to this number of characters. */
+/**
+ * The texts that cells share are kept in memory. They may have at most this number of characters.
+ */
 const MOST_SHARED = 64 * 1024 * 1024
 
 export function isXlsx({ has }: Workbook): boolean {
@@ -26,9 +28,9 @@ export function isXlsx({ has }: Workbook): boolean {
 /** What the cells of all sheets refer to. */
 interface Book {
   texts: string[]
-  /** Whether a style shows numbers as dates, by its number. */
+  /** Whether a style shows numbers as dates, by the index of the style. */
   isDate: boolean[]
-  /** Days from 1899-12-30 to the workbook's first day. */
+  /** The number of days from 1899-12-30 to the workbook's first day. */
   firstDay: number
 }
 
@@ -67,7 +69,7 @@ async function parseAll(
   for await (const _ of workbook.parse(name, { open }));
 }
 
-/** Formats of dates and times that need no definition. */
+/** Formats of dates and times that a workbook need not define. */
 const isBuiltInDate = (id: number) =>
   (id >= 14 && id <= 22) ||
   (id >= 27 && id <= 36) ||
@@ -75,7 +77,7 @@ const isBuiltInDate = (id: number) =>
   id === 47 ||
   (id >= 50 && id <= 58)
 
-/** Matches the general format, also by its German name, and formats of durations. */
+/** Matches the general format (also by its German name), and formats of durations. */
 const NUMBER_FORMAT = /^(General|Standard)$|\[[hms]+\]/i
 
 async function readStyles(workbook: Workbook, { isDate }: Book): Promise<void> {
@@ -85,7 +87,7 @@ async function readStyles(workbook: Workbook, { isDate }: Book): Promise<void> {
     const code = formatCode.replaceAll(/"[^"]*"|\\.|\[[^\]]*\]?|[_*]./g, '')
     if (name === 'numFmt' && !NUMBER_FORMAT.test(formatCode) && /[ymdhs]/i.test(code))
       dates.add(Number(numFmtId))
-    // `cellStyleXfs` has elements of the same name, which cells do not count.
+    // `cellStyleXfs` has elements with the same name, but they do not belong to cells.
     if (/^cell(Style)?Xfs$/.test(name)) isOfCells = name === 'cellXfs'
     if (name === 'xf' && isOfCells)
       isDate.push(dates.has(Number(numFmtId)) || isBuiltInDate(Number(numFmtId)))
@@ -120,8 +122,8 @@ async function readTexts(workbook: Workbook, { texts }: Book): Promise<void> {
 }
 
 /**
- * Excel writes a character that XML can't have as `_x000D_`, which is half of a line end or a whole
- * one.
+ * Decodes characters. Excel writes those that XML can't contain in the form `_x000D_`. This one is
+ * a line end, or half of one.
  */
 function withCharacters(text: string): string {
   if (!text.includes('_')) return text
@@ -130,7 +132,9 @@ function withCharacters(text: string): string {
   )
 }
 
-/** Merged cells of several rows. Only the first cell has a value, which counts for each row. */
+/**
+ * Merged cells that cover several rows. Only the first cell has a value, which counts for each row.
+ */
 interface Merge {
   top: number
   bottom: number
@@ -152,7 +156,9 @@ async function* readRows(
 
 const MOST_MERGES = 500_000
 
-/** Merged cells stand behind all rows, so the sheet is parsed twice. */
+/**
+ * Reads the merged cells of a sheet. They are listed behind all rows, so the sheet is parsed twice.
+ */
 async function readMerges(workbook: Workbook, sheet: string, name: string): Promise<Merge[]> {
   const merges: Merge[] = []
   await parseAll(workbook, name, (tag, { ref = '' }) => {
@@ -166,7 +172,7 @@ async function readMerges(workbook: Workbook, sheet: string, name: string): Prom
 }
 
 /**
- * Creates a function that fills merged cells, row after row. It drops a row without cells of its
+ * Creates a function that fills merged cells, row by row. It drops a row that has no cells of its
  * own.
  */
 function createFill(merges: readonly Merge[], expand: Expand): (row: SheetRow) => SheetRow[] {
@@ -193,7 +199,7 @@ function createFill(merges: readonly Merge[], expand: Expand): (row: SheetRow) =
   }
 }
 
-/** Stands for the result of a formula that the program which wrote the file did not calculate. */
+/** Stands for the result of a formula, if the program that wrote the file has not calculated it. */
 const NOT_CALCULATED = '#CALC!'
 
 function createRowReader(path: string, book: Book, expand: Expand) {
@@ -201,7 +207,7 @@ function createRowReader(path: string, book: Book, expand: Expand) {
   let row: SheetRow = { number: 0, cells: [] }
   let cell = { column: -1, type: '', style: 0, text: '', hasFormula: false }
   let isValue = false
-  /** Within the reading of a Japanese text, which stands beside the text in `rPh`. */
+  /** Whether the parser is in the reading of a Japanese text, which is in `rPh` beside the text. */
   let isPhonetic = false
   return {
     handler: {
@@ -246,7 +252,7 @@ function createRowReader(path: string, book: Book, expand: Expand) {
 /** Excel has at most this number of columns. */
 const MOST_COLUMNS = 16_384
 
-/** Returns the index of a column by a reference such as `AB12`. */
+/** Returns the index of a column from a reference such as `AB12`. */
 function columnAt(reference: string): number {
   let column = 0
   for (const letter of /^[A-Z]*/.exec(reference)?.[0] ?? '')
@@ -268,7 +274,10 @@ const DAY_MS = 86_400_000
 const FIRST_DAY = Date.UTC(1899, 11, 30)
 const DAYS_TO_1904 = 1_462
 
-/** Writes a number of days as a date without a zone. A part of a day is a time without a date. */
+/**
+ * Converts a number of days to a date without a zone. A number less than one becomes a time without
+ * a date.
+ */
 function dateText(days: number, firstDay: number): string {
   const date = new Date(FIRST_DAY + Math.round((days + firstDay) * DAY_MS))
   if (Number.isNaN(date.getTime())) return String(days)

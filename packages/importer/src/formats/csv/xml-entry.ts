@@ -1,18 +1,18 @@
-// Reads the XML files of a workbook as they are inflated.
+// Reads the XML files of a workbook while they are inflated.
 import { Parser } from 'htmlparser2'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 import { FormatError, type InputFile } from '../format.ts'
 import { createBoundedBytes, LONGEST_RECORD_BYTES } from '../read/bounded-bytes.ts'
 
-/**
- * A workbook is kept in memory as it is compressed, because the list of its files stands at its
- * end.
- */
+/** The compressed workbook is kept in memory, because the list of its files is at its end. */
 const LARGEST_BYTES = 128 * 1024 * 1024
 
 export type Attributes = Readonly<Record<string, string>>
 
-/** Names come without their namespace, which each program abbreviates in its own way. */
+/**
+ * Called with names that have no namespace, because each program abbreviates namespaces
+ * differently.
+ */
 export interface XmlHandler {
   open?: (name: string, attributes: Attributes) => void
   text?: (text: string) => void
@@ -22,9 +22,7 @@ export interface XmlHandler {
 export interface Workbook {
   path: string
   has: (name: string) => boolean
-  /**
-   * Parses a file of the workbook, and yields after each chunk. A file that is missing has nothing.
-   */
+  /** Parses a file of the workbook, and yields after each chunk. A missing file counts as empty. */
   parse: (name: string, handler: XmlHandler) => AsyncGenerator<void>
 }
 
@@ -79,33 +77,33 @@ function localName(name: string): string {
   return name.slice(name.indexOf(':') + 1)
 }
 
-/** Returns an attribute by its name without namespace. */
+/** Returns an attribute by its name without a namespace. */
 export function attribute(attributes: Attributes, name: string): string | undefined {
   return (
     attributes[name] ?? Object.entries(attributes).find(([key]) => localName(key) === name)?.[1]
   )
 }
 
-/** Throws FormatError at a cell that is longer than a record may be. */
+/** Appends to the text of a cell. Throws FormatError if a cell is longer than a record may be. */
 export function addText(before: string, text: string, path: string): string {
   if (before.length + text.length <= LONGEST_RECORD_BYTES) return before + text
   throw new FormatError(`A cell of ${path} has more than ${LONGEST_RECORD_BYTES} characters.`)
 }
 
-/** A sheet writes few bytes for many cells. */
+/** A sheet stands for very many cells with few bytes. */
 export class SheetTooLarge extends FormatError {}
 
 /**
- * Takes what a row writes out beyond the cells of its file: repeated cells, and empty ones before a
- * far one.
+ * Counts cells that a row has in addition to those in the file: repeated cells, and empty cells in
+ * front of a far one.
  */
 export type Expand = (row: number, cells: number) => void
 
 const MOST_EXPANDED = 10_000_000
-/** Empty cells up to this column do not count: large sheets have many. */
+/** Empty cells up to this column are not counted, because large sheets have many. */
 const NEAR_COLUMNS = 256
 
-/** Bounds the memory and time that repeated, merged and far cells take. */
+/** Bounds the memory and the time that repeated, merged and far cells need. */
 export function createExpand({ path }: Workbook, sheet: string): Expand {
   let expanded = 0
   return (row, cells) => {
@@ -122,7 +120,7 @@ export function tooLarge(path: string, sheet: string, row: number, bound: string
   )
 }
 
-/** How many empty cells count of those between two columns. */
+/** Returns how many of the empty cells between two columns are counted. */
 export function farCells(from: number, to: number): number {
   return Math.max(0, to - Math.max(from, NEAR_COLUMNS))
 }
@@ -140,11 +138,12 @@ export interface Sheet {
   rows: () => AsyncGenerator<SheetRow[]>
 }
 
-/** Numbers from here on have more digits than a spreadsheet keeps. */
+/** From this number on, numbers have more digits than a spreadsheet keeps. */
 const FIRST_ROUNDED = 1e15
 
 /**
- * Writes a number without its format. One that was rounded gets an exponent, so that it is no id.
+ * Writes a number without its format. If the number was rounded, it gets an exponent, so that it is
+ * not taken for an id.
  */
 export function numberText(text: string): string {
   const number = Number(text)

@@ -1,14 +1,16 @@
-// Facebook escapes each byte of a text's UTF-8, as if it were a character: `\u00c3\u00a9` for é. It
-// names people by ids.
+// Facebook escapes each byte of a UTF-8 text as if it were a character: `\u00c3\u00a9` for é. It
+// refers to people by ids.
 import { isUtf8 } from 'node:buffer'
 import { isRecord } from '@sluice/contract'
 
-/** Nothing that is read lies deeper. A record that nests further must not exceed the stack. */
+/**
+ * Nothing that is read is nested deeper. The bound keeps a deeper record from exceeding the stack.
+ */
 const DEEPEST = 10
 
 /**
- * Returns a value whose texts are decoded, also in lists and objects. A text that is no such escape
- * stays.
+ * Decodes the texts of a value, including those in lists and objects. Leaves a text as it is if it
+ * is not escaped in this way.
  */
 export function decoded(value: unknown, depth = DEEPEST): unknown {
   if (typeof value === 'string') return decodedText(value)
@@ -20,7 +22,7 @@ export function decoded(value: unknown, depth = DEEPEST): unknown {
   )
 }
 
-/** `@[100001:2048:Ada]`: a person, by an id and a name. */
+/** Matches a mention of a person, by an id and a name: `@[100001:2048:Ada]`. */
 const MENTION = /@\[\d{1,20}:\d{1,20}:([^\]\n]{1,100})\]/g
 
 function decodedText(text: string): string {

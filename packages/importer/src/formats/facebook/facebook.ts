@@ -1,4 +1,4 @@
-// Reads what Facebook writes in JSON under "Download your information": messages, posts and
+// Reads the JSON that Facebook offers under "Download your information": messages, posts and
 // comments.
 import { basename } from 'node:path/posix'
 import type { Format, Found, FoundLists, InputFile, Place } from '../format.ts'
@@ -32,14 +32,14 @@ const LISTS = [
   'group_comments_v2',
 ]
 /**
- * The folders of a download, old and new, and its pages. Folders of chats have messages and what
- * people sent alone.
+ * The folders of a download, in old and new versions, and its pages. A chat's folder has only
+ * messages and the files that people sent.
  */
 const PARTS =
   /^(your_\w+_activity\/)?((about_you|activity_messages|ads|apps_and_websites|archive|bug_bounty|calls|campus|comments|connections|events|facebook_|feed|follow|friends|fundraisers|groups|interactions|journalist|likes|live_|location|logged_|marketplace|media|music|navigation|news|notifications|other_|pages|payment|personal_information|photos_|polls|posts|preferences|privacy|profile|reels|reviews|rooms|saved_|search|security_|settings|shop|short_videos|spark|stories|story_|support|trash|voice_|volunteering|your_)\w*\/(.*\/)?[^/]+\.json|messages\/[^/]+\.json|no-data\.txt|start_here\.html)$/
 /** The path of a chat or of a list of posts within a download. */
 const WITHIN = /(?<![^/])(your_\w+_activity\/)?(messages\/.*|([^/]+\/)?[^/]*)$/s
-/** A list of Facebook is named by its file's first member: `friends_v2`. */
+/** A list of Facebook is named by the first member of its file, for example `friends_v2`. */
 const BEFORE_NAME = 200
 const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
 
@@ -103,8 +103,8 @@ async function* readChat(file: InputFile): FoundLists {
 }
 
 /**
- * The download of chats that are encrypted from end to end has other names, and texts that are not
- * escaped.
+ * Renames the fields of a message from an end-to-end encrypted chat. Its download has other names,
+ * and its texts are not escaped.
  */
 function asMessage(value: unknown): JsonObject {
   const { senderName, timestamp, text, isUnsent, ...message } = asObject(value) ?? {}
@@ -118,13 +118,12 @@ function asMessage(value: unknown): JsonObject {
 }
 
 /**
- * A message has no id. Its moment is exact to a millisecond, and its digest distinguishes messages
- * of one moment.
+ * Reads a message. It has no id, so its moment (exact to a millisecond) and a digest identify it.
  */
 function readMessage(message: JsonObject, chat: JsonObject, value: unknown, place: Place): Found {
   const createdAt = isoDateOf(asNumber(message.timestamp_ms))
-  // The number at the end stays when the name before it changes, or the chat moves to another
-  // folder.
+  // The number at the end stays the same if the name in front of it changes, or if the chat moves
+  // to another folder.
   const folder = asText(chat.thread_path)?.replace(/^.*\//, '')
   const channelId = asText(chat.threadName) ?? folder?.replace(/^.*_(\d+)$/, '$1')
   if (channelId === undefined) return rejected(NO_CHAT, place, value)
@@ -151,9 +150,9 @@ function readMessage(message: JsonObject, chat: JsonObject, value: unknown, plac
 }
 
 /**
- * Reads a post of the account, or a comment of it, which names no post. Neither has an id, and its
- * moment is exact to a second only. So its text is part of the id. The photos of an album are posts
- * of one second without a text: one source.
+ * Reads a post or a comment of the account. A comment does not name its post. Neither has an id,
+ * and their moments are exact only to a second, so the text is part of the id. The photos of an
+ * album are posts in the same second without a text, and become one source.
  */
 function readPost({ value, place }: { value: unknown; place: Place }): Found {
   const record = asObject(decoded(value)) ?? {}
@@ -187,8 +186,8 @@ function readPost({ value, place }: { value: unknown; place: Place }): Found {
 }
 
 /**
- * What has words in an attachment: its name or text, and those of a link, a place, an event, a poll
- * and so on.
+ * Returns the words of an attachment: its name or text, and the words of a link, a place, an event,
+ * a poll and so on.
  */
 function wordsOf({ media, ...one }: JsonObject): string[] {
   const { description } = asObject(media) ?? {}

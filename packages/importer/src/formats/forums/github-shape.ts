@@ -1,7 +1,10 @@
-// Recognises files of GitHub's issues and comments by their beginnings.
+// Recognises files with GitHub's issues and comments by their beginnings.
 import { byShape } from '../read/json-beginning.ts'
 
-/** Where records may stand: in a list of pages, too, as `gh api --paginate --slurp` writes it. */
+/**
+ * Where records may be. They may also be in a list of pages, as `gh api --paginate --slurp` writes
+ * them.
+ */
 const PAGES = [
   'issues[].',
   'items[].',
@@ -14,7 +17,7 @@ const PAGES = [
 ]
 const PLACES = ['', '[].', '[][].', ...PAGES, ...PAGES.map((page) => `[].${page}`)]
 
-/** Whether the beginning of a file has an issue or a comment. */
+/** Returns whether the beginning of a file has an issue or a comment. */
 export const isOfIssues = byShape(({ members }) => PLACES.some((at) => isRecord(members, at)))
 
 function isRecord(members: ReadonlySet<string>, at: string): boolean {

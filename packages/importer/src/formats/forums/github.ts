@@ -1,5 +1,5 @@
-// Issues of GitHub with their comments: of its REST API, `gh`, GraphQL, migration archives, and
-// common backup programs.
+// Reads GitHub's issues with their comments, from the REST API, `gh`, GraphQL, migration archives
+// and common backup programs.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, FoundLists, InputFile, Place, QuoteInput } from '../format.ts'
 import { ownsFolder, piecesOf, rejected, skipped } from '../format.ts'
@@ -22,7 +22,8 @@ const piece = piecesOf('custom')
 const LISTS = ['issues', 'pulls', 'issue_comments', 'items']
 const RECORDS = recordsAndLists(...LISTS)
 /**
- * Beside a list of issues, comments may have a list of their own. In an issue, they belong to it.
+ * Comments may have a separate list beside the list of issues. Comments within an issue belong to
+ * the issue.
  */
 const WITH_COMMENTS = recordsAndLists(...LISTS, 'comments', 'pull_requests')
 
@@ -35,7 +36,7 @@ const COMMENT_URL = /#issuecomment-(\d+)$/
 
 const REVIEWS = 'reviews of pull requests, and comments on their lines'
 
-/** Repositories and uploads, which lie beside lists of issues. */
+/** Repositories and uploads, which backups have beside lists of issues. */
 const BESIDE = /(?:^|\/)(?:attachments|[^/]+\.git)\//
 /** The lists of a migration archive. */
 const ARCHIVED = /(?:^|\/)[a-z_]+_\d{6}\.json$/
@@ -44,7 +45,7 @@ const ARCHIVED_ISSUES = /(?:^|\/)(?:issues|pull_requests|issue_comments)_\d{6}\.
 
 /**
  * Reads each issue or pull request as a source `OWNER/REPO#N`. Its own text is the first quote.
- * Comments stand in their issue or name it. The number in a comment's URL is its id, because
+ * Comments are in their issue, or name it. The number in a comment's URL is its id, because
  * programs write different values into `id`.
  */
 export const githubFormat: Format = {
@@ -75,9 +76,7 @@ async function* readFile(file: InputFile): FoundLists {
   })
 }
 
-/**
- * Returns the records of a page, which is a list, a result of a search, or an answer of GraphQL.
- */
+/** Returns the records of a page: a list, the result of a search, or an answer of GraphQL. */
 function pageOf(value: unknown): unknown {
   const { items, issues, data } = asObject(value) ?? {}
   if (Array.isArray(value)) return value
@@ -124,7 +123,10 @@ function readIssue(issue: JsonObject, externalId: string, place: Place): Found[]
   return [piece(externalId, order, fields, quotes, place), ...comments, ...reviews, ...missing]
 }
 
-/** The REST API only counts comments. `gh`, GraphQL and python-github-backup write them. */
+/**
+ * Returns the comments that an issue contains. The REST API only counts them, but `gh`, GraphQL and
+ * python-github-backup write them.
+ */
 function commentsIn({ comments, comment_data }: JsonObject): readonly JsonObject[] {
   return [comments, asObject(comments)?.nodes, comment_data].flatMap(asObjects)
 }
@@ -143,7 +145,10 @@ function readCommentOf(source: string, comment: JsonObject, place: Place): Found
   return piece(source, order, { placeholderTitle: source }, [quote], place)
 }
 
-/** Of two copies, the one that was edited last comes last and so replaces the other. */
+/**
+ * Returns when a record was last edited. Of two copies, the one that was edited last replaces the
+ * other.
+ */
 function versionOf({ updated_at, updatedAt }: JsonObject, id: string): string {
   const version = asText(updated_at) ?? asText(updatedAt)
   return version === undefined ? '' : `/${id.padStart(20, '0')}/${version}`
@@ -151,7 +156,7 @@ function versionOf({ updated_at, updatedAt }: JsonObject, id: string): string {
 
 function toQuote(record: JsonObject, externalId: string | undefined, text: string): QuoteInput {
   const author = record.user ?? record.author
-  // In a migration archive, an author is the URL of a page.
+  // In a migration archive, an author is the URL of the author's page.
   const speaker = asText(asObject(author)?.login) ?? asText(author)?.replace(/^https?:\/\/.*\//, '')
   return { text, ...present({ externalId, speaker, createdAt: dateOf(record) }) }
 }

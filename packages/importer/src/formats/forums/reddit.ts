@@ -1,5 +1,5 @@
-// Reddit's submissions and comments as NDJSON, as the dumps of Pushshift and its successors have
-// them.
+// Reads Reddit's submissions and comments as NDJSON, in the form of the dumps of Pushshift and its
+// successors.
 import { isRecord } from '@sluice/contract'
 import type { Format, Found, Place, QuoteInput, SourceInput } from '../format.ts'
 import { eachFile, piecesOf, rejected, skipped } from '../format.ts'
@@ -22,22 +22,19 @@ const SUBMISSION = 't3_'
 const COMMENT = 't1_'
 
 /**
- * Stands in place of deleted and removed texts, titles and names. Removals by Reddit may name the
- * policy or the law.
+ * Matches what replaces deleted and removed texts, titles and names. If Reddit removed something,
+ * it may name the policy or the law.
  */
 const GONE =
   /^\[ ?(?:deleted|removed|unavailable)(?: by (?:user|author|mod(?:erator)?s?|admins?|automoderator|reddit\b.*))? ?\]$/i
-/**
- * Such a mark in any language. The name of an author has no brackets, so in brackets it is always a
- * mark.
- */
+/** Matches such a replacement in any language. A real author's name contains no brackets. */
 const BRACKETED = /^\[[^[\]\n]+\]$/
 const LONGEST_MARK = 200
 
 /**
  * Reads submissions as sources, and comments as quotes of the submission that `link_id` names. Ids
- * are Reddit's full names (`t3_…`, `t1_…`). Marks of deleted texts are left out, so that they never
- * replace a stored text.
+ * are Reddit's full names (`t3_…`, `t1_…`). Replacements of deleted texts are left out, so that
+ * they never replace a stored text.
  */
 export const redditFormat: Format = {
   name: 'reddit',
@@ -86,8 +83,8 @@ function readSubmission(submission: JsonObject, externalId: string, place: Place
 }
 
 /**
- * Returns the text, that of a submission which it shares, answers of a poll, and captions of
- * images; else its link.
+ * Returns a submission's own text, the text of the submission that it shares, the options of its
+ * poll, and the captions of its images. If there are none, returns its link.
  */
 function submissionText(submission: JsonObject, permalink: string | undefined) {
   const own = textIn(submission.selftext)
@@ -134,8 +131,9 @@ function readComment(comment: JsonObject, externalId: string, link: string, plac
 }
 
 /**
- * Of two copies, the one that was edited last, then the one that was retrieved last, replaces the
- * other. The seconds have ten digits until the year 2286, so the texts sort by time.
+ * Returns the version of a record. Of two copies, the one that was edited last replaces the other.
+ * If that is equal, the one that was retrieved last does. The seconds have ten digits until the
+ * year 2286, so the texts sort by time.
  */
 function versionOf({ edited, retrieved_on, retrieved_utc }: JsonObject): string {
   const changed = asNumber(edited)
@@ -145,7 +143,7 @@ function versionOf({ edited, retrieved_on, retrieved_utc }: JsonObject): string 
     : `/${changed ?? 0}/${retrieved ?? 0}`
 }
 
-/** Reads an id, which some dumps write without its kind, or as a number in base 10. */
+/** Reads an id. Some dumps write it without its kind, or as a decimal number. */
 function fullName(kind: string, value: unknown): string {
   const id = asId(value) ?? ''
   if (id === '' || id.charAt(2) === '_') return id
@@ -153,7 +151,7 @@ function fullName(kind: string, value: unknown): string {
 }
 
 /**
- * Makes a quote. Reads the score only, because Reddit blurs the votes, and `ups` repeats the score.
+ * Makes a quote. Reads only the score, because Reddit blurs the votes, and `ups` repeats the score.
  */
 function toQuote(record: JsonObject, externalId: string, text: string): QuoteInput {
   const author = asText(record.author)
@@ -175,23 +173,23 @@ function dateOf({ created_utc }: JsonObject): string | undefined {
 }
 
 /**
- * Returns the title in a permalink, such as
- * `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/`, or the id if the permalink has no
- * title.
+ * Returns the title from a permalink such as
+ * `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/`. If it has no title, returns the
+ * id.
  */
 function placeholder(permalink: string | undefined, externalId: string): string {
   const title = permalink?.split('/', 6)[5]
   return title?.replaceAll('_', ' ').trim() || externalId
 }
 
-/** Returns a text without entities: Reddit writes them for `<`, `>` and `&`. */
+/** Returns a text with entities decoded: Reddit writes them for `<`, `>` and `&`. */
 function textIn(value: unknown): string | undefined {
   return asText(value)?.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 }
 
 /**
- * Whether a text, or a title, is a mark: one that is known, or one in brackets of a record that is
- * marked as gone.
+ * Returns whether a text or a title was deleted: it is a known replacement, or any text in brackets
+ * if the record is marked as deleted.
  */
 function isGone(text: string | undefined, { author, removed_by_category }: JsonObject): boolean {
   const mark = text?.trim() ?? ''

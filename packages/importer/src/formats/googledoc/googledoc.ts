@@ -1,5 +1,5 @@
-// Comments on a document of Google, as the Drive API lists them (`comments.list`, versions 2 and
-// 3).
+// Reads comments on a Google document, in the form in which the Drive API lists them
+// (`comments.list`, versions 2 and 3).
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, Piece, Place, QuoteInput } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
@@ -20,8 +20,8 @@ const RECORDS = recordsAndLists('comments', 'items')
 const PLACES = ['', '[].', 'comments[].', 'items[].', '[].comments[].', '[].items[].']
 
 /**
- * Reads each comment with its replies as a source, because the answer of the API does not name the
- * document. The text that the comment is about becomes the description.
+ * Reads each comment with its replies as a source, because the API's answer does not name the
+ * document. The text to which the comment refers becomes the description.
  */
 export const googledocFormat: Format = {
   name: 'googledoc',
@@ -76,8 +76,8 @@ function readPage(value: unknown, place: Place): Found[] {
 }
 
 /**
- * A comment that was deleted has no text, and no author. A reply may only resolve the comment, or
- * open it again.
+ * Reads a comment. A deleted comment has no text and no author. A reply may only resolve the
+ * comment, or open it again.
  */
 function readComment(comment: JsonObject, isReply: boolean, parent: string, place: Place) {
   const text = asText(comment.content) ?? htmlToText(asText(comment.htmlContent) ?? '')
@@ -93,7 +93,7 @@ function readComment(comment: JsonObject, isReply: boolean, parent: string, plac
   const replyingTo = isReply ? parent : undefined
   const quote: QuoteInput = { text, ...present({ externalId: id, speaker, createdAt, replyingTo }) }
   const edited = asText(comment.modifiedTime) ?? asText(comment.modifiedDate) ?? ''
-  // Of two copies, the one that was edited last comes last and so replaces the other.
+  // Of two copies, the one that was edited last replaces the other, because it comes last.
   return { quote, order: `${createdAt ?? '~'}/${id ?? ''}/${edited}` }
 }
 

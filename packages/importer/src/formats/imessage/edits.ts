@@ -1,14 +1,17 @@
-// What a message says after its sender edited it: `message_summary_info`, a binary property list of
-// Apple.
+// Reads what a message says after its sender has edited it, from `message_summary_info`, a binary
+// property list of Apple.
 import { asArray, asObject, type JsonObject } from '../values/record-fields.ts'
 import { textOfBody } from './typedstream.ts'
 
-/** Nothing that is read lies deeper. A list that contains itself must not exceed the stack. */
+/**
+ * Nothing that is read is nested deeper. The bound keeps a list that contains itself from exceeding
+ * the stack.
+ */
 const DEEPEST = 8
-/** More objects than the list of any message has. Each reference to an object counts. */
+/** No message's list has as many objects. Each reference to an object counts. */
 const MOST_OBJECTS = 10_000
 
-/** What is left of the parts of a message. `hasUnsent`: its sender took a part back. */
+/** The remaining parts of a message. `hasUnsent`: its sender has unsent a part. */
 export interface Edits {
   text: string
   hasUnsent: boolean
@@ -17,11 +20,11 @@ export interface Edits {
 const UNEDITED: Edits = { text: '', hasUnsent: false }
 
 /**
- * Returns the last version of each part. `ec` has their versions by the numbers of the parts, `rp`
- * those taken back.
+ * Returns the last version of each part. `ec` has the versions by the number of the part, `rp` has
+ * the parts that were unsent.
  */
 export function editsIn(info: unknown): Edits {
-  // True of nearly all messages.
+  // Nearly all messages have none.
   if (!(info instanceof Uint8Array)) return UNEDITED
   const { ec, rp } = asObject(parsePropertyList(Buffer.from(info))) ?? {}
   const parts = Object.entries(asObject(ec) ?? {}).sort(
@@ -32,8 +35,8 @@ export function editsIn(info: unknown): Edits {
 }
 
 /**
- * Reads the texts, bytes and lists in a `bplist00`; its numbers become undefined. Returns undefined
- * for anything else, and if the list is broken.
+ * Reads the texts, bytes and lists in a `bplist00`. Numbers become undefined. Returns undefined if
+ * the list is broken, or is something else.
  */
 function parsePropertyList(bytes: Buffer): unknown {
   if (!bytes.toString('latin1', 0, 8).startsWith('bplist')) return undefined
@@ -45,7 +48,7 @@ function parsePropertyList(bytes: Buffer): unknown {
   }
 }
 
-/** Throws RangeError if an offset lies outside of the list. */
+/** Reads the objects of a list. Throws RangeError if an offset is outside the list. */
 function readObjects(bytes: Buffer): unknown {
   const trailer = bytes.length - 32
   const [offsetSize, referenceSize] = [bytes.readUInt8(trailer + 6), bytes.readUInt8(trailer + 7)]

@@ -1,4 +1,4 @@
-// Reads the database of Apple's Messages: chat.db of a Mac, or sms.db of an iPhone's backup.
+// Reads the database of Apple's Messages: chat.db on a Mac, or sms.db in an iPhone's backup.
 import { createWriteStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -23,20 +23,26 @@ import { editsIn } from './edits.ts'
 import { messagesIn } from './messages.ts'
 import { textOfBody } from './typedstream.ts'
 
-/** The name of sms.db in a backup is the digest of its path. */
+/** Matches the name of the database. In a backup, the name of sms.db is the digest of its path. */
 const DATABASE = /(^|[-_ /])(chat|sms)\.db$|(^|\/)3d0d7e5fb2ce288813306e4d4636395e047a3d28$/i
-/** What Messages keeps beside chat.db; in a backup, names are digests. */
+/** Matches what Messages keeps beside chat.db. In a backup, the names are digests. */
 const BESIDE =
   /^\/?(([^/]*(chat|sms)|prewarm\w*)\.db(-wal|-shm|-journal)?$|[^/]*\.plist$|[0-9a-f]{40}(-wal|-shm)?$|(Archive|Caches|CloudKitMetaData|NickNameCache|StickerCache|SyncedPreferences)\/)/
-/** The name of a rejected message that was corrected ends so: it is no database. */
+/**
+ * A rejected message that the user has corrected has a name with this ending, because it is not a
+ * database.
+ */
 const RECORD = '.message.json'
 const SQLITE = 'SQLite format 3\0'
-/** 1000 puts a sticker on a message, 2000 and above add a tapback, 3000 and above remove one. */
+/**
+ * The types of messages: 1000 puts a sticker on a message, 2000 and above add a tapback, and 3000
+ * and above remove one.
+ */
 const TAPBACK = /^[123]\d{3}$/
 
 /**
- * Reads each UTC day of a chat as a source. Memory: some hundred messages. The database is copied,
- * and stays as it is.
+ * Reads each UTC day of a chat as a source. Memory: some hundred messages. The database is copied
+ * and not changed.
  */
 export const imessageFormat: Format = {
   name: 'imessage',
@@ -66,7 +72,7 @@ async function* readDatabase(file: InputFile, files: readonly InputFile[]): Foun
   try {
     const copy = join(folder, 'chat.db')
     await pipeline(file.open(), createWriteStream(copy))
-    // The newest messages may stand in the write-ahead log only.
+    // The newest messages may be only in the write-ahead log.
     const log = files.find(({ path }) => path === `${file.path}-wal`)
     if (log !== undefined) await pipeline(log.open(), createWriteStream(`${copy}-wal`))
     for await (const rows of messagesIn(copy))
@@ -92,17 +98,18 @@ function readRow({ attributedBody, info, ...row }: JsonObject, path: string): Fo
     return skipped('tapbacks and stickers on messages', place)
   if (Number(row.item_type) !== 0) return skipped('notices, such as of who joined a chat', place)
   if (chat === undefined) return skipped('messages of chats that were deleted', place)
-  // Newer systems write the text into `attributedBody` only. U+FFFC stands where a file is shown.
+  // Newer systems write the text only into `attributedBody`. U+FFFC stands for a file that is
+  // shown.
   const edits = editsIn(info)
   const body = (asText(row.text) ?? (textOfBody(attributedBody) || edits.text))
     .replaceAll('\uFFFC', '')
     .trim()
-  // People may write a line of their own above the text.
+  // People may write a subject above the text.
   const text = [asText(row.subject), body].filter(Boolean).join('\n')
   const attachments = asArray(row.files).flatMap((name) => asText(name) ?? [])
   if (externalId === undefined || createdAt === undefined)
     return rejected('a message without a guid or a valid date', place, { ...row, text: body })
-  // Of a message that was unsent in part, the rest is its text.
+  // If a part of a message was unsent, the text is what remains.
   const isChanged = edits.hasUnsent || Number(row.date_retracted) + Number(row.date_edited) > 0
   if (isChanged && text === '' && attachments.length === 0)
     return skipped('messages that were unsent', place)
@@ -115,7 +122,7 @@ function readRow({ attributedBody, info, ...row }: JsonObject, path: string): Fo
     ...present({ speaker, replyingTo, attachments }),
   }
   const day = dayOfChat(chat, asText(row.chat_name) ?? chat, createdAt)
-  // Of two copies, the one that was edited last comes last and so replaces the other.
+  // Of two copies, the one that was edited last replaces the other, because it comes last.
   const [edited, id] = [row.date_edited ?? 0, row.id].map((number) =>
     String(number).padStart(20, '0'),
   )

@@ -1,14 +1,15 @@
-// The rows of the database of Messages, whose columns differ between versions of the system.
+// Reads the rows of Messages' database. The columns differ between versions of the operating
+// system.
 import { FormatError } from '../format.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 
 const ROWS_TOGETHER = 500
-/** Seconds from 1970 to 2001, where Apple's time begins. Newer systems count nanoseconds. */
+/** The seconds from 1970 to 2001, when Apple's time begins. Newer systems count nanoseconds. */
 const APPLE_EPOCH = 978_307_200
 const IN_NANOSECONDS = 'm.date > 100000000000'
 /**
- * Columns that came later. A missing one is NULL. Read as text, because nanoseconds exceed the
- * integers of a double.
+ * Columns that older versions lack. If one is missing, it is NULL. Numbers are read as text,
+ * because nanoseconds exceed the exact integers of a double.
  */
 const LATER = [
   'subject',
@@ -19,7 +20,10 @@ const LATER = [
   'date_retracted',
 ]
 
-/** Yields the messages in lists, in their order. Throws FormatError if this Node has no SQLite. */
+/**
+ * Yields lists of messages, in their order. Throws FormatError if this version of Node has no
+ * SQLite.
+ */
 export async function* messagesIn(path: string): AsyncGenerator<JsonObject[]> {
   const { DatabaseSync } = await import('node:sqlite').catch(() => {
     throw new FormatError(
@@ -49,7 +53,7 @@ function queryOf(columns: ReadonlySet<unknown>): string {
     (name) => `${columns.has(name) ? `CAST(m.${name} AS TEXT)` : 'NULL'} AS ${name}`,
   )
   const body = columns.has('attributedBody') ? 'm.attributedBody' : 'NULL'
-  // Nearly all messages have this list. It is needed only if the text stands nowhere else.
+  // Nearly all messages have this list. It is needed only if the text is nowhere else.
   const info = columns.has('message_summary_info') ? 'm.message_summary_info' : 'NULL'
   return `
     SELECT m.ROWID AS id, m.guid AS guid, m.text AS text, m.is_from_me AS is_from_me, h.id AS handle, ${later.join()},

@@ -1,9 +1,10 @@
-// The text in `attributedBody`: an attributed string in the form of NeXTSTEP's typedstream.
+// Reads the text of `attributedBody`, an attributed string in NeXTSTEP's typedstream format.
 
 /** The mark `+` of a string is at most this far behind the beginning of its class's name. */
 const NEAR = 28
 /**
- * A length up to 127 is one byte. A longer one has this number of bytes behind a byte that says so.
+ * A length up to 127 is one byte. A longer one has this number of bytes, after a byte that
+ * announces it.
  */
 const LENGTH_BYTES = new Map([
   [0x81, 2],
@@ -11,12 +12,12 @@ const LENGTH_BYTES = new Map([
 ])
 
 /**
- * Returns the first string of the stream, which is the text. Returns '' without a stream, and if
- * the stream is cut.
+ * Returns the first string of the stream, which is the text. Returns '' if there is no stream, or
+ * if it is cut off.
  */
 export function textOfBody(body: unknown): string {
   if (!(body instanceof Uint8Array)) return ''
-  // The last length of a stream that is cut may stand at its end.
+  // If the stream is cut off, its last length may be at the end.
   const bytes = Buffer.concat([body, Buffer.alloc(8)])
   const name = bytes.indexOf('NSString')
   const plus = bytes.indexOf('+', name)

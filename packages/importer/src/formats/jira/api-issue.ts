@@ -1,4 +1,4 @@
-// Issues in the answers of Jira's REST API, of both versions: of searches, or one by one.
+// Reads issues from answers of both versions of Jira's REST API: from searches, or single ones.
 import { type Found, type Place, type QuoteInput, rejected, skipped } from '../format.ts'
 import type { JsonShape } from '../read/json-beginning.ts'
 import { isoDateIn } from '../values/iso-date.ts'
@@ -38,7 +38,7 @@ export function readAnswer(value: unknown, place: Place): Found[] {
   )
   const own = toQuote({ ...issue, author: issue.reporter ?? issue.creator }, issue.description, id)
   const files = asObjects(issue.attachment).flatMap(({ filename }) => asText(filename) ?? [])
-  // A picture in the description is one of the files.
+  // A picture in the description is also in the list of files.
   const attachments = files.length > 0 ? files : (own.attachments ?? [])
   const quotes =
     own.text === '' && attachments.length === 0 ? answers : [{ ...own, attachments }, ...answers]
@@ -69,7 +69,10 @@ export function readAnswer(value: unknown, place: Place): Found[] {
   ]
 }
 
-/** Searches leave out comments that they are not asked for, and cut long lists of them. */
+/**
+ * Returns what the answer lacks. A search leaves out comments unless they are asked for, and cuts
+ * long lists.
+ */
 function leftOut({ comment, worklog }: JsonObject, isCut: boolean): string[] {
   const logged = asObjects(asObject(worklog)?.worklogs).filter(
     (log) => wordsIn(log.comment).text !== '',
@@ -100,7 +103,7 @@ function toQuote(
   }
 }
 
-/** The page that people see, unless the answer is of the address that apps use. */
+/** Returns the page that people see, unless the answer has the address that apps use. */
 function pageOf(self: unknown, key: string): string | undefined {
   const [site = '', path] = asText(self)?.split('/rest/api/', 2) ?? []
   return path === undefined || site.startsWith('https://api.atlassian.com/')

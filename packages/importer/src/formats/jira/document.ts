@@ -1,22 +1,22 @@
-// The words of a document of Jira Cloud, in Atlassian's document format: nodes within each other.
+// Reads the words of a document of Jira Cloud, in the Atlassian Document Format: a tree of nodes.
 import { DAY_CHARACTERS, isoDateOf } from '../values/iso-date.ts'
 import { asArray, asNumber, asObject, asObjects, asText } from '../values/record-fields.ts'
 
-/** Nodes that stand within a line. Each other node ends its line. */
+/** Nodes that are part of a line. Any other node ends its line. */
 const INLINE = new Set(
   'text mention emoji inlineCard status date mediaInline placeholder inlineExtension'.split(' '),
 )
 const LINE_END = '\n'
 
 /**
- * Returns the words of a document, and the names of files in it. A text in Jira's markup stays as
- * it is.
+ * Returns the words of a document, and the names of its files. A text in Jira's markup is returned
+ * unchanged.
  */
 export function wordsIn(document: unknown): { text: string; attachments: string[] } {
   if (typeof document === 'string') return { text: document, attachments: [] }
   const parts: string[] = []
   const attachments: string[] = []
-  // Not recursive: a document may nest deeper than the stack.
+  // Not recursive, because a document may be nested deeper than the stack allows.
   const open: unknown[] = [document]
   while (open.length > 0) {
     const node = open.pop()

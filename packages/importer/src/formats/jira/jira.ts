@@ -1,5 +1,5 @@
-// Issues of Jira: in the CSV that a search exports, which repeats the column "Comment", and in
-// answers of the API.
+// Reads Jira's issues, from the CSV that a search exports (which repeats the column "Comment"), and
+// from answers of the API.
 import type { Format, FormatOptions, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
 import { eachFile, rejected } from '../format.ts'
 import {
@@ -17,7 +17,7 @@ import { present } from '../values/record-fields.ts'
 import { createDateReader, type ReadDate } from '../values/written-values.ts'
 import { isAnswer, readAnswer } from './api-issue.ts'
 
-/** `01/May/24 9:30 AM;ada;It burns.` The text may have semicolons. */
+/** Matches a comment such as `01/May/24 9:30 AM;ada;It burns.` The text may contain semicolons. */
 const COMMENT = /^([^;\n]*);([^;\n]*);(.*)$/s
 
 const RECORDS = recordsAndLists('issues')
@@ -48,12 +48,12 @@ export const jiraFormat: Format = {
   }),
 }
 
-/** A person in a text of Jira Cloud. */
+/** Matches a mention of a person in a text of Jira Cloud. */
 const MENTION = /\[~accountid:([^\]\s]{1,128})\]/g
 
 /**
- * Comments have the ids of persons alone. Columns such as "Reporter Id", beside "Reporter", show
- * whose they are.
+ * Reads a CSV file. Its comments have only ids of persons. The names come from pairs of columns
+ * such as "Reporter" and "Reporter Id".
  */
 async function* readCsv(file: InputFile, options: FormatOptions): FoundLists {
   yield* readRows(file.path, readCsvRows(file), options, await namesIn(file))
@@ -88,14 +88,14 @@ async function namesIn(file: InputFile): Promise<Names> {
       for (const column of people) {
         const [ids, shown] =
           row.kind === 'row' ? [cellsOf(row, `${column} Id`), cellsOf(row, column)] : [[], []]
-        // A blank cell would give a person the name of the next one.
+        // If a cell were blank, each person would get the name of the next one.
         if (ids.length === shown.length)
           for (const [at, id] of ids.entries()) names.set(id, shown[at] ?? id)
       }
   return names
 }
 
-/** The cells of a column that may be repeated. */
+/** Returns the cells of a column that may occur several times. */
 function cellsOf({ fields }: CsvRow, column: string): string[] {
   return fields.flatMap(([name, value]) => (name === column ? [value] : []))
 }
@@ -119,14 +119,15 @@ function readIssue(row: CsvRow, dates: ReadDate, names: Names): Found {
   const withNames = (words: string) =>
     words.replace(MENTION, (markup, id) => (names.has(id) ? `@${names.get(id)}` : markup))
   const createdAt = dateIn(values.get('Created'))
-  // The date and the author of an attachment stand before its name.
+  // In front of an attachment's name are its date and its author.
   const attachments = cellsOf(row, 'Attachment').flatMap((cell) => cell.split(';')[2] ?? [])
   const speaker = values.get('Reporter') ?? values.get('Creator')
   const text = withNames(values.get('Description') ?? '')
   const own: QuoteInput = { externalId: key, text, ...present({ speaker, createdAt, attachments }) }
   const ids = new Map<string, number>()
   const answers = comments.map(([, date, author, words = '']): QuoteInput => {
-    // A comment has no id: its minute, its author and its number of these identify it.
+    // A comment has no id. It is identified by its minute, its author, and a number among comments
+    // with the same two.
     const id = `${key}/${dateIn(date) ?? ''}/${author}`
     const number = (ids.get(id) ?? 0) + 1
     ids.set(id, number)

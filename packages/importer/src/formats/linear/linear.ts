@@ -1,4 +1,4 @@
-// Issues of Linear: its export in CSV, and the answers of its API with comments.
+// Reads Linear's issues, from its CSV export, and from answers of its API, which have comments.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
@@ -67,8 +67,8 @@ function readRow({ values, place, raw }: CsvRow): Found {
 }
 
 /**
- * Reads ISO dates, and dates as JavaScript writes them. Other programs rewrite them without a zone,
- * or as 1/5/2024.
+ * Reads ISO dates, and dates in the form of JavaScript. A spreadsheet may have rewritten them
+ * without a zone, or as 1/5/2024.
  */
 function dateIn(text = ''): string | undefined {
   return (
@@ -77,8 +77,7 @@ function dateIn(text = ''): string | undefined {
 }
 
 /**
- * Returns what the record has: an issue, or the issues of an answer such as `{ data: { issues: {
- * nodes } } }`.
+ * Reads a record: an issue, or the issues of an answer such as `{ data: { issues: { nodes } } }`.
  */
 function readRecord(value: unknown, place: Place): Found[] {
   const isIssue = asText(asObject(value)?.identifier) !== undefined
@@ -119,7 +118,7 @@ function readComment(comment: JsonObject, issue: string, place: Place): Found {
   const externalId = asText(comment.id)
   const replyingTo = asText(asObject(comment.parent)?.id) ?? asText(comment.parentId)
   const quote = { ...quoteOf(comment, text), ...present({ externalId, replyingTo }) }
-  // Of two copies, the one that was edited last comes last and so replaces the other.
+  // Of two copies, the one that was edited last replaces the other, because it comes last.
   const edited = asText(comment.editedAt) ?? asText(comment.updatedAt) ?? ''
   return piece(issue, `1${dateOf(comment) ?? ''}/${externalId ?? ''}/${edited}`, {}, [quote], place)
 }

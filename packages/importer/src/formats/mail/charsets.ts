@@ -1,16 +1,17 @@
-// Decodes texts of mails in the charsets that mails name, also those that browsers do not know.
+// Decodes texts of mails in all charsets that mails name, including some that browsers do not know.
 import { isUtf8 } from 'node:buffer'
 
 export interface Utf8Text {
   bytes: Buffer
-  /** Whether the charset is known, or the text is ASCII, which all charsets have. */
+  /** Whether the charset is known, or the text is ASCII, which is part of all charsets. */
   isKnown: boolean
 }
 
 /**
- * Converts a text to UTF-8. Without a charset it is UTF-8, and each of its lines that is no UTF-8
- * is windows-1252. Many programs declare a charset of one byte a character and write UTF-8, which
- * is never meaningful text in such a charset.
+ * Converts a text to UTF-8. Without a charset, it is taken for UTF-8, except for lines that are not
+ * valid UTF-8, which are taken for windows-1252. If a single-byte charset is declared, but the text
+ * is valid UTF-8, it is read as UTF-8: many programs make this mistake, and UTF-8 is never a
+ * meaningful text in such a charset.
  */
 export function toUtf8(bytes: Buffer, charset = ''): Utf8Text {
   const name = charset.trim().toLowerCase()
@@ -31,8 +32,8 @@ const LAST_ASCII = 0x7f
 const UTF16 = /^(csunicode|unicode$|iso-10646-ucs-2|ucs-?2|utf-?16)/
 
 /**
- * Programs write other encodings under the name `unicode`: a text of UTF-16 has bytes that are 0,
- * in its line ends.
+ * Decodes text whose charset is `unicode` or the like. Programs also use this name for other
+ * encodings. Only UTF-16 has bytes that are 0, at least in its line ends.
  */
 function decodeUtf16(bytes: Buffer, name: string): Buffer {
   if (!bytes.includes(0)) return convertLines(bytes)
@@ -44,12 +45,14 @@ function decodeUtf16(bytes: Buffer, name: string): Buffer {
 
 const utf16le = new TextDecoder('utf-16le')
 
-/** Names of UTF-8, of ASCII, and of nothing. Programs write 8-bit text under each of them. */
+/**
+ * Matches names of UTF-8 and ASCII, and no name. Programs write any 8-bit text under each of them.
+ */
 const UNICODE = /^$|^(3d)?utf-?8|^(us-)?ascii|^ansi_x3\.|^iso-?646|^(x-)?unknown|^default/
 
 const SINGLE_BYTE = /8859|125\d$|^latin/
 
-/** Lists append a footer in another encoding, so lines are converted by themselves. */
+/** Converts each line separately, because mailing lists append a footer in another encoding. */
 function convertLines(bytes: Buffer): Buffer {
   if (isUtf8(bytes)) return bytes
   const converted: Buffer[] = []
@@ -73,7 +76,9 @@ function convertRun(bytes: Buffer, isUtf8: boolean): Buffer {
   return isUtf8 ? bytes : Buffer.from(windows1252.decode(bytes))
 }
 
-/** Millions of short pieces would need much more memory than their text. */
+/**
+ * Joined in groups, because millions of short pieces would need much more memory than their text.
+ */
 const PIECES_AT_ONCE = 1000
 
 const windows1252 = new TextDecoder('windows-1252')
@@ -122,7 +127,7 @@ function decodeByTable(text: string, upper: string): string {
   return text.replace(/[\x80-\xFF]/g, (one) => upper.charAt(one.charCodeAt(0) - 0x80))
 }
 
-/** Decodes bytes as a charset of two bytes a character, whose highest bits are set. */
+/** Decodes a charset with two bytes for each character, whose highest bits are set. */
 function decodeEuc(text: string, charset: 'euc-kr' | 'gbk'): string {
   return new TextDecoder(charset).decode(Buffer.from(text, 'latin1'))
 }
@@ -132,12 +137,12 @@ function setHighestBits(text: string): string {
 }
 
 const [SHIFT_OUT, SHIFT_IN] = ['\x0E', '\x0F']
-/** They name the character set of what is shifted. */
+/** They name the character set of the shifted characters. */
 const DESIGNATIONS = ['\x1B$)C', '\x1B$)A']
 
 /**
- * In ISO 2022, a control character shifts to characters of two bytes, up to another one or the end
- * of the line.
+ * Sets the highest bits of shifted characters. In ISO 2022, a control character shifts to
+ * characters of two bytes, until another one or the end of the line.
  */
 function unshift(text: string): string {
   const bare = DESIGNATIONS.reduce((rest, designation) => rest.replaceAll(designation, ''), text)
@@ -154,7 +159,8 @@ function unshiftLine(line: string): string {
 }
 
 /**
- * The decoder replaces a shift that no character follows, as where two encoded words were joined.
+ * Removes shifts that no character follows, because the decoder would replace them. They occur
+ * where two encoded words were joined.
  */
 function decodeJis(text: string): string {
   const bare = IDLE_SHIFTS.reduce((rest, shift) => rest.replaceAll(`${shift}\x1B`, '\x1B'), text)
@@ -164,8 +170,8 @@ function decodeJis(text: string): string {
 const IDLE_SHIFTS = ['\x1B(B', '\x1B(J', '\x1B$B', '\x1B$@']
 
 /**
- * In HZ, `~{` shifts to characters of two bytes, and `~}` or the end of the line back. `~~` is a
- * tilde.
+ * Sets the highest bits of shifted characters. In HZ, `~{` shifts to characters of two bytes, until
+ * `~}` or the end of the line. `~~` is a tilde.
  */
 function unshiftHz(text: string): string {
   const replace = (_: string, shifted?: string, tilde = '') =>
@@ -174,8 +180,8 @@ function unshiftHz(text: string): string {
 }
 
 /**
- * Reads `+AOk-` as é: UTF-16 in base64. `+-` is a plus sign. A shorter code is text that should not
- * be there.
+ * Decodes UTF-7: `+AOk-` is é as UTF-16 in base64, and `+-` is a plus sign. A shorter code is an
+ * unescaped text.
  */
 function decodeUtf7(text: string): string {
   return text.replace(/\+([A-Za-z\d+/]*)-?/g, (whole, code: string) => {
@@ -187,7 +193,7 @@ function decodeUtf7(text: string): string {
 
 const utf16 = new TextDecoder('utf-16be')
 
-/** Charsets that TextDecoder lacks, because browsers must not read them. */
+/** Charsets that TextDecoder lacks, because browsers must not support them. */
 const SPECIAL: readonly [RegExp, (text: string) => string][] = [
   [/utf-?7/, decodeUtf7],
   [/2022-?jp|^junet|5022[0-2]$/, decodeJis],

@@ -1,19 +1,21 @@
-// Decodes 8-bit text and encoded words in the header of a mail.
+// Decodes 8-bit text and encoded words in a mail's header.
 import { isUtf8 } from 'node:buffer'
 import { toUtf8 } from './charsets.ts'
 
 /**
- * An encoded word: its charset without a language, its encoding, and its text, which should have no
- * `?` (RFC 2047).
+ * Matches an encoded word: its charset (without a language), its encoding, and its text, which
+ * should contain no `?` (RFC 2047).
  */
 const WORD = /=\?([^?*\s]+)(?:\*[^?\s]*)?\?\s*([QB])\?((?:[^?]|(?<!=)\?(?!=))*)\?=/gi
-/** Matches encoded words that follow each other. The white space between them is no text. */
+/**
+ * Matches a sequence of encoded words. The white space between them does not belong to the text.
+ */
 const WORDS = new RegExp(`(?:${WORD.source})(?:\\s*${WORD.source})*`, 'gi')
 
 /**
- * Rewrites a header as UTF-8, in which words that follow each other are one word of UTF-8. Programs
- * split words within a character. A word stays a word, because a name may have signs that separate
- * addresses.
+ * Rewrites a header as UTF-8. A sequence of encoded words becomes one word, because programs split
+ * words within a character. It remains an encoded word, because a name may contain characters that
+ * separate addresses.
  */
 export function decodeHeader(header: Buffer, charset?: string): Buffer {
   const utf8 = isUtf8(header) ? header : toUtf8(header, charset).bytes
@@ -44,7 +46,7 @@ function decodeQ(text: string): Buffer {
   )
 }
 
-/** Decodes `=E9` to the byte that it means. A sign that means no byte stays. */
+/** Decodes `=E9` to its byte. Leaves other texts with `=` as they are. */
 export function decodeQuoted(text: string): Buffer {
   const bytes = text.replace(/=([\da-f]{2})/gi, (_, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),

@@ -1,5 +1,5 @@
-// Rewrites the texts of a mail as plain UTF-8 in one line of base64, because postal-mime knows
-// fewer charsets and forms of texts, and takes 10 µs for each line.
+// Rewrites the texts of a mail as plain UTF-8, in one line of base64. postal-mime knows fewer
+// charsets and kinds of texts, and takes 10 µs for each line.
 import { isUtf8 } from 'node:buffer'
 import { htmlToText } from '../values/html-text.ts'
 import { decodeHeader } from './decode-header.ts'
@@ -8,9 +8,9 @@ import { beforeHeader, bodyStart } from './header.ts'
 import { type Part, readPart } from './part.ts'
 
 export interface DecodedMail {
-  /** The mail, without its text if `text` has it. */
+  /** The mail. Its text is left out if it is in `text`. */
   bytes: Buffer
-  /** The text of a mail of one part. */
+  /** The text, if the mail has only one part. */
   text?: string
   /** What was replaced, cut or left out. */
   notes: { kind: 'replaced' | 'cut' | 'skipped'; reason: string }[]
@@ -19,14 +19,17 @@ export interface DecodedMail {
 /** A boundary between parts. */
 interface Boundary {
   text: string
-  /** The text of the last delimiter. */
+  /** The last delimiter of the boundary, as a text. */
   closing: string
   type: string
-  /** How many parts began. */
+  /** The number of parts that have begun. */
   parts: number
-  /** How many attached mails its parts lie in. */
+  /** The number of attached mails that surround the parts. */
   mails: number
-  /** The part of a `multipart/alternative` whose text is read: the first one that has some. */
+  /**
+   * In a `multipart/alternative`: the index of the part whose text is read, which is the first part
+   * with text.
+   */
   chosen?: number
 }
 
@@ -34,7 +37,7 @@ interface Boundary {
 interface Delimiter {
   start: number
   end: number
-  /** The index of the boundary among those that are open. */
+  /** The index of the boundary among the open boundaries. */
   depth: number
   isLast: boolean
 }
@@ -43,7 +46,7 @@ interface Decoding extends Pick<DecodedMail, 'notes' | 'text'> {
   mail: Buffer
   /** Where the header of the next part begins. */
   at: number
-  /** How many attached mails this place lies in. */
+  /** The number of attached mails that surround this place. */
   mails: number
   open: Boundary[]
   defaultType: string
@@ -52,22 +55,22 @@ interface Decoding extends Pick<DecodedMail, 'notes' | 'text'> {
 
 const TEXT = 'text/plain'
 const MESSAGE = 'message/rfc822'
-/** A mail whose header is UTF-8 (RFC 6532). */
+/** The type of a mail whose header is UTF-8 (RFC 6532). */
 const GLOBAL_MESSAGE = 'message/global'
-/** An attached mail has words, so its text is read, too. */
+/** Replaces the header of an attached mail, so that its text is read as well. */
 const INLINE = Buffer.from(
   'Content-Type: message/rfc822\nContent-Disposition: inline\nContent-Transfer-Encoding: 8bit\n',
 )
-/** postal-mime rejects a mail whose parts nest deeper. */
+/** postal-mime rejects a mail whose parts are nested deeper. */
 const DEEPEST = 256
-/** Of mails that lie in each other, this number is read. */
+/** At most this number of mails that are nested in each other is read. */
 export const DEEPEST_MAIL = 50
 /**
- * postal-mime copies each attached mail with all that lies in it. A deep one in a large mail is not
- * read.
+ * postal-mime copies each attached mail with everything in it. If that would copy more than this,
+ * the mail is not read.
  */
 const MOST_COPIED_BYTES = 256 * 1024 * 1024
-/** What stands before a header is shorter. */
+/** What precedes a header is shorter than this. */
 const BEFORE_HEADER_BYTES = 4096
 
 /** Decodes the texts and the headers of all parts of a mail. */
@@ -122,7 +125,10 @@ function decodeNext(decoding: Decoding): void {
   decoding.at = skipDelimiters(decoding, next)
 }
 
-/** Decodes an attached mail. If it is encoded, the boundaries around it are not searched in it. */
+/**
+ * Decodes an attached mail. If the mail is encoded, the boundaries around it are not searched for
+ * in it.
+ */
 function decodeMail(
   decoding: Decoding,
   head: Buffer,
@@ -150,8 +156,8 @@ function decodeMail(
 const TOO_DEEP = `attached mails that lie in more than ${DEEPEST_MAIL} others, or too deep in a large mail`
 
 /**
- * Stands before a header whose own type is empty, or has its boundary in pieces. Of two headers,
- * the first counts.
+ * Makes a header line, to be put in front of a header whose type is empty, or whose boundary is in
+ * pieces. If a header occurs twice, the first one counts.
  */
 function typeHeader({ type, boundary = '' }: Part): Buffer {
   return Buffer.from(
@@ -160,25 +166,31 @@ function typeHeader({ type, boundary = '' }: Part): Buffer {
   )
 }
 
-/** Some programs write no blank line between a header and the first boundary. */
+/**
+ * Returns whether a blank line ends the header. Some programs write none in front of the first
+ * boundary.
+ */
 function isClosed(header: Buffer): boolean {
   return /\n\r*\n$/.test(header.toString('latin1', header.length - LINE_ENDS))
 }
 
-/** Several carriage returns may stand before the last newline. */
+/** There may be several carriage returns in front of the last newline. */
 const LINE_ENDS = 10
 
 /**
- * Some programs write the text of a part without a header, and without the blank line in its place.
+ * Returns whether a part has a header. Some programs write a part's text without a header, and
+ * without a blank line in its place.
  */
 function hasHeaderAt(mail: Buffer, at: number): boolean {
   return /^([!-9;-~]+[ \t]*:|\r*\n)/.test(mail.toString('latin1', at, at + HEADER_NAME_BYTES))
 }
 
-/** A longer name of a header is none. */
+/** A longer text is not the name of a header. */
 const HEADER_NAME_BYTES = 200
 
-/** Returns the first delimiter of a part that has parts, if it has one. */
+/**
+ * Opens the boundary of a part that has parts, and returns the first delimiter, if there is one.
+ */
 function openBoundary(
   { mail, mails, open }: Decoding,
   { type, boundary = '' }: Part,
@@ -192,8 +204,8 @@ function openBoundary(
 }
 
 function decodePart(part: Part, head: Buffer, body: Buffer, decoding: Decoding): Buffer[] {
-  // Only the name of a file is read. postal-mime takes 10 µs for each of its lines, once for each
-  // mail around it.
+  // Keep only the header, for the name of the file. postal-mime would take 10 µs for each line, for
+  // every mail around it.
   if (!isText(part)) return [head, BLANK_LINE]
   const { notes, open, pieces } = decoding
   const alternatives = open.filter(({ type }) => type === 'multipart/alternative')
@@ -216,11 +228,11 @@ function decodePart(part: Part, head: Buffer, body: Buffer, decoding: Decoding):
 const FOOTER = 'texts in base64 with a plain footer, which is left out'
 const UNKNOWN_CHARSET = 'texts in charsets that are not known, read as windows-1252'
 
-/** Of two headers with one name, the first counts. */
+/** If a header occurs twice, the first one counts, so these lines are put in front. */
 const PLAIN = Buffer.from(
   `Content-Type: ${TEXT}; charset=utf-8\nContent-Transfer-Encoding: base64\n`,
 )
-/** The text is taken from the plain parts only. */
+/** Marks a part whose text is not used, because the text is taken only from plain parts. */
 const UNUSED = Buffer.from('Content-Type: text/html\n')
 const BLANK_LINE = Buffer.from('\n')
 
@@ -228,15 +240,15 @@ function isBlankText(text: Buffer): boolean {
   return text.length < BLANK_BYTES && text.toString().trim() === ''
 }
 
-/** A longer text is not checked, and has some words. */
+/** A longer text is not checked, because it certainly has some words. */
 const BLANK_BYTES = 4096
 
-/** Old programs name no subtype. */
+/** Returns whether a part is a text. Old programs name no subtype. */
 function isText({ type, isFile }: Part): boolean {
   return !isFile && /^text(\/(plain|html|enriched|richtext|markdown))?$/.test(type)
 }
 
-/** Passes delimiters on, up to one that begins a part. Returns where the part begins. */
+/** Passes on delimiters up to one that begins a part. Returns where the part begins. */
 function skipDelimiters(decoding: Decoding, first: Delimiter | undefined): number {
   const { mail, open, pieces } = decoding
   for (let next = first; next !== undefined; ) {
@@ -254,7 +266,7 @@ function skipDelimiters(decoding: Decoding, first: Delimiter | undefined): numbe
   return mail.length
 }
 
-/** A longer line has no boundary. */
+/** A longer line is not a boundary. */
 const BOUNDARY_BYTES = 1000
 const DELIMITER = '\n--'
 
@@ -277,7 +289,10 @@ function nextDelimiter(
 
 const CHARSET_BYTES = 64 * 1024
 
-/** The charset of a part stands for that of the whole, if a header has 8-bit text. */
+/**
+ * Returns the charset of the first part that names one. It is used for 8-bit text in the mail's
+ * header.
+ */
 function firstCharset(mail: Buffer): string | undefined {
   return /charset\s*=\s*"?([\w.:-]+)/i.exec(mail.toString('latin1', 0, CHARSET_BYTES))?.[1]
 }

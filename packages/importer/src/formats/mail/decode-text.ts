@@ -4,14 +4,14 @@ import { isUtf8 } from 'node:buffer'
 import { toUtf8 } from './charsets.ts'
 import { decodeQuoted } from './decode-header.ts'
 
-/** How a text is encoded, by the header of its part. */
+/** How a text is encoded, according to the header of its part. */
 export interface TextEncoding {
   transfer: string | undefined
   charset: string | undefined
   isHtml: boolean
   /**
-   * Whether a space at the end of a line stands for a soft line break (`format=flowed`), and is no
-   * text itself.
+   * Whether a space at the end of a line marks a soft line break (`format=flowed`), rather than
+   * belonging to the text.
    */
   isFlowed: boolean
   deletesSpaces: boolean
@@ -19,14 +19,14 @@ export interface TextEncoding {
 
 export interface DecodedText {
   utf8: Buffer
-  /** Whether text was left out that stands behind a text in base64. */
+  /** Whether text was left out that follows a text in base64. */
   isCut: boolean
   isCharsetKnown: boolean
 }
 
 /**
- * Decodes a text. HTML that names UTF-8 and is UTF-8, or that has no charset, has the charset that
- * it names itself.
+ * Decodes a text. HTML may name a charset itself. That one counts if it is UTF-8 and the bytes are
+ * valid UTF-8, or if the part's header names none.
  */
 export function decodeText(
   body: Buffer,
@@ -61,7 +61,7 @@ export function decodeTransfer(
 const BASE64_LINE = /^[A-Za-z\d+/=]+$/
 
 /**
- * Mailing lists append a footer to a text in base64: in base64 of its own, or plainly. A plain
+ * Decodes base64. Mailing lists append a footer: in base64 of its own, or as plain text. A plain
  * footer is left out.
  */
 function decodeBase64(body: Buffer): { bytes: Buffer; isCut: boolean } {
@@ -76,9 +76,9 @@ function decodeBase64(body: Buffer): { bytes: Buffer; isCut: boolean } {
     return isFooter
   })
   const encoded = (end === -1 ? lines : lines.slice(0, end)).join('')
-  // A text that is not encoded at all is read as it stands.
+  // A text that is not encoded at all is returned as it is.
   if (encoded === '') return { bytes: body, isCut: false }
-  // Each padding ends a text of its own.
+  // Each padding ends a separately encoded text.
   return {
     bytes: Buffer.concat(encoded.split(/=+/).map((text) => Buffer.from(text, 'base64'))),
     isCut: end !== -1,
@@ -86,8 +86,8 @@ function decodeBase64(body: Buffer): { bytes: Buffer; isCut: boolean } {
 }
 
 /**
- * Joins the lines of paragraphs, also of quoted ones, by RFC 3676. The signature's `-- ` is a line
- * of its own.
+ * Joins the lines of paragraphs, including quoted ones (RFC 3676). The signature's `-- ` is always
+ * a separate line.
  */
 function unfold(text: string, deletesSpaces: boolean): string {
   const paragraphs: string[] = []

@@ -2,23 +2,23 @@
 
 /** Matches the beginning of a header. */
 const HEADER_LINE = /^[!-9;-~]+[ \t]*:/
-/** Headers that mails have, and that sentences and settings rarely begin with. */
+/** Names of headers that mails have, and with which sentences and settings rarely begin. */
 const NAMES = [
   'from|sender|to|cc|date|subject|message-id|in-reply-to|references|newsgroups|mime-version|content-type',
   'return-path|received(-spf)?|delivered-to|status|x-[\\w-]+',
-  // Signatures of servers stand first, and may be longer than what is read of a header.
+  // Servers put their signatures first. These may be longer than the part of a header that is read.
   'dkim-signature|domainkey-signature|arc-[\\w-]+|authentication-results|list-[\\w-]+|reply-to|path|xref',
 ]
 const KNOWN_HEADERS = new RegExp(`^(${NAMES.join('|')})[ \\t]*:`, 'gim')
 
-/** Whether the text begins with a line of a header. */
+/** Returns whether the text begins with a line of a header. */
 export function isHeaderLine(text: string): boolean {
   return HEADER_LINE.test(text)
 }
 
 /**
- * Whether the text begins with a header that has at least this number of lines which are known from
- * mails.
+ * Returns whether the text begins with a header of which at least this number of lines has names
+ * that mails use.
  */
 export function hasHeader(text: string, atLeast = 1): boolean {
   if (!HEADER_LINE.test(text)) return false
@@ -28,13 +28,13 @@ export function hasHeader(text: string, atLeast = 1): boolean {
 }
 
 /**
- * Matches another separator, also a quoted one, blank lines, and the byte order mark of a joined
- * file.
+ * Matches what may precede a header: another separator (perhaps quoted), blank lines, and the byte
+ * order mark of a file that was joined to others.
  */
 const BETWEEN =
   /^(?:From (?![ \t]*:)[^\n]*\n)?(?:[ \t\r]*\n|>+From [^\n]*\n|\u00EF\u00BB\u00BF|\uFEFF)*/
 
-/** Returns what stands between the beginning of a mail, or its separator, and its header. */
+/** Returns what precedes the header, after the beginning of a mail or after its separator. */
 export function beforeHeader(text: string): string {
   return BETWEEN.exec(text)?.[0] ?? ''
 }
@@ -42,8 +42,8 @@ export function beforeHeader(text: string): string {
 const [NEWLINE, CARRIAGE_RETURN, HYPHEN] = [0x0a, 0x0d, 0x2d]
 
 /**
- * Returns where the body behind a header begins: behind the first blank line, or at a line that
- * begins with `--`, as boundaries do, else at the end of the mail.
+ * Returns where the body begins: after the first blank line, or at a line that begins with `--`,
+ * like a boundary. Without either, returns the end of the mail.
  */
 export function bodyStart(mail: Buffer, headerStart: number): number {
   let start = headerStart
@@ -56,8 +56,8 @@ export function bodyStart(mail: Buffer, headerStart: number): number {
 }
 
 /**
- * Whether a line has nothing but carriage returns: a file that was converted twice has several at
- * each line end.
+ * Returns whether a line has only carriage returns. If a file was converted twice, each line end
+ * has several.
  */
 export function isBlank(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at++) if (bytes[at] !== CARRIAGE_RETURN) return false

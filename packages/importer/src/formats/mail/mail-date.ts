@@ -1,15 +1,15 @@
-// Reads the dates of mails: in their Date header, and in the separators of an mbox.
+// Reads the dates of mails, from their Date header and from the separators of an mbox.
 import { createZonedClock, isNoDate } from '../values/iso-date.ts'
 
-/** Matches `2024`, `1 May 24`, `1 May 124` and `5/1/24`, and not the zone `+0000`. */
+/** Matches `2024`, `1 May 24`, `1 May 124` and `5/1/24`, but not the zone `+0000`. */
 const YEAR =
   /(?<![\s\d][+-])\b\d{4}\b|[a-z][ -]1\d\d |\b\d{1,2}[ -][a-z]{3,}[ -]\d{2}\b(?!:)|\d\/\d{1,2}\/\d/i
-/** Matches what ends with the time of the day, and what follows it. */
+/** Matches everything up to the time of the day, and what follows it. */
 const TIME = /^(.*?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s*[AP]M\b)?)(.*)/is
 const OFFSET = /([+-])(\d{1,2}):?(\d\d)?(?!\d)/
 /**
- * Programs that counted years from 1900 wrote 100 for 2000. Days come first in dates with full
- * stops.
+ * Repairs dates. Programs that counted years from 1900 wrote 100 for 2000. In dates with full
+ * stops, days come first.
  */
 const REPAIRS: readonly [RegExp, string][] = [
   [/(\d)T(\d)/, '$1 $2'],
@@ -17,16 +17,19 @@ const REPAIRS: readonly [RegExp, string][] = [
   [/\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b/, '$3-$2-$1'],
   [/ (\d{1,2})\.(\d\d)\.(\d\d)\b/, ' $1:$2:$3'],
 ]
-/** Finds most of the dates that need no repair, because each search takes time. */
+/** Finds most dates that need a repair, so that the others need no search. */
 const FAULTY = /\d[T.]\d|[a-z][ -]1\d\d /i
 const COMMENT = /\([^()]*\)/g
 
-/** A longer header is no date. The time of the searches grows with the square of its length. */
+/**
+ * A longer header is not a date. The bound is needed, because the time of the searches grows with
+ * the square of the length.
+ */
 const DATE_CHARACTERS = 200
 
 /**
- * Names of zones by the hours that they are ahead of UTC. `IST` is read as India's, `CST` as
- * America's (RFC 822).
+ * Names of zones, by the hours that they are ahead of UTC. `IST` is read as India's zone, and `CST`
+ * as America's (RFC 822).
  */
 const ZONES: readonly [hours: number, names: string][] = [
   [-10, 'HST'],
@@ -65,8 +68,8 @@ const HOURS = new Map(
 const HOUR_MS = 3_600_000
 
 /**
- * Reads a Date header. A date without a year is none, although JavaScript would add one. A date
- * without a zone, or with a zone that is not known, is in UTC.
+ * Reads a Date header. Returns undefined for a date without a year, although JavaScript would add
+ * one. A date without a zone, or with an unknown zone, is taken as UTC.
  */
 export function mailDate(header = ''): string | undefined {
   if (header.length > DATE_CHARACTERS || !YEAR.test(header)) return undefined
@@ -106,11 +109,11 @@ function isoDateBehind(asUtc: number, hours: number): string {
   return new Date(asUtc - hours * HOUR_MS).toISOString()
 }
 
-/** Matches a date with the names of weekday and month, or an ISO date. */
+/** Matches a date with the names of the weekday and the month, or an ISO date. */
 const IN_SEPARATOR =
   /\b(?:[A-Z][a-z]{2},? +(?:[A-Z][a-z]{2} +\d{1,2}|\d{1,2} +[A-Z][a-z]{2})\b|\d{4}-\d\d-\d\d).*/
 
-/** Returns the date in a separator of an mbox. Without a zone, it is in UTC (RFC 4155). */
+/** Returns the date in a separator of an mbox. Without a zone, it is UTC (RFC 4155). */
 export function separatorDate(separator = ''): string | undefined {
   return mailDate(IN_SEPARATOR.exec(separator.trimEnd())?.[0])
 }

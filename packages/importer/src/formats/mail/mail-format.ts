@@ -1,4 +1,4 @@
-// Reads mailboxes: mbox files, and folders of mails with a file each.
+// Reads mailboxes: mbox files, and folders with a file for each mail.
 import type { Format, FormatOptions, Found, FoundLists, InputFile, Place } from '../format.ts'
 import { orRejected, rejected, skipped } from '../format.ts'
 import { createBoundedBytes } from '../read/bounded-bytes.ts'
@@ -8,19 +8,19 @@ import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
 
 /**
- * A list has this many mails at most, and fewer if they are large: all of a list are in memory at
- * once.
+ * A list has at most this number of mails, and fewer if they are large, because the mails of a list
+ * are in memory together.
  */
 const MAILS_PER_LIST = 100
 const BYTES_PER_LIST = 1024 * 1024
 /**
- * Maildir marks a mail that is to be deleted by the flag T, MH by a comma or `#`. Some systems have
- * no `:` in names.
+ * Matches the name of a mail that is to be deleted: Maildir marks it by the flag T, MH by a comma
+ * or `#`. Some systems allow no `:` in names.
  */
 const TRASHED = /[:;!]2,[A-SU-Za-z]*T[A-Za-z]*$|(^|\/)[,#]\d+$/
 
 /**
- * Reads mails, whose conversations become sources. Memory: the largest mail, several times while it
+ * Reads mails. Their conversations become sources. Memory: several times the largest mail, while it
  * is parsed.
  */
 export const mailFormat: Format = {
@@ -31,7 +31,7 @@ export const mailFormat: Format = {
   howTo:
     "a folder of Thunderbird's profile, Apple Mail: Mailbox, Export Mailbox, Gmail: takeout.google.com",
   options: ['stripQuotes'],
-  // What a server is still writing lies in `tmp`.
+  // A server puts a mail into `tmp` while it is still writing it.
   owns: (files) => {
     const maildirs = new Set(
       files.filter(({ path }) => IN_MAILDIR.test(path)).map(({ path }) => folderAbove(path)),
@@ -58,7 +58,10 @@ export const mailFormat: Format = {
 const IN_MAILDIR = /(^|\/)(cur|new)\/[^/]+$/
 const IN_TMP = /(^|\/)tmp\/[^/]+$/
 
-/** A file that the user names is meant to have mails. */
+/**
+ * Rejects a file that the user has named, because the user expects it to have mails. Counts any
+ * other file.
+ */
 function withoutMails({ path, isNamed }: InputFile, isPacked: boolean): Found {
   if (isNamed && !isPacked)
     return rejected(
@@ -69,14 +72,14 @@ function withoutMails({ path, isNamed }: InputFile, isPacked: boolean): Found {
   return skipped(isPacked ? COMPRESSED : OTHERS, { path })
 }
 
-/** Returns the Maildir of a file in `cur`, `new` or `tmp`. */
+/** Returns the Maildir to which a file in `cur`, `new` or `tmp` belongs. */
 function folderAbove(path: string): string {
   return path.split('/').slice(0, -2).join('/')
 }
 
 /**
- * Returns whether a file is a single mail by its name. The header of such a file need not look like
- * a mail's.
+ * Returns whether a file is a single mail, by its name. Its header then need not look like a mail's
+ * header.
  */
 function isSingle({ path }: InputFile): boolean {
   return /\.emlx?$/i.test(path) || IN_MAILDIR.test(path)
@@ -103,7 +106,7 @@ async function* readFile(file: InputFile, options: FormatOptions): FoundLists {
       bytes = 0
     }
   } catch (error) {
-    // The mails before the damage can be read.
+    // The mails before the damaged part can be read.
     yield found
     throw error
   }
@@ -116,12 +119,15 @@ const COMPRESSED =
 const GZIP = Buffer.from([0x1f, 0x8b])
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
-/** Dovecot compresses the mails of a Maildir, and leaves their names as they are. */
+/**
+ * Returns whether a file is compressed. Dovecot compresses the mails of a Maildir without changing
+ * their names.
+ */
 function isCompressed(beginning: Buffer): boolean {
   return [GZIP, ZSTD].some((magic) => beginning.subarray(0, magic.length).equals(magic))
 }
 
-/** Returns the beginning of a file, from its separator or its header. */
+/** Returns the beginning of a file, from its separator or its header on. */
 function beginningOf(bytes: Buffer): string {
   const text = decodeBeginning(bytes)
   return (hasOldLineEnds(bytes) ? text.replaceAll('\r', '\n') : text)
@@ -129,7 +135,7 @@ function beginningOf(bytes: Buffer): string {
     .replace(/^(\s|>+From [^\n]*\n)+/, '')
 }
 
-/** Old programs of the Macintosh end each line by a carriage return only. */
+/** Returns whether lines end with only a carriage return, as old Macintosh programs wrote them. */
 function hasOldLineEnds(beginning: Buffer): boolean {
   return beginning.includes('\r') && !beginning.includes('\n')
 }
@@ -139,7 +145,10 @@ async function* withNewlines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buff
     yield Buffer.from(chunk.toString('latin1').replaceAll('\r', '\n'), 'latin1')
 }
 
-/** Apple Mail writes the length of a mail before it, and its own properties behind it (`.emlx`). */
+/**
+ * In an `.emlx` file, Apple Mail writes the mail's length in front of the mail, and its own
+ * properties after it.
+ */
 const COUNT = /^(\d+)\s*\n/
 const COUNT_BYTES = 20
 

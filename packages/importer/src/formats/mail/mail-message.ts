@@ -1,4 +1,4 @@
-// Turns one mail into a message of its thread.
+// Converts a mail to a message of its thread.
 import PostalMime, { type Address, decodeWords, type Email } from 'postal-mime'
 import type { FormatOptions, Found, Noted, Place, QuoteInput, SourceInput } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
@@ -10,13 +10,13 @@ import { mailDate, separatorDate } from './mail-date.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
 
 /**
- * Matches the prefixes of common programs, with counts such as `Re[2]:`, also behind the tag of a
- * mailing list.
+ * Matches the prefixes that common programs add to subjects, with counts such as `Re[2]:`, and also
+ * after a mailing list's tag.
  */
 const PREFIXES =
   /^(\s*\[[^\]]*\])?\s*((re|fwd?|aw|wg|antw|sv|回复|答复|转发)(\[\d+\]|\(\d+\))?\s*[:：]\s*)+/i
 
-/** Reads one mail, identified by its Message-ID. */
+/** Reads a mail. Its Message-ID identifies it. */
 export async function readMail(
   raw: RawMail,
   place: Place,
@@ -56,7 +56,7 @@ function toFound(mail: Email, raw: RawMail, { place, options, notes: ofParts }: 
     references: referencesOf(mail).filter((id) => id !== quote.externalId),
     order: quote.createdAt ?? '',
     fields: toFields(mail, quote),
-    // An empty mail still connects the mails before it with those after it.
+    // Keep an empty mail, because it connects the mails before it with those after it.
     quotes: isEmpty ? [] : [quote],
     place,
   }
@@ -80,7 +80,10 @@ function notesOnDate(mail: Email, createdAt: QuoteInput['createdAt'], place: Pla
   return [{ kind: 'replaced', reason: `${reason}, by the date of the mbox`, place }]
 }
 
-/** Returns the ids before a mail. Without References, In-Reply-To counts (RFC 5256). */
+/**
+ * Returns the ids of the mails before a mail. If References is missing, In-Reply-To counts (RFC
+ * 5256).
+ */
 function referencesOf(mail: Email): string[] {
   const references = idsIn(mail.references)
   if (references.length > 0) return references
@@ -95,8 +98,8 @@ function referencesOf(mail: Email): string[] {
 const PERSON = /^\s*[^\s<][^<]*<[^<>]+>(?=[\s,]*[^\s<,][^<]*<)/
 
 /**
- * Returns the first id in In-Reply-To. An address is none: it would join all mails that answer one
- * person.
+ * Returns the first id in In-Reply-To. Ignores addresses, because they would join all mails that
+ * answer the same person.
  */
 function parentOf({ inReplyTo, from, to = [], cc = [] }: Email): string | undefined {
   if (!inReplyTo) return undefined
@@ -104,7 +107,7 @@ function parentOf({ inReplyTo, from, to = [], cc = [] }: Email): string | undefi
   return idsIn(inReplyTo.replace(PERSON, '')).find((id) => !addresses.has(id))
 }
 
-/** The names of Gmail's labels for deleted mails and for spam, in the languages of its exports. */
+/** The names of Gmail's labels for deleted mails and for spam, in all languages of its exports. */
 const TRASH = new Set([
   ...[
     'trash',
@@ -146,9 +149,9 @@ const SPAM = new Set([
 ])
 
 /**
- * Returns why a mail is left out, if it is. Until a mailbox is compacted, Mozilla marks a deleted
- * mail by a flag, mutt and pine by a letter. The export of a whole account of Gmail has what its
- * user deleted, and spam.
+ * Returns why a mail is left out, or undefined. Until a mailbox is compacted, Mozilla marks a
+ * deleted mail by a flag, and mutt and pine by a letter. The export of a whole Gmail account
+ * contains deleted mails and spam.
  */
 function leftOutAs(mail: Email): string | undefined {
   const mozilla = Number.parseInt(headerOf(mail, 'x-mozilla-status') ?? '0', 16)
@@ -191,18 +194,21 @@ function toQuote(
   return { externalId, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
 }
 
-/** Returns the date of delivery. Thunderbird writes the moment of an import into the separator. */
+/**
+ * Returns the date of delivery. (The separator does not have it, because Thunderbird writes the
+ * time of an import there.)
+ */
 function deliveryDate(mail: Email): string | undefined {
   return mailDate(headerOf(mail, 'received')?.split(';').at(-1))
 }
 
-/** Identifies a mail without a Message-ID by what its reader sees. */
+/** Makes an id for a mail without a Message-ID, from what its reader sees. */
 function idOfContent(mail: Email, text: string): string {
   const content = [mail.from?.address, headerOf(mail, 'date'), mail.subject, text].join('\0')
   return `sha256-${digestOf(content)}`
 }
 
-/** Matches an id, also of programs that leave out a bracket or both. */
+/** Matches an id, even if a program has left out one bracket or both. */
 const ID = /^<?[^<>@]+@[^<>]+>?$/
 
 /**
@@ -231,8 +237,8 @@ function speakerOf(mail: Email): string | undefined {
 }
 
 /**
- * Matches `Baker, Ada <ada@a.example>`, whose name should be quoted: the part before the comma is
- * no address.
+ * Matches `Baker, Ada <ada@a.example>`, whose name should be in quotation marks: the text before
+ * the comma is not an address.
  */
 const UNQUOTED = /^\s*([^\s"<>@:,][^"<>@:,]*,[^"<>@:,]+)<[^<>]+>\s*$/
 
@@ -254,7 +260,7 @@ function toFields(mail: Email, { createdAt }: QuoteInput): SourceInput {
   }
 }
 
-/** The file of rejected records has at most this much of a mail. */
+/** The file of rejected records contains at most this number of bytes of a mail. */
 const KEPT_BYTES = 1024 * 1024
 
 function reject(reason: string, raw: RawMail, place: Place): Found {
@@ -266,22 +272,23 @@ function reject(reason: string, raw: RawMail, place: Place): Found {
   )
 }
 
-/** Matches "On Monday, Ada wrote:" in the languages of common programs. */
+/** Matches "On Monday, Ada wrote:", in the languages of common programs. */
 const ATTRIBUTION =
   /^.{0,300}(?<!\p{L})(wrote|writes|schrieb|écrit|escribió|escreveu|scritto|schreef|skrev|napisał\(a\)|napsal|написал)(?!\p{L}).{0,100}:\s*$/iu
 const ATTRIBUTION_LINES = 3
 const BEGINNING = /^\s*(on|am|le|el|em|il|op|den|dne)\b/i
-/** Matches what Outlook writes between an answer and the whole mail that it answers. */
+/** Matches the line that Outlook writes between an answer and the complete mail that it answers. */
 const ORIGINAL =
   /^\s*-{2,} ?(original message|ursprüngliche nachricht|message d'origine|mensaje original|messaggio originale) ?-{2,}\s*$/i
 
 /**
- * Removes lines that begin with `>`, their attribution, and an original at the end, unless nothing
- * else remains.
+ * Removes lines that begin with `>`, the line above them that names their author, and a quoted
+ * original at the end, unless nothing else remains.
  */
 function withoutQuotes(text: string): string {
   const kept: string[] = []
-  // Searched once for each quote. Once for each of its lines would take the square of their number.
+  // Search once for each quote. A search for each of its lines would take time with the square of
+  // their number.
   let isBehindQuote = false
   for (const line of text.split('\n')) {
     if (ORIGINAL.test(line)) break
@@ -297,7 +304,10 @@ function withoutQuotes(text: string): string {
   return rest.trim() || text
 }
 
-/** Removes the attribution directly above a quote. Blank lines may stand between them. */
+/**
+ * Removes the line directly above a quote that names its author. There may be blank lines between
+ * them.
+ */
 function removeAttribution(lines: string[]) {
   const last = lines.findLastIndex((line) => line.trim() !== '')
   if (!lines[last]?.trimEnd().endsWith(':')) return

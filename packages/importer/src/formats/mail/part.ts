@@ -1,4 +1,4 @@
-// Reads what a header says of its part of a mail.
+// Reads what a header says about its part of a mail.
 
 /** A part of a mail, or the mail itself. */
 export interface Part {
@@ -7,11 +7,11 @@ export interface Part {
   transfer: string | undefined
   charset: string | undefined
   boundary: string | undefined
-  /** Whether a space at the end of a line stands for a soft line break (`format=flowed`). */
+  /** Whether a space at the end of a line marks a soft line break (`format=flowed`). */
   isFlowed: boolean
-  /** Whether this space is no text itself. */
+  /** Whether this space does not belong to the text. */
   deletesSpaces: boolean
-  /** Whether the part is a file, and no text. */
+  /** Whether the part is a file, rather than a text. */
   isFile: boolean
 }
 
@@ -25,12 +25,12 @@ const [CHARSET, BOUNDARY, FORMAT, DELSP] = ['charset', 'boundary', 'format', 'de
 )
 
 /**
- * Stands between the pieces of a long parameter, such as `boundary*0="a"; boundary*1="b"` (RFC
- * 2231).
+ * Matches what is between the pieces of a long parameter, such as `boundary*0="a"; boundary*1="b"`
+ * (RFC 2231).
  */
 const CONTINUED = /(?:"|(?<!["\s]))\s*;\s*[\w-]+\*[1-9]\d?\s*=\s*"?/g
 
-/** Reads the header of a part. Of two headers with one name, the first counts. */
+/** Reads the header of a part. If a header occurs twice, the first one counts. */
 export function readPart(header: string, defaultType: string): Part {
   const unfolded = header.replace(/(?<!\r)\r*\n[ \t]+/g, ' ')
   const [, type = '', ofType = ''] = TYPE.exec(unfolded) ?? []

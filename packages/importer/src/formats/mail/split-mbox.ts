@@ -3,8 +3,8 @@ import { type Bounded, createBoundedBytes } from '../read/bounded-bytes.ts'
 import { beforeHeader, hasHeader, isBlank, isHeaderLine } from './header.ts'
 
 /**
- * A mail of a file: its bytes without the separator, and without the quoting of an mbox. `line`:
- * its first line in the file, from 1.
+ * A mail of a file: its bytes without the separator, and without the quoting that an mbox adds.
+ * `line`: the number of its first line in the file, from 1.
  */
 export interface RawMail extends Bounded {
   separator?: string
@@ -12,18 +12,18 @@ export interface RawMail extends Bounded {
 }
 
 /**
- * A longer mail is rejected, because each is read into memory. Providers accept mails of 25 to 50
- * MiB.
+ * A longer mail is rejected, because each mail is read into memory. Providers accept mails of 25 to
+ * 50 MiB.
  */
 export const MAX_MAIL_BYTES = 64 * 1024 * 1024
 
-/** A longer line is no separator. */
+/** A longer line is not a separator. */
 const MAX_SEPARATOR_BYTES = 1000
-/** This much behind a line shows whether a header follows. */
+/** This number of bytes after a line shows whether a header follows. */
 const HEADER_BYTES = 4096
 
 /**
- * The forms of separators, in the order in which they are asked. Git writes one date into all
+ * The forms of separators, in the order in which they are tried. Git writes the same date into all
  * patches.
  */
 const FORMS = [
@@ -41,31 +41,33 @@ const FORMS = [
 
 type Form = (typeof FORMS)[number]['form']
 
-/** Returns undefined for the header `From :` and for other lines. */
+/**
+ * Returns the form of a separator. Returns undefined for the header `From :` and for other lines.
+ */
 function formOf(line: string): Form | undefined {
   return /^From [ \t]*:/.test(line)
     ? undefined
     : FORMS.find(({ pattern }) => pattern.test(line))?.form
 }
 
-/** What is known of a line that may be a separator. */
+/** The surroundings of a line that may be a separator. */
 interface Around {
   isBehindBlank: boolean
-  /** The form of the first separator of the file. */
+  /** The form of the file's first separator. */
   first: Form | undefined
 }
 
 interface Separator {
   text: string
   form: Form
-  /** What stands between it and the header of its mail. */
+  /** What is between the separator and the header of its mail. */
   between: string
 }
 
 /**
- * Returns the separator, or undefined if the line separates no mails. A line that is dated or bare
- * separates mails wherever a header follows it. A line of another form may be a sentence, or a
- * patch in a mail: it counts only behind a blank line, and only if the first separator of the file
+ * Returns the separator, or undefined if the line separates no mails. A line with a date, or a bare
+ * one, separates mails if a header follows it. A line of another form may be a sentence, or part of
+ * a patch in a mail. So it counts only after a blank line, and only if the file's first separator
  * has the same form.
  */
 function asSeparator(
@@ -85,7 +87,10 @@ function asSeparator(
     : undefined
 }
 
-/** Whether a file with this beginning is an mbox. Its first line is a separator of any form. */
+/**
+ * Returns whether a file with this beginning is an mbox. Its first line may be a separator of any
+ * form.
+ */
 export function isMbox(beginning: string): boolean {
   const end = beginning.indexOf('\n')
   const around: Around = { isBehindBlank: true, first: undefined }
@@ -94,13 +99,13 @@ export function isMbox(beginning: string): boolean {
 
 const NEWLINE = 0x0a
 const FROM = Buffer.from('From ')
-/** Files that were joined may have a byte order mark within. */
+/** If files were joined, there may be byte order marks within the file. */
 const MARK = Buffer.from('\uFEFF')
 
 /**
- * Splits an mbox at its separators. A line of text that begins with `>From `, or with more than one `>`, loses one `>`
- * ("mboxrd"). `Content-Length` is ignored, because it is often wrong. Memory: the largest mail.
- * See https://www.rfc-editor.org/rfc/rfc4155.
+ * Splits an mbox at its separators. If a line of text begins with `>From `, or with more than one
+ * `>`, removes one `>` ("mboxrd"). Ignores `Content-Length`, because it is often wrong. Memory: the
+ * largest mail. See https://www.rfc-editor.org/rfc/rfc4155.
  */
 export async function* splitMbox(stream: AsyncIterable<Buffer>): AsyncGenerator<RawMail> {
   const splitter = createSplitter()
@@ -113,8 +118,8 @@ function createSplitter() {
   let mail: Omit<RawMail, keyof Bounded> | undefined
   const around: Around = { isBehindBlank: true, first: undefined }
   /**
-   * What could not be judged yet: a line whose end has not come, or a separator whose header has
-   * not come.
+   * What can't be judged yet: a line whose end has not arrived, or a separator whose header has not
+   * arrived.
    */
   let rest: Buffer = Buffer.alloc(0)
   let isMidLine = false
@@ -136,7 +141,7 @@ function createSplitter() {
     return separator
   }
 
-  /** Reads the lines of a chunk. Passes a line on that is too long for a separator. */
+  /** Reads the lines of a chunk. If a line is too long for a separator, passes it on. */
   function* add(chunk: Buffer, isLast: boolean): Generator<RawMail> {
     const data = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
     let [begin, start] = [0, 0]

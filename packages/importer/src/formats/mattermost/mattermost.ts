@@ -1,4 +1,4 @@
-// Reads the bulk export of Mattermost: lines of channels, posts and direct posts.
+// Reads the bulk export of Mattermost, whose lines are channels, posts and direct posts.
 import { basename } from 'node:path/posix'
 import type { Format, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
 import { ownsFolder, rejected, skipped } from '../format.ts'
@@ -21,16 +21,16 @@ import {
 import { asName } from '../values/typography.ts'
 
 /**
- * At most this number of names of channels is kept, about 20 MB. Channels beyond it have their
- * short names.
+ * At most this number of channel names is kept, about 20 MB. Further channels get their short
+ * names.
  */
 const MOST_CHANNELS = 100_000
 
 type Names = Map<string, string>
 
 /**
- * Reads each post with its replies as a source. A post has no id: channel, moment, author and text
- * identify it.
+ * Reads each post with its replies as a source. A post has no id, so its channel, moment, author
+ * and text identify it.
  */
 export const mattermostFormat: Format = {
   name: 'mattermost',
@@ -49,7 +49,8 @@ export const mattermostFormat: Format = {
 }
 
 /**
- * Begins a file that `mattermost export bulk` wrote: its user chooses the name, often `data.json`.
+ * Matches the beginning of a file that `mattermost export bulk` wrote. The user chooses the file's
+ * name, often `data.json`.
  */
 const VERSION_LINE = /^\s*\{\s*"type"\s*:\s*"version"/
 
@@ -84,7 +85,7 @@ function readPost(post: JsonObject, names: Names, value: unknown, place: Place):
     .sort()
     .join(', ')
   const channel = asText(post.channel)
-  // Some exports name no members of a direct message.
+  // Some exports do not name the members of a direct message.
   const channelId =
     members || (channel === undefined ? 'direct messages' : `${post.team}/${channel}`)
   const root = toQuote(post)
@@ -127,7 +128,7 @@ function toQuote(post: JsonObject): Quote | undefined {
   const createdAt = isoDateOf(millis)
   if (user === undefined || createdAt === undefined) return undefined
   const props = asObject(post.props)
-  // A webhook chooses the name that is shown.
+  // A webhook may choose the name that is shown.
   const speaker = asName(props?.override_username) ?? user
   const attachments = asObjects(post.attachments)
     .flatMap(({ path }) => asText(path) ?? [])
@@ -138,7 +139,10 @@ function toQuote(post: JsonObject): Quote | undefined {
   return { externalId, text: words, speaker, createdAt, ...present({ attachments }) }
 }
 
-/** What an integration attaches to its message. `fallback` repeats the rest. */
+/**
+ * Returns the lines of what an integration attaches to its message. `fallback` repeats the other
+ * fields.
+ */
 function linesOf({
   pretext,
   author_name,

@@ -1,24 +1,26 @@
-// Collects the bytes of values that span chunks. Each value is kept up to a bound.
+// Collects the bytes of values that span several chunks. Each value is kept up to a bound.
 
 /**
- * A longer record is rejected. It may be longer than a request (10 MiB by default), because a
- * thread is sent in parts.
+ * A longer record is rejected. The bound is larger than a request's (10 MiB by default), because a
+ * thread can be sent in several parts.
  */
 export const LONGEST_RECORD_BYTES = 32 * 1024 * 1024
 
 /** The bytes of a value. */
 export interface Bounded {
   bytes: Buffer
-  /** Whether the value is longer than its bound. `bytes` has only its beginning then. */
+  /** Whether the value exceeds its bound. If so, `bytes` has only its beginning. */
   isTooLong: boolean
 }
 
-/** Collects one value after another. Memory: pieces of `longest` bytes, and one more. */
+/**
+ * Collects values, one after the other. Memory: pieces of `longest` bytes, and one further piece.
+ */
 export function createBoundedBytes(longest: number) {
   let pieces: Buffer[] = []
   let length = 0
   return {
-    /** Adds a piece of the value. It is not copied. */
+    /** Adds a piece of the value, without copying it. */
     add(piece: Buffer): void {
       if (length <= longest) pieces.push(piece)
       length += piece.length

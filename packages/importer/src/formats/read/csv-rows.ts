@@ -1,4 +1,4 @@
-// Reads the rows of a CSV file, with the delimiter that its header has.
+// Reads the rows of a CSV file. Finds the delimiter in the header.
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
 import type { Found, InputFile, Noted, Place, Rejected } from '../format.ts'
@@ -8,37 +8,39 @@ import { BEGINNING_BYTES, decodeBeginning, readBeginning, utf8Chunks } from './u
 
 export interface CsvRow {
   kind: 'row'
-  /** The fields that are not blank, by the names of their columns. */
+  /** The values that are not blank, by column. */
   values: ReadonlyMap<string, string>
-  /** The same fields in their order. A column may be repeated. */
+  /** The same values in their order. A column may occur several times. */
   fields: readonly (readonly [column: string, value: string])[]
   place: Place
-  /** The header and the row as they stand in the file. Together they are a CSV file. */
+  /** The header and the row as they are in the file, which together are a CSV file. */
   raw: string
 }
 
-/** `crlf`: the number of line ends within quotes, up to this row, that the parser counted twice. */
+/**
+ * `crlf`: the number of line ends in quoted fields up to this row, which the parser counted twice.
+ */
 type ParsedRow = { record: string[]; raw: string; info: Info; crlf: number }
 
 const DELIMITERS = [',', ';', '\t']
 const ROWS_TOGETHER = 500
 /**
- * The byte order mark of a file that was joined to another one. The parser leaves the quotes behind
- * it in place.
+ * Matches a field that begins with the byte order mark of a joined file. Behind the mark, the
+ * parser does not remove quotation marks.
  */
 const MARK = /^\uFEFF(?:"(.*)"$)?/
 /**
- * A field whose text begins with a quotation mark. The parser keeps the quotes of a field that is
- * quoted wrongly, too.
+ * A field whose text begins with a quotation mark. The parser also keeps the quotation marks of a
+ * field that is quoted incorrectly.
  */
 const QUOTE_AS_TEXT = /"""|"\\"/
 
 /**
- * Yields lists of rows with the names of all columns. Rejects a row that has another number of
- * fields than the header, or a quotation mark that is not doubled. Skips a row that repeats the
- * header, because people join files. Throws FormatError if the file is neither UTF-8 nor UTF-16, or
- * if a row or the header is too long. Memory: at most 500 rows, which together exceed
- * `LONGEST_RECORD_BYTES` by one row at most.
+ * Yields lists of rows, with the names of all columns. Rejects a row that has more or fewer fields
+ * than the header, or a quotation mark that is not doubled. Skips a row that repeats the header,
+ * because people join files. Throws FormatError if the file is neither UTF-8 nor UTF-16, or if a
+ * row or the header is too long. Memory: at most 500 rows, which exceed `LONGEST_RECORD_BYTES`
+ * together by at most one row.
  */
 export async function* readCsvRows(file: InputFile) {
   let header: string[] | undefined
@@ -62,7 +64,7 @@ export async function* readCsvRows(file: InputFile) {
   yield { header: header ?? [], rows }
 }
 
-/** The names of a file's columns, as far as its beginning shows them. */
+/** Returns the names of a file's columns, as far as they are in its beginning. */
 export function csvColumns(beginning: Buffer): string[] {
   const { header, delimiter } = dialectOf(beginning)
   return header.split(delimiter).map((name) => name.trim().replace(/^"(.*)"$/, '$1'))
@@ -89,8 +91,8 @@ async function* parseRows(file: InputFile): AsyncGenerator<ParsedRow> {
 }
 
 /**
- * Yields the bytes once they are known to be UTF-8: the parser would replace others, and so change
- * the text.
+ * Yields bytes that are valid UTF-8. The parser would replace invalid ones, and thereby change the
+ * text.
  */
 async function* checkedChunks(file: InputFile): AsyncGenerator<Buffer> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
@@ -115,15 +117,15 @@ function headOf({ raw }: ParsedRow, path: string): string {
   )
 }
 
-/** Excel writes and reads a first line such as `sep=;`, which names the delimiter. */
+/** Matches a first line such as `sep=;`, which Excel writes and reads. It names the delimiter. */
 const SEPARATOR_LINE = /^"?sep=(.)(?:(?!\s)\1)*"?\s*$/i
 /**
- * A quotation mark that is escaped by a backslash, as MySQL does. If quotes are doubled, no text
- * can follow here.
+ * Matches a quotation mark that is escaped by a backslash, as MySQL writes it. If quotation marks
+ * are doubled, no text can follow here.
  */
 const ESCAPED_QUOTE = /\\"[^",;\t\r\n]/
 
-/** A line, whose quoted fields may have line ends. */
+/** Matches a line. Its quoted fields may contain line ends. */
 const LINE = /(?:"[^"]*"?|[^"\r\n])+/g
 
 function dialectOf(beginning: Buffer) {
@@ -139,7 +141,7 @@ function dialectOf(beginning: Buffer) {
   }
 }
 
-/** The delimiter that stands most often outside of quotes in the header. */
+/** Returns the delimiter that occurs most often in the header, outside quoted fields. */
 function delimiterOf(header: string): string {
   const unquoted = header.replaceAll(/"[^"]*"/g, '')
   const count = (delimiter: string) => unquoted.split(delimiter).length
@@ -147,8 +149,8 @@ function delimiterOf(header: string): string {
 }
 
 /**
- * Returns the fields up to the last one that is not blank: some programs end each line, or some,
- * with a separator.
+ * Returns the fields up to the last one that is not blank, because some programs put a separator at
+ * the end of lines.
  */
 function withoutBlankEnd(fields: readonly string[]): string[] {
   return fields.slice(0, fields.findLastIndex((field) => field.trim() !== '') + 1)
@@ -182,8 +184,8 @@ function repeats(record: readonly string[], header: readonly string[]): boolean 
 }
 
 /**
- * Databases write `\N` for a value that is missing, and programs write `="007"` to keep Excel from
- * reading a number.
+ * Returns the text of a field. Databases write `\N` for a missing value, and programs write
+ * `="007"` so that Excel does not read a number.
  */
 function textIn(field: string): string {
   const first = field[0]
@@ -192,7 +194,10 @@ function textIn(field: string): string {
   return first === '=' ? field.replace(/^="([^"]*)"$/, '$1') : field
 }
 
-/** Makes a row of its fields. `raw` is what a rejected row shows. */
+/**
+ * Makes a row from its fields.
+ * @param raw what a rejected row shows.
+ */
 export function rowOf(
   header: readonly string[],
   record: readonly string[],
@@ -207,8 +212,8 @@ export function rowOf(
 }
 
 /**
- * Rejects the row at which the parser gave up. After an open quote, the rest of the file belongs to
- * the row.
+ * Rejects the row at which the parser gave up. If its quote is not closed, the rest of the file
+ * belongs to it.
  */
 function lastRow(error: unknown, head: string, path: string): Rejected {
   if (!(error instanceof CsvError)) throw error
@@ -219,8 +224,8 @@ function lastRow(error: unknown, head: string, path: string): Rejected {
 }
 
 /**
- * Yields the rows of a beginning of `BEGINNING_BYTES` at most. If it is cut, its last row is no
- * row.
+ * Yields the rows of a beginning of at most `BEGINNING_BYTES`. If the beginning is cut off, leaves
+ * out its last row.
  */
 export async function* rowsOfBeginning(
   path: string,
@@ -231,7 +236,10 @@ export async function* rowsOfBeginning(
     yield { header, rows: beginning.length < BEGINNING_BYTES ? rows : rows.slice(0, -1) }
 }
 
-/** Returns the error of a table before its first record. */
+/**
+ * Returns the error of a table that can't be read, or undefined when its first record has been
+ * read.
+ */
 export async function faultOfRows(
   lists: AsyncIterable<readonly Found[]>,
 ): Promise<string | undefined> {
@@ -245,12 +253,12 @@ export async function faultOfRows(
   return undefined
 }
 
-/** A date whose option is missing may be read in these orders. */
+/** If a date's order is not given, the date may be read in these orders. */
 const ORDERS = ['D/M/Y', 'M/D/Y']
 
 /**
- * Throws FormatError if all rows have one fault, and an option mends it: nobody needs a list of the
- * same error.
+ * Throws FormatError if all rows have the same fault and an option would correct it, because nobody
+ * needs the same error for each row.
  */
 export function refuseIfAlike(found: readonly Found[], path: string): void {
   const reasons = found.map((one) => (one.kind === 'rejected' ? one.reason : ''))

@@ -1,4 +1,4 @@
-// Counts the files that lie beside messages and have none, by their kinds.
+// Counts files without messages that are beside files with messages, by kind.
 import { type InputFile, type Noted, skipped } from '../format.ts'
 
 const MEDIA =
@@ -10,19 +10,19 @@ const KINDS: readonly [RegExp, string][] = [
   [/\.(css|js|map|ttf|otf|woff2?|eot)$/i, 'parts of web pages'],
 ]
 
-/** Whether a file is a picture, a sound or a film by its name. */
+/** Returns whether a file is a picture, a sound or a film, by its name. */
 export function isMedia({ path }: InputFile): boolean {
   return MEDIA.test(path)
 }
 
-/** Returns the kind of a file that has no messages by its name. */
+/** Returns the kind of a file if its name says that it has no messages. */
 export function kindWithoutMessages({ path, isEmpty }: InputFile): string | undefined {
   return isEmpty ? 'empty files' : KINDS.find(([names]) => names.test(path))?.[1]
 }
 
 /**
- * Counts a file of an export that is no file of messages. `kind` names what its program writes, but
- * for media.
+ * Counts a file of an export that contains no messages.
+ * @param kind names what the export's program writes, apart from media.
  */
 export function fileBeside(
   file: InputFile,

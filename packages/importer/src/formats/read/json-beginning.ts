@@ -1,4 +1,4 @@
-// Formats recognise their JSON files by the shape of the beginning.
+// Describes the beginning of a JSON file. Formats recognise their files by it.
 import type { Format } from '../format.ts'
 import { decodeBeginning } from './utf8-chunks.ts'
 
@@ -7,23 +7,24 @@ export interface JsonShape {
   /** The file's first character that is not white space. */
   root: string
   /**
-   * Whether the root ends on the first line, as in NDJSON, or no line ends within the beginning.
+   * Whether the root ends on the first line, as in NDJSON. Also true if the beginning has no line
+   * end.
    */
   isOneLine: boolean
   /**
-   * The paths of the members, such as `title` and `quotes[].text`. In a root array they start with
-   * `[].`.
+   * The paths of the members, such as `title` and `quotes[].text`. If the root is an array, they
+   * start with `[].`.
    */
   members: ReadonlySet<string>
 }
 
 /**
- * A string, with the colon behind it if it is a name; or a bracket; or the end of a line. The last
- * string may be cut.
+ * Matches a string (with the colon behind it if it is a name), a bracket, or a line end. The last
+ * string may be cut off.
  */
 const TOKEN = /"((?:[^"\\]|\\(?:.|$))*)(?:"(\s*:)?|$)|[{}[\]\n]/gs
 
-/** Describes a file by its beginning, which may end anywhere. It never throws. */
+/** Describes a file by its beginning, which may end anywhere. Never throws. */
 export function jsonShape(beginning: Buffer): JsonShape {
   const text = decodeBeginning(beginning).trimStart()
   const members = new Set<string>()
@@ -52,7 +53,7 @@ function pathInside(parent: string, name: string, bracket: string): string {
   return parent === '' && name === '' ? '' : `${parent}${name}.`
 }
 
-/** Recognises a file if its beginning has the shape. */
+/** Makes a function that recognises a file by the shape of its beginning. */
 export function byShape(isShape: (shape: JsonShape) => boolean): Format['recognises'] {
   return (_, beginning) => isShape(jsonShape(beginning))
 }

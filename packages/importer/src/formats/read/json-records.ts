@@ -1,4 +1,4 @@
-// Reads the records of a JSON file of any size: chosen values of its text, or its lines (NDJSON).
+// Reads the records of a JSON file of any size: selected values of its text, or its lines (NDJSON).
 import { isUtf8 } from 'node:buffer'
 import type { Found, FoundLists, InputFile, Noted, Place, Rejected } from '../format.ts'
 import { orRejected, rejected } from '../format.ts'
@@ -20,16 +20,16 @@ type Records = AsyncGenerator<readonly (JsonRecord | Rejected)[]>
 type ToFound = (record: JsonRecord) => Found | readonly Found[]
 
 /**
- * Paths for the elements of a root list, and of these lists in a root object, and for any other
- * root itself.
+ * Returns paths that select the elements of a root list, the elements of these lists in a root
+ * object, or any other root itself.
  */
 export function recordsAndLists(...lists: readonly string[]): readonly string[] {
   return ['', '/*', ...lists.map((list) => `/${list}/*`)]
 }
 
 /**
- * Turns records into findings. `contextOf` returns what a rejected record needs from the rest of
- * its file.
+ * Converts records to findings.
+ * @param contextOf returns other data of the file that a rejected record needs.
  */
 export async function* foundIn(
   lists: AsyncGenerator<readonly (JsonRecord | Rejected | Noted)[]>,
@@ -47,8 +47,9 @@ export async function* foundIn(
 }
 
 /**
- * Reads the values that the paths choose (see `JsonScanner`), and goes on behind a value that it
- * rejects. `prepare` changes the JSON of a value before it is parsed.
+ * Reads the values that the paths select (see `JsonScanner`). After a value that it rejects,
+ * continues with the next one.
+ * @param prepare changes the JSON of a value before it is parsed.
  */
 export function readJsonFile(
   file: InputFile,
@@ -70,9 +71,9 @@ async function* scanJson(file: InputFile, paths: readonly string[], prepare?: Pr
 }
 
 /**
- * Returns fields of the root object that stand behind its list, because Facebook, or a program that
- * sorts names, wrote them there. A file whose beginning has all of them before the list is not read
- * twice.
+ * Returns fields of the root object that are behind its list: Facebook writes them there, as does a
+ * program that sorts names. If the beginning of the file has all of them in front of the list, the
+ * file is not read a second time.
  */
 export async function fieldsBehind(
   file: InputFile,
@@ -95,8 +96,8 @@ export async function fieldsBehind(
 const SPACE = 0x20
 
 /**
- * Reads lines that are not blank, twice as fast as `readJsonFile`. A line that is no JSON harms no
- * other.
+ * Reads lines that are not blank, twice as fast as `readJsonFile`. If a line is not JSON, the other
+ * lines are still read.
  */
 export function readJsonLines(file: InputFile): Records {
   return orRejected(file, parseLines(file))
@@ -115,8 +116,8 @@ function parseLine(line: FileLine, path: string): (JsonRecord | Rejected)[] {
 }
 
 /**
- * Reads a line that has several roots, because a program wrote no line ends. Else the line is
- * rejected as a whole.
+ * Reads a line that has several roots, because a program wrote no line ends. If that fails, rejects
+ * the whole line.
  */
 function parseRoots({ bytes, isTooLong, line }: FileLine, path: string, whole: Rejected) {
   const scanner = new JsonScanner([''])
@@ -124,7 +125,7 @@ function parseRoots({ bytes, isTooLong, line }: FileLine, path: string, whole: R
   return roots.length > 1 ? roots.map((root) => parseValue({ ...root, line }, path)) : [whole]
 }
 
-/** A record that is too long is shown up to this length. */
+/** Of a record that is too long, only this number of bytes is shown. */
 const SHOWN_BYTES = 1_000
 
 function parseValue(

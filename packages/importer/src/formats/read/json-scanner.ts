@@ -1,8 +1,8 @@
-// Finds chosen values of a JSON text in its bytes, without parsing them.
+// Finds selected values in the bytes of a JSON text, without parsing them.
 import { type Bounded, createBoundedBytes, LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 
 export interface ScannedValue extends Bounded {
-  /** The path by which the value was chosen. */
+  /** The path that selected the value. */
   path: string
   /** A JSON Pointer to the value within its root. */
   pointer: string
@@ -14,31 +14,31 @@ interface Choice {
   path: string
   isChosen: boolean
   /**
-   * The choices within this value: by the name of a member, or by `*` for all elements of a list.
+   * The choices within this value, by the name of a member, or by `*` for all elements of a list.
    */
   inside: Map<string, Choice>
 }
 
-/** An object or list that may have chosen values in it. */
+/** An object or a list that may contain selected values. */
 interface Container {
   choice: Choice
   isList: boolean
   pointer: string
-  /** How many elements of the list have begun. */
+  /** The number of elements of the list that have begun. */
   elements: number
 }
 
 const [QUOTE, BACKSLASH, COMMA, COLON, NEWLINE, SPACE] = [0x22, 0x5c, 0x2c, 0x3a, 0x0a, 0x20]
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
 
-/** A longer name is cut, because it is in no path. */
+/** A longer name is cut, because no path contains it. */
 const LONGEST_NAME = 100
 
 /**
- * Scans a text of one or more roots for the values that paths choose. A path is a JSON Pointer with
- * `*` for all elements of a list, such as `/messages/*`. The path `''` chooses a root, unless
- * another path finds a list in it. The parser of each value checks its JSON. Libraries that parse
- * JSON as a stream cost ten times as much, and know no lines.
+ * Scans a text with one or more roots for the values that paths select. A path is a JSON Pointer
+ * with `*` for all elements of a list, such as `/messages/*`. The path `''` selects a root, unless
+ * another path finds a list in the root. The scanner does not check JSON: whoever parses a value
+ * does. Libraries that parse JSON as a stream need ten times as much time, and do not know lines.
  */
 export class JsonScanner {
   readonly #root: Choice
@@ -50,18 +50,18 @@ export class JsonScanner {
   #isBeforeName = false
   #name = ''
   /**
-   * Whether the next byte is in a string, a list or an object (`nested`), in a number or word, or
-   * between values.
+   * Whether the next byte is in a string, a list or an object (`nested`), in a number or a word
+   * (`scalar`), or between values.
    */
   #inside: 'nested' | 'scalar' | undefined
-  /** How many brackets are open within the nested value. */
+  /** The number of open brackets within the nested value. */
   #depth = 0
   #isInString = false
   #isEscaped = false
-  /** The chosen value that is being read. */
+  /** The selected value that is being read. */
   #kept: Omit<ScannedValue, keyof Bounded> | undefined
   readonly #value = createBoundedBytes(LONGEST_RECORD_BYTES)
-  /** Where the kept value, and the name, begin or go on in the chunk. */
+  /** Where the kept value and the name begin in this chunk, or continue. */
   #start = 0
   #nameStart = 0
 
@@ -69,7 +69,7 @@ export class JsonScanner {
     this.#root = choiceOf(paths)
   }
 
-  /** Reads the next bytes of the text, and returns the values that they complete. */
+  /** Reads the next bytes of the text. Returns the values that end in them. */
   push(chunk: Buffer): ScannedValue[] {
     this.#found = []
     this.#start = 0
@@ -82,8 +82,8 @@ export class JsonScanner {
   }
 
   /**
-   * Ends the text. Returns its last value if that is cut, or a number: only the end of the text
-   * ends a number.
+   * Ends the text. Returns its last value if that is cut off, or is a number, because only the end
+   * of the text shows where a number ends.
    */
   end(): ScannedValue[] {
     this.#found = []
@@ -91,14 +91,14 @@ export class JsonScanner {
     return this.#found
   }
 
-  /** Whether the text has a root, and all of its roots have ended. */
+  /** Returns whether the text has a root, and all of its roots have ended. */
   isComplete(): boolean {
     return this.#hasBegun && this.#containers.length === 0
   }
 
   /**
-   * Reads a string, a list or an object. Nearly all bytes pass this loop, so it works on local
-   * variables.
+   * Reads a string, a list or an object. Uses local variables, because nearly all bytes pass
+   * through this loop.
    */
   #readNested(chunk: Buffer, from: number): number {
     const end = chunk.length
@@ -134,7 +134,7 @@ export class JsonScanner {
     else this.#endValue(chunk, end)
   }
 
-  /** Reads one byte that is between values, or in a number or word. */
+  /** Reads a byte between values, or in a number or a word. */
   #readByte(chunk: Buffer, at: number): number {
     const byte = chunk[at] ?? 0
     if (
@@ -156,7 +156,7 @@ export class JsonScanner {
     return at + 1
   }
 
-  /** Begins a name or a value. Returns where to read on. */
+  /** Begins a name or a value. Returns where to continue reading. */
   #beginValue(byte: number, at: number): number {
     this.#hasBegun = true
     if (byte === QUOTE && this.#isBeforeName) {
@@ -182,7 +182,7 @@ export class JsonScanner {
       ? choice.inside.has('*')
       : byte === OPEN_OBJECT && choice.inside.size > 0
     if (!isEntered) return false
-    // The elements of the list are chosen, so the root itself is not.
+    // The elements of the list are selected, so the root itself is not.
     if (isList) this.#drop()
     this.#containers.push({ choice, isList, pointer, elements: 0 })
     this.#isBeforeName = !isList

@@ -1,4 +1,4 @@
-// Reads a file of any Unicode encoding as chunks of UTF-8.
+// Reads a file in any Unicode encoding as chunks of UTF-8.
 import type { InputFile } from '../format.ts'
 
 const MARKS = [
@@ -11,8 +11,8 @@ const LONGEST_MARK = 3
 type Convert = (chunk: Buffer) => Buffer
 
 /**
- * Reads a file without its byte order mark. UTF-16 needs one. All other bytes count as UTF-8 and
- * are not checked.
+ * Reads a file without its byte order mark. UTF-16 must have one. Any other file is taken for
+ * UTF-8, and not checked.
  */
 export async function* utf8Chunks(file: InputFile): AsyncGenerator<Buffer> {
   let convert: Convert | undefined
@@ -31,10 +31,10 @@ export async function* utf8Chunks(file: InputFile): AsyncGenerator<Buffer> {
   if (!convert && beginning.length > 0) yield convertBeginning(beginning).converted
 }
 
-/** Formats recognise a file by at most this much of it. */
+/** Formats recognise a file by at most this number of bytes. */
 export const BEGINNING_BYTES = 64 * 1024
 
-/** Reads the first 64 KiB of a file, which must be one that can be opened again. */
+/** Reads the first 64 KiB of a file. It must be possible to open the file again. */
 export async function readBeginning(file: InputFile): Promise<Buffer> {
   if (file.beginning !== undefined) return await file.beginning(BEGINNING_BYTES)
   const chunks: Buffer[] = []
@@ -47,12 +47,12 @@ export async function readBeginning(file: InputFile): Promise<Buffer> {
   return Buffer.concat(chunks).subarray(0, BEGINNING_BYTES)
 }
 
-/** The text of a file's beginning, whose last character may be incomplete. */
+/** Decodes the beginning of a file. Its last character may be incomplete. */
 export function decodeBeginning(bytes: Buffer): string {
   return convertBeginning(bytes).converted.toString('utf8')
 }
 
-/** Converts a file's beginning without its mark. Returns how to convert what follows. */
+/** Converts a file's beginning without its mark. Returns how to convert the rest. */
 function convertBeginning(beginning: Buffer): { converted: Buffer; convert: Convert } {
   const { mark, encoding } =
     MARKS.find(({ mark }) => beginning.subarray(0, mark.length).equals(mark)) ?? {}

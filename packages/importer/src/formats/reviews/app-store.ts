@@ -1,5 +1,5 @@
-// Reviews of the App Store, as the API of App Store Connect lists them: `customerReviews`, with
-// `include=response`.
+// Reads reviews of the App Store, in the form in which the App Store Connect API lists them:
+// `customerReviews`, with `include=response`.
 import { parseIsoDate } from '@sluice/contract'
 import { eachFile, type Format, type Found, type Place, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
@@ -18,16 +18,16 @@ const RECORDS = recordsAndLists('data', 'included')
 const REVIEW = 'customerReviews'
 const RESPONSE = 'customerReviewResponses'
 
-/** At most this number of reviews wait for their replies while a file is read: about 30 MB. */
+/** While a file is read, at most this number of reviews wait for their replies: about 30 MB. */
 const AWAITED_REPLIES = 200_000
 
 /**
- * The ids of reviews by the ids of their replies, because a reply does not always name its review.
+ * The ids of reviews, by the ids of their replies, because a reply does not always name its review.
  */
 type AwaitedReplies = Map<string, string>
 
 /**
- * Reads each review as a source. Several pages may follow each other in a file, or be in one list.
+ * Reads each review as a source. A file may have several pages in succession, or a list of pages.
  */
 export const appStoreFormat: Format = {
   name: 'app-store',

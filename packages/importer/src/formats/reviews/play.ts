@@ -1,4 +1,4 @@
-// Reviews of Google Play, in the CSV files that its console and its storage bucket offer.
+// Reads reviews of Google Play, from the CSV files of its console and its storage bucket.
 import { parseIsoDate } from '@sluice/contract'
 import { eachFile, type Format, type Found, rejected } from '../format.ts'
 import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
@@ -8,8 +8,8 @@ import { asNumber, present } from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
 
 /**
- * Reads each review as a source. A changed review is exported again: the date of its last update
- * orders its rows.
+ * Reads each review as a source. A changed review is exported again, so its rows are ordered by the
+ * date of the last update.
  */
 export const playFormat: Format = {
   name: 'play',
@@ -54,8 +54,8 @@ function readRow({ values, place, raw }: CsvRow): Found {
 }
 
 /**
- * A rating without text has no link. Package, moment and device identify it, and a text that a
- * program wrote beside.
+ * Returns the id of a review. A rating without text has no link, so its package, moment and device
+ * identify it (and a text, if a program has added one).
  */
 function reviewId(values: CsvRow['values']): string | undefined {
   const id = /[?&#:]reviewid=([^&#]+)/i.exec(values.get('Review Link') ?? '')?.[1]
@@ -70,7 +70,7 @@ function reviewId(values: CsvRow['values']): string | undefined {
   return words === '\0' ? moment : madeId(moment, words)
 }
 
-/** Decodes a link, which may have `gp%3AAOq…` for `gp:AOq…`. */
+/** Decodes a link, which may contain `gp%3AAOq…` for `gp:AOq…`. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text)
@@ -79,7 +79,10 @@ function decode(text: string): string {
   }
 }
 
-/** Excel rounds milliseconds to `1.71456E+12`. */
+/**
+ * Returns the moment of an event. The milliseconds are not used if Excel has rounded them, to
+ * `1.71456E+12`.
+ */
 function momentIn(values: CsvRow['values'], event: string): string | undefined {
   const millis = values.get(`${event} Millis Since Epoch`) ?? ''
   return (

@@ -13,8 +13,8 @@ export interface Review {
 }
 
 /**
- * Returns the fields of a review's source. The stars become its description, or its title if the
- * review has no words.
+ * Returns the fields of a review's source. The stars become the description or, if the review has
+ * no words, the title.
  */
 export function reviewFields({ rating, title, text, createdAt }: Review): SourceInput {
   const full =
@@ -28,7 +28,7 @@ export function reviewFields({ rating, title, text, createdAt }: Review): Source
   })
 }
 
-/** Returns the text of a review, if it has one, as a quote with the id of the source. */
+/** Returns the text of a review, if there is one, as a quote with the id of the source. */
 export function reviewQuotes(
   { externalId, text, createdAt }: Review,
   speaker?: string,

@@ -1,12 +1,13 @@
-// What a Slack message shows: its text, its blocks, and its attachments, such as shared messages.
+// Reads what a Slack message shows: its text, its blocks, and its attachments, such as shared
+// messages.
 import { htmlToText } from '../values/html-text.ts'
 import { asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import type { Directory } from './directory.ts'
 import { decodeSlackText, flatBlocks, lines, textOfAttachment, textOfBlock } from './text.ts'
 
 /**
- * What Slack writes as the text of a message, or as the fallback of an attachment, whose content
- * stands elsewhere.
+ * Matches the text that Slack writes into a message, or the fallback of an attachment, if the
+ * content is elsewhere.
  */
 const PLACEHOLDER =
   /^(This content can['’]t be displayed\.|This message contains interactive elements\.|\[no preview available\])$/
@@ -45,8 +46,8 @@ export function slackContent(message: JsonObject, directory: Directory) {
 }
 
 /**
- * Returns what a person wrote as a file: a mail to the channel, a snippet, a post, what was said in
- * a clip, or the description of an image. It is no markup of Slack.
+ * Returns what a person wrote or said in a file: a mail to the channel, a snippet, a post, the
+ * words of a clip, or the description of an image. It is not in Slack's markup.
  */
 function wordsOfFile(file: JsonObject): string {
   const { mode, subject, plain_text, preview_plain_text, preview, alt_txt } = file
@@ -72,7 +73,8 @@ function isCut(file: JsonObject): boolean {
 }
 
 /**
- * Slack writes the text of a member once more, as rich text. Apps choose text and blocks freely.
+ * Returns the blocks that say more than the text. In a member's message, Slack repeats the text as
+ * rich text. Apps choose text and blocks independently.
  */
 function blocksOf(message: JsonObject, text: string): readonly JsonObject[] {
   const isByApp = message.subtype === 'bot_message' || message.bot_id !== undefined
@@ -82,8 +84,8 @@ function blocksOf(message: JsonObject, text: string): readonly JsonObject[] {
 }
 
 /**
- * Slack adds a preview for each link of a text. A message that is shared has an address, too, and
- * is none.
+ * Separates the attachments from the previews that Slack adds for links in the text. A shared
+ * message has an address, too, but is no preview.
  */
 function attachmentsOf(message: JsonObject, text: string) {
   const all = asObjects(message.attachments)
@@ -96,8 +98,8 @@ function attachmentsOf(message: JsonObject, text: string) {
 }
 
 /**
- * Joins a text with the parts that say more. Apps repeat the words of their blocks as the text, or
- * part of them.
+ * Joins a text with the parts that say more. Apps repeat all or some of the words of their blocks
+ * as the text.
  */
 function withoutRepeats(text: string, more: readonly string[]): string {
   const known = words(text)
@@ -107,8 +109,8 @@ function withoutRepeats(text: string, more: readonly string[]): string {
 }
 
 /**
- * The words between spaces, without marks of bold and the like, so that `includes` finds whole
- * words.
+ * Returns words separated by spaces, without marks for bold and the like, so that `includes` finds
+ * whole words.
  */
 function words(text: string): string {
   return ` ${text

@@ -1,5 +1,4 @@
-// The names in an export: of members by their ids, and of conversations by the folders of their
-// messages.
+// The names in an export: members by their ids, and conversations by the folders of their messages.
 import { basename } from 'node:path/posix'
 import { type Found, type InputFile, skipped } from '../format.ts'
 import { foundIn, readJsonFile } from '../read/json-records.ts'
@@ -14,16 +13,18 @@ export interface SlackConversation {
 
 export interface Directory {
   users: Map<string, string>
-  /** Conversations by their ids and, if a list names them, by the folders of their messages. */
+  /**
+   * Conversations by their ids and, if a list names them, also by the folders of their messages.
+   */
   conversations: Map<string, SlackConversation>
-  /** The names of apps and custom integrations, by the second of their installation. */
+  /** The names of apps and custom integrations, by the second in which they were installed. */
   added: Map<string, string>
-  /** How often a member was to be named whose name is not known yet. */
+  /** How often a member should have been named, but the name was not known yet. */
   unnamed: number
 }
 
 /**
- * At most this number of names is kept in memory, about 150 bytes each. Members beyond it are named
+ * At most this number of names is kept in memory, about 150 bytes each. Further members are named
  * by their ids.
  */
 const MAX_NAMES = 1_000_000
@@ -31,16 +32,16 @@ const MAX_NAMES = 1_000_000
 /** The lists are read in this order, because direct messages are named after their members. */
 const LISTS = [
   { names: ['users.json', 'org_users.json'], add: addUser },
-  // The log of installed apps. It names bots whose messages have no name.
+  // The log of installed apps. It has the names of bots whose messages have none.
   { names: ['integration_logs.json'], add: addApp },
   { names: ['channels.json', 'groups.json', 'dms.json', 'mpims.json'], add: addConversation },
 ]
 
-/** The lists that are not read. Canvases and huddles have no messages. */
+/** Matches the lists that are not read. Canvases and huddles contain no messages. */
 const OTHERS =
   /(^|\/)(canvases|lists|huddle_transcripts|file_conversations|user_?groups|workflows|emoji|teams|team)\.json$/
 
-/** Returns whether Slack, or slackdump, writes a list of this name. */
+/** Returns whether Slack or slackdump writes a list with this name. */
 export function isPart(path: string): boolean {
   return isList(path) || OTHERS.test(path)
 }
@@ -50,7 +51,10 @@ export function isList(path: string): boolean {
   return LISTS.some(({ names }) => names.includes(basename(path)))
 }
 
-/** Reads the lists of an export. An organisation's export has some lists for each workspace. */
+/**
+ * Reads the lists of an export. The export of an organisation has some of the lists for each
+ * workspace.
+ */
 export async function readDirectory(
   files: readonly InputFile[],
 ): Promise<{ directory: Directory; found: Found[] }> {
@@ -91,8 +95,8 @@ function addApp({ users, added }: Directory, entry: JsonObject): boolean {
 }
 
 /**
- * Only messages have the names of guests from other workspaces, and of bots: no list of the export
- * has them.
+ * Adds a name from a message. No list of the export has the names of guests from other workspaces,
+ * and of bots.
  */
 export function addProfile(
   { users }: Directory,
@@ -105,7 +109,7 @@ export function addProfile(
   if (name) users.set(id, name)
 }
 
-/** Returns the name that Slack shows: the display name if the member chose one. */
+/** Returns the name that Slack shows: the display name, if the member has chosen one. */
 export function userNameOf(user: JsonObject): string | undefined {
   const profile = asObject(user.profile) ?? user
   return (
@@ -125,19 +129,19 @@ function addConversation(
   if (!id || conversations.size >= MAX_NAMES) return false
   const conversation = { id, name: asText(entry.name) ?? namesOfMembers(users, entry) ?? id }
   conversations.set(id, conversation)
-  // Paths of files are in this normal form.
+  // The paths of files have this normal form, too.
   for (const name of [asText(entry.name), id])
     if (name) conversations.set(folder + name.normalize(), conversation)
   return true
 }
 
-/** Returns a name for a direct message, which has none of its own. */
+/** Makes a name for a direct message, from the names of its members. */
 function namesOfMembers(users: Directory['users'], entry: JsonObject): string | undefined {
   const members = asArray(entry.members).map(String)
   return asText(members.map((id) => users.get(id) ?? id).join(', '))
 }
 
-/** Returns the members and bots that a record names by their ids. */
+/** Returns the members and bots whose ids occur in a record. */
 export function usersIn(record: unknown, { users }: Directory) {
   const ids = new Set(jsonOf(record).match(/\b[A-Z0-9]{2,}\b/g))
   return [...ids]
@@ -146,8 +150,8 @@ export function usersIn(record: unknown, { users }: Directory) {
 }
 
 /**
- * A record that nests too deep exceeds the stack. It can't be written to the file of rejected
- * records either.
+ * Writes a record as JSON. If the record nests so deep that it exceeds the stack, it can't be
+ * written to the file of rejected records either.
  */
 function jsonOf(record: unknown): string {
   try {
@@ -158,8 +162,8 @@ function jsonOf(record: unknown): string {
 }
 
 /**
- * Names a bot by the notice that it was added: the log of apps has another id for it, but the same
- * second.
+ * Names a bot with the help of the notice that it was added. The log of apps has another id for the
+ * bot, but the same second.
  */
 export function addBot({ users, added }: Directory, id: string, ts: string): void {
   const [second = ''] = ts.split('.')
@@ -167,7 +171,7 @@ export function addBot({ users, added }: Directory, id: string, ts: string): voi
   if (name) users.set(id, name)
 }
 
-/** Returns the path up to its last `/`, with it. */
+/** Returns the path up to and including its last `/`. */
 export function folderOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/') + 1)
 }

@@ -1,4 +1,4 @@
-// Reads a Slack export: a folder for each conversation, with a file for each day.
+// Reads a Slack export, which has a folder for each conversation, and a file for each day.
 import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, Found, FoundLists, InputFile } from '../format.ts'
 import { FormatError, rejected } from '../format.ts'
@@ -10,8 +10,8 @@ import { type MessageContext, readMessage } from './slack-message.ts'
 const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
 
 /**
- * Reads Slack's own exports and those of slackdump. Threads span files, because a reply lies in the file of its own
- * day. Memory: the names, and the largest message. See
+ * Reads exports of Slack itself and of slackdump. A thread may span files, because a reply is in
+ * the file of its own day. Memory: the names, and the largest message. See
  * https://slack.com/help/articles/220556107-How-to-read-Slack-data-exports.
  */
 export const slackFormat: Format = {
@@ -22,7 +22,7 @@ export const slackFormat: Format = {
   howTo: 'as an owner or admin: Tools & settings, Workspace settings, Import/Export Data, Export',
   options: ['threadsOnly', 'workspace'],
   skipsOthers: true,
-  // A single file does not show that it is Slack's.
+  // A single file does not show that it comes from Slack.
   recognises: () => false,
   owns,
   read,
@@ -37,8 +37,8 @@ export const slackFormat: Format = {
 }
 
 /**
- * Files belong to an export if they are its lists, or lie in a folder of messages or of uploads
- * beside them.
+ * Returns the files that belong to an export: its lists, and the files in folders of messages or of
+ * uploads beside them.
  */
 function owns(
   files: readonly InputFile[],
@@ -67,7 +67,8 @@ function hasMessages(files: readonly InputFile[]): boolean {
 }
 
 /**
- * Whether the lists show an export, even without messages. Other programs write `users.json`, too.
+ * Returns whether the lists show that this is an export, even without messages. (Other programs
+ * also write `users.json`.)
  */
 function isExport(files: readonly InputFile[]): boolean {
   const names = new Set(files.map(({ path }) => basename(path)))
@@ -90,15 +91,15 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Found
 }
 
 /**
- * At most this number of messages is kept until all names are known, about 20 MB. Others name
- * members by their ids.
+ * At most this number of messages is kept until all names are known, about 20 MB. Further messages
+ * name members by their ids.
  */
 const MOST_LATER = 10_000
 const READ_TOGETHER = 500
 const BEYOND_LATER = `messages that name members by their ids, because more than ${MOST_LATER} messages wait for names`
 /**
- * Reads a message once more, because it names a member whose name may stand in a later message
- * only.
+ * Reads a message a second time, because it names a member whose name may only be in a later
+ * message.
  */
 type ReadAgain = () => Found | Found[]
 
@@ -120,11 +121,11 @@ async function* readDay(
   const listed = directory.conversations.get(folder)
   const reason = 'files of channels that no list names: the folder is their id'
   if (!listed) yield [{ kind: 'replaced', reason, place: { path: file.path } }]
-  // No list names the folder. That of a direct message is its id.
+  // No list names the folder. If it belongs to a direct message, its name is the id.
   const conversation = listed ?? { id: basename(folder), name: basename(folder) }
   const context: MessageContext = { directory, conversation, options, broadcasts: new Set() }
   yield* foundIn(
-    // A file that is no list is one record, which is rejected.
+    // If a file is not a list, it is one record, which is rejected.
     readJsonFile(file, ['', '/*']),
     (record) => {
       const before = directory.unnamed

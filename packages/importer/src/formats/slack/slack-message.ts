@@ -1,4 +1,4 @@
-// Turns one record of a day file into a message of its thread, or says why it is left out.
+// Converts a record of a day's file to a message of its thread, or says why it is left out.
 import type { FormatOptions, Found, Piece, Place, QuoteInput, SourceInput } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import type { JsonRecord } from '../read/json-records.ts'
@@ -22,15 +22,15 @@ import {
 } from './directory.ts'
 
 /**
- * Kinds of notices that Slack writes into a channel. A notice is read as a message only if someone
- * replied to it.
+ * Matches the kinds of notices that Slack writes into a channel. A notice is read as a message only
+ * if somebody replied to it.
  */
 const NOTICES =
   /^((channel|group)_(join|leave|topic|purpose|name|archive|unarchive|convert_to_private|convert_to_public|posting_permissions)|(pinned|unpinned)_item|bot_(add|remove|enable|disable)|reminder_add|huddle_thread|sh_room_created|sh_room_shared|app_conversation_join|joiner_notification|joiner_notification_for_inviter|assistant_app_thread)$/
 
 /**
- * Kinds of messages whose text says that the message is gone, or that an administrator has hidden
- * it.
+ * The kinds of messages whose text says that the message was removed, or was hidden by an
+ * administrator.
  */
 const REMOVED = new Set(['tombstone', 'message_deleted', 'ekm_access_denied'])
 
@@ -38,12 +38,14 @@ export interface MessageContext {
   directory: Directory
   conversation: SlackConversation
   options: FormatOptions
-  /** The broadcasts of this day that were read. Memory: as many as one channel has on one day. */
+  /**
+   * The broadcasts of this day that have been read. Memory: one channel's broadcasts of one day.
+   */
   broadcasts: Set<string>
 }
 
 /**
- * Reads one record. Slack identifies a message by its channel and its timestamp, which is unique
+ * Reads a record. Slack identifies a message by its channel and by its timestamp, which is unique
  * within the channel.
  */
 export function readMessage(
@@ -65,8 +67,8 @@ export function readMessage(
 }
 
 /**
- * Some programs write a timestamp as a number, without the zeros at its end. Slack writes six
- * decimals.
+ * Returns a timestamp with six decimals, as Slack writes it. Some programs write it as a number,
+ * without zeros at the end.
  */
 function timestampOf(value: unknown): string | undefined {
   return typeof value === 'number' ? value.toFixed(6) : asText(value)
@@ -112,9 +114,9 @@ function toFound(
   }
   const externalId = `${conversation.id}/${root}`
   const fields = toFields(quote, ts === root, root, context)
-  // Ten digits of seconds until the year 2286, `.`, and a fixed number of decimals: the texts sort
-  // by time. Of two copies, the edited one, or the one that was edited later, comes last and so
-  // replaces the other.
+  // Seconds have ten digits until the year 2286, and the number of decimals is fixed, so the texts
+  // sort by time. If there are copies, the one that was edited last comes last, and so replaces the
+  // others.
   const order = moment.padStart(17, '0') + (asText(asObject(message.edited)?.ts) ?? '')
   const piece: Piece = {
     kind: 'piece',
@@ -129,8 +131,8 @@ function toFound(
 }
 
 /**
- * A bot may choose a name for each message. Only the message has the profile of a member of another
- * workspace.
+ * Returns the name of a message's author. A bot may choose a name for each message. The profile of
+ * a member of another workspace is only in the message.
  */
 function speakerOf(message: JsonObject, directory: Directory): string | undefined {
   const user = asId(message.user) ?? asId(asObject(message.comment)?.user)
@@ -139,7 +141,7 @@ function speakerOf(message: JsonObject, directory: Directory): string | undefine
     message.subtype === 'bot_message' || message.bot_id ? asName(message.username) : undefined
   const known = chosen ?? (user && directory.users.get(user)) ?? (profile && userNameOf(profile))
   const bot = asObject(message.bot_profile) ?? {}
-  // Slackbot writes a mail into the channel to which its sender sent it.
+  // If a person sends a mail to a channel, Slackbot writes it into the channel.
   const sender = user === 'USLACKBOT' ? (senderOf(message) ?? 'Slackbot') : undefined
   const own = known ?? sender ?? asName(message.username) ?? asName(bot.name)
   if (own) return own

@@ -1,22 +1,25 @@
-// Texts as Slack shows them: of its markup (mentions, links, dates, emoji), of blocks, and of
-// attachments of apps.
+// Converts texts to the form in which Slack shows them. The texts come from Slack's markup
+// (mentions, links, dates, emoji), from blocks, and from attachments of apps.
 import emojiNames from 'emoji-name-map/lib/datasource.json' with { type: 'json' }
 import { asArray, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import type { Directory } from './directory.ts'
 
 /**
- * In texts, Slack writes `<`, `>` and `&` as entities, so brackets always enclose markup. Code has
- * no emoji.
+ * Matches markup. Slack writes `<`, `>` and `&` in texts as entities, so brackets always enclose
+ * markup. Code contains no emoji.
  */
 const MARKUP =
   /(```[\s\S]+?```|`[^`\n]+`)|<([^<>]*)>|&(amp|lt|gt|colon);|:([a-z0-9_+'-]+):(?::skin-tone-([2-6]):)?/g
 const MARKUP_IN_CODE = /<([^<>]*)>|&(amp|lt|gt|colon);/g
-/** Digits, and letters of scripts that put spaces between words. */
+/** Matches a digit, or a letter of a script that puts spaces between words. */
 const LETTER = /[\p{Nd}\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}]/u
 const EMOJI: Readonly<Record<string, string>> = emojiNames
-/** `&colon;` is our own: `escapeText` writes it, because a colon in rich text begins no emoji. */
+/**
+ * `&colon;` is our own entity. `escapeText` writes it, because a colon in rich text does not begin
+ * an emoji.
+ */
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', colon: ':' }
-/** The characters of `:skin-tone-2:` to `:skin-tone-6:`. */
+/** The characters for `:skin-tone-2:` to `:skin-tone-6:`. */
 const SKIN_TONES = ['🏻', '🏼', '🏽', '🏾', '🏿']
 
 /** Decodes Slack's markup. @see https://docs.slack.dev/messaging/formatting-message-text */
@@ -46,13 +49,14 @@ function decodeCode(code: string, directory: Directory): string {
 }
 
 /**
- * Whether letters or digits stand on both sides, as in `urn:book:12`: Slack shows no emoji there.
+ * Returns whether there are letters or digits on both sides, as in `urn:book:12`, where Slack shows
+ * no emoji.
  */
 function isWithinWord(text: string, at: number, length: number): boolean {
   return LETTER.test(text.charAt(at - 1)) && LETTER.test(text.charAt(at + length))
 }
 
-/** Returns the character of an emoji. A custom emoji has none and stays as it is. */
+/** Returns the character of an emoji. A custom emoji has none, so its markup is returned. */
 function decodeEmoji(name: string, tone: unknown, markup: string): string {
   const emoji = Object.hasOwn(EMOJI, name) ? EMOJI[name] : undefined
   return emoji ? emoji + (tone ? (SKIN_TONES[Number(tone) - 2] ?? '') : '') : markup
@@ -81,8 +85,8 @@ function decodeCommand(command: string, label: string): string {
 }
 
 /**
- * If the user typed no `https://` or `mailto:`, Slack adds it, and what the user typed becomes the
- * label.
+ * Decodes a link. If the user typed no `https://` or `mailto:`, Slack adds it, and the label is
+ * what the user typed.
  */
 function decodeLink(address: string, label: string): string {
   const plain = address.replace(/^(mailto|tel):/, '')
@@ -97,8 +101,8 @@ function decodeEntities(text: string): string {
 }
 
 /**
- * Returns blocks, and behind each the blocks in it: those of a container, the cards of a carousel,
- * the tasks of a plan.
+ * Returns blocks and, after each, the blocks in it: the content of a container, the cards of a
+ * carousel, the tasks of a plan.
  */
 export function flatBlocks(blocks: unknown): readonly JsonObject[] {
   return asObjects(blocks).flatMap((block) =>
@@ -109,7 +113,7 @@ export function flatBlocks(blocks: unknown): readonly JsonObject[] {
 }
 
 /**
- * Returns the text of a Block Kit block, in Slack's markup. @see
+ * Returns the text of a block of Block Kit, in Slack's markup. @see
  * https://docs.slack.dev/reference/block-kit/blocks
  */
 export function textOfBlock(block: JsonObject): string {
@@ -135,8 +139,8 @@ function textOfObject(part: unknown): string {
 }
 
 /**
- * A section, a quote, preformatted text, or a list of sections. Slack indents lists instead of
- * nesting them.
+ * Returns the text of a section, a quote, preformatted text, or a list of sections. Slack indents
+ * lists instead of nesting them.
  */
 function textOfRichText(element: JsonObject): string {
   if (element.type !== 'rich_text_list') return textOfSection(element)
@@ -147,7 +151,7 @@ function textOfSection(section: JsonObject): string {
   return asObjects(section.elements).map(textOfInline).join('')
 }
 
-/** The elements of rich text that have markup of their own, by their types. */
+/** The elements of rich text that have special markup, by type. */
 const INLINE: Readonly<Record<string, (element: JsonObject) => string>> = {
   user: ({ user_id }) => `<@${user_id}>`,
   channel: ({ channel_id }) => `<#${channel_id}>`,
@@ -170,8 +174,8 @@ function textOfInline(element: JsonObject): string {
 }
 
 /**
- * Returns the text of an attachment, the predecessor of blocks. A shared message is such an
- * attachment, too.
+ * Returns the text of an attachment, the predecessor of blocks. A shared message is also an
+ * attachment.
  */
 export function textOfAttachment(attachment: JsonObject): string {
   const fields = asObjects(attachment.fields).map((field) =>
@@ -189,16 +193,14 @@ export function textOfAttachment(attachment: JsonObject): string {
   )
 }
 
-/** The blocks of a shared message that has no text. */
+/** Returns the texts of a shared message from its blocks, if it has no text. */
 function textsOfShared({ message_blocks }: JsonObject): string[] {
   return asObjects(message_blocks)
     .flatMap(({ message }) => flatBlocks(asObject(message)?.blocks))
     .map(textOfBlock)
 }
 
-/**
- * Rich text has its characters as they are. It is escaped, so that all texts are in Slack's markup.
- */
+/** Escapes rich text, which has plain characters, so that all texts are in Slack's markup. */
 function escapeText(text: string): string {
   return text
     .replaceAll('&', '&amp;')
@@ -207,7 +209,7 @@ function escapeText(text: string): string {
     .replaceAll(':', '&colon;')
 }
 
-/** Joins the parts that are not blank, each on a line of its own. */
+/** Joins the parts that are not blank, each on a separate line. */
 export function lines(parts: readonly string[]): string {
   return parts.filter((part) => part.trim() !== '').join('\n')
 }

@@ -1,4 +1,5 @@
-// Reads records that an import rejected and that the user corrected, each in its own format.
+// Reads records that an import has rejected and the user has corrected. Each is read in its
+// original format.
 import { Readable } from 'node:stream'
 import type { Format, FormatOptions, Found, InputFile, Piece } from '../format.ts'
 import { rejected } from '../format.ts'
@@ -8,8 +9,8 @@ import { asObject, asText } from '../values/record-fields.ts'
 import { jsonFormat } from './sluice-formats.ts'
 
 /**
- * Reads lines of `{ reason, format, path, line, context, record }`. Without a format, a record is a
- * thread as sent.
+ * Reads lines of `{ reason, format, path, line, context, record }`. If there is no format, the
+ * record is a thread, in the form in which it would be sent.
  */
 export function createRejectedFormat(formats: readonly Format[]): Format {
   return {
@@ -22,7 +23,7 @@ export function createRejectedFormat(formats: readonly Format[]): Format {
       ['reason', 'path', 'record'].every((name) => members.has(name)),
     ),
     async *read(files, options) {
-      // A warning comes once for all records, although each is read as a file of its own.
+      // A warning is yielded only once, although each record is read as a separate file.
       const warnings = new Set<string>()
       const isNew = (one: Found) =>
         one.kind !== 'warning' || warnings.size < warnings.add(one.reason).size

@@ -1,4 +1,4 @@
-// The formats of Sluice's own threads: NDJSON and a JSON array.
+// The formats of Sluice's own threads: NDJSON, and a JSON array.
 import {
   createThreadParser,
   DEFAULT_LIMITS,
@@ -27,7 +27,7 @@ import {
 } from '../values/thread-fields.ts'
 
 /**
- * Reads what POST /sources:batch reads. A line can be longer than a request, up to
+ * Reads what POST /sources:batch accepts. A line can be longer than a request, up to
  * `LONGEST_RECORD_BYTES`.
  */
 export const ndjsonFormat: Format = {
@@ -59,7 +59,7 @@ export const jsonFormat: Format = {
 
 const IDS = new Set(['externalId', 'replyingTo', 'channelId'])
 
-/** No bounds here: threads are later cut and split by those of the service. */
+/** No bounds, because threads are later cut and split to fit the service's bounds. */
 const most = Number.MAX_SAFE_INTEGER
 const lengths = {
   externalId: most,
@@ -72,9 +72,9 @@ const lengths = {
 const parse = createThreadParser({ ...DEFAULT_LIMITS, ...lengths, quotes: most })
 
 /**
- * Creates a reader for one file. Skips quotes without text, replaces lone surrogates, warns of
- * unknown fields. `--map` renames fields of sources and quotes, `--set` sets fields of all sources.
- * Throws FormatError if either names an unknown field.
+ * Creates a reader for a file. It skips quotes without text, replaces lone surrogates, and warns
+ * about unknown fields. `--map` renames fields of sources and quotes, and `--set` sets fields of
+ * all sources. Throws FormatError if either names an unknown field.
  */
 function createThreadReader(
   options: Pick<FormatOptions, 'map' | 'set'>,
@@ -93,8 +93,8 @@ function createThreadReader(
 }
 
 /**
- * Reads a thread that is invalid as it stands, without its empty quotes and lone surrogates, and
- * with numbers as ids.
+ * Reads a thread that is invalid in its original form: without its empty quotes and lone
+ * surrogates, and with numbers as ids.
  */
 function readRepaired({ quotes, ...source }: JsonObject, place: Place, original: unknown): Found[] {
   const all = asArray(quotes)
@@ -145,8 +145,8 @@ function rejectInvalid(
 }
 
 /**
- * Returns a function that applies `--map` and `--set` to a record. Without both, it returns the
- * record itself.
+ * Returns a function that applies `--map` and `--set` to a record. If neither is given, the
+ * function returns the record itself.
  */
 function createPreparation(
   options: Pick<FormatOptions, 'map' | 'set'>,
@@ -183,7 +183,7 @@ function rename(
   return renamed
 }
 
-/** At most this number of unknown names are noted, because names can be data. */
+/** At most this number of unknown names is noted, because names can be data. */
 const NOTED_NAMES = 50
 
 function createUnknownFieldNotes(): (thread: JsonObject, place: Place) => Noted[] {

@@ -1,6 +1,9 @@
-// Converts days of the calendars that phones and tables in some countries show.
+// Converts days from the calendars that phones and tables use in some countries.
 
-/** The calendars by their names in ICU, and how a text shows them: by a word or by digits. */
+/**
+ * The calendars by their names in ICU, and the words or digits by which a text shows that it uses
+ * them.
+ */
 const SHOWN = [
   ['islamic-umalqura', /\bAH\b|هـ/],
   ['persian', /\bAP\b|ه\.ش|[۰-۹]/],
@@ -9,17 +12,14 @@ const SHOWN = [
 
 export type Calendar = (typeof SHOWN)[number][0]
 
-/**
- * Returns the calendar that a date shows beside its year. Latin digits, and those of Arabic, show
- * none.
- */
+/** Returns the calendar that a date shows beside its year. Latin and Arabic digits show none. */
 export function calendarShownIn(date: string): Calendar | undefined {
   return SHOWN.find(([, words]) => words.test(date))?.[0]
 }
 
 /**
- * Returns the calendars by which a year is one of the last hundred years, in words, if it is none
- * of ours.
+ * If a year is not of our calendar, returns (in words) the calendars in which it is one of the last
+ * hundred years.
  */
 export function calendarsOf(year: string): string | undefined {
   if (year >= '1300' && year < '1500') return 'Persian or Islamic'
@@ -27,11 +27,11 @@ export function calendarsOf(year: string): string | undefined {
 }
 
 /**
- * In 2009, when WhatsApp began, the Islamic year 1430 began. The Persian year 1430 begins in 2051.
+ * When WhatsApp began, in 2009, the Islamic year 1430 began. The Persian year 1430 begins in 2051.
  */
 const FIRST_ISLAMIC = 1430
 
-/** Returns the calendar by which such a year is one of the last years. */
+/** Returns the calendar in which such a year is recent. */
 export function recentCalendar(year: string): Calendar {
   if (Number(year) > 2000) return 'buddhist'
   return Number(year) < FIRST_ISLAMIC ? 'persian' : 'islamic-umalqura'
@@ -39,18 +39,21 @@ export function recentCalendar(year: string): Calendar {
 
 const BUDDHIST_YEARS = 543
 const DAY_MS = 86_400_000
-/** The first days of both calendars by ours, and the mean length of their years and months. */
+/**
+ * The first days of both calendars in our calendar, and the mean length of their years and months.
+ */
 const YEARS = {
   persian: { epoch: Date.UTC(622, 2, 21), year: 365.2422, month: 30.6 },
   'islamic-umalqura': { epoch: Date.UTC(622, 6, 19), year: 354.367, month: 29.53 },
 }
-/** By so many days at most, a day that was computed by means is wrong. */
+/** A day that was computed from mean lengths is wrong by at most this number of days. */
 const ERROR_DAYS = 6
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 
 /**
- * Returns a day of another calendar in ours, as `2024-05-25`. Undefined if there is no such day.
+ * Converts a day of another calendar to ours, for example to `2024-05-25`. Returns undefined if
+ * there is no such day.
  */
 export function inOurCalendar(
   calendar: Calendar,

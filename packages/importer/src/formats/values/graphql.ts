@@ -1,11 +1,14 @@
-// The lists in an answer of GraphQL.
+// Finds the lists in an answer of GraphQL.
 import { isRecord } from '@sluice/contract'
 
-/** How deep a list may lie: `data.team.issues.nodes` has three objects around it. */
+/**
+ * A list is searched for down to this depth. For example, `data.team.issues.nodes` is inside three
+ * objects.
+ */
 const DEEPEST = 5
 
 /**
- * Returns the elements of the topmost lists named `nodes`, such as those of `{ data: { issues: {
+ * Returns the elements of the topmost lists named `nodes`, for example in `{ data: { issues: {
  * nodes } } }`.
  */
 export function nodesIn(value: unknown, depth = DEEPEST): readonly unknown[] {

@@ -1,8 +1,8 @@
-// Turns HTML of mails and comments into plain text.
+// Converts HTML of mails and comments to plain text.
 import { compile } from 'html-to-text'
 import { Parser } from 'htmlparser2'
 
-/** Elements that stand in lines of their own, besides those that the converter knows. */
+/** Elements that begin a new line, besides those that the converter knows. */
 const LINES =
   'address caption center dd details dl dt fieldset figcaption figure legend li option summary tr'.split(
     ' ',
@@ -13,8 +13,8 @@ const convert = compile({
   wordwrap: false,
   formatters: {
     /**
-     * A space separates the cells of a row. Mails are laid out by tables, so columns would tear
-     * their texts apart.
+     * A space separates the cells of a row. Columns would tear texts apart, because mails use
+     * tables for their layout.
      */
     cell(element, walk, builder) {
       walk(element.children, builder)
@@ -22,7 +22,7 @@ const convert = compile({
     },
   },
   limits: { maxInputLength: Number.MAX_SAFE_INTEGER },
-  // Not only the body: mailing lists and scanners of mail write behind its end.
+  // Not only the body, because mailing lists and mail scanners write after its end.
   baseElements: { selectors: [] },
   selectors: [
     { selector: 'a', options: { hideLinkHrefIfSameAsText: true, linkBrackets: ['(', ')'] } },
@@ -39,25 +39,24 @@ const convert = compile({
   ],
 })
 
-/** The converter is recursive, and its parser's time grows with the square of the depth. */
+/** The converter is recursive, and the time of its parser grows with the square of the depth. */
 const DEEPEST = 50
-/** The converter writes all lines of a text again for each of these elements around it. */
+/** Within each of these elements, the converter writes all lines of a text again. */
 const PREFIXING = new Set(['blockquote', 'ol', 'ul'])
 /**
- * Characters and tags, counted once for each PREFIXING element around them. Converting this many
- * takes 1 to 2 s.
+ * Bounds the characters and tags, each counted once for each PREFIXING element around it.
+ * Converting this number takes 1 to 2 s.
  */
 const MOST_PREFIXED = 4_000_000
 
-/**
- * Returns the text, without images. HTML that nests or quotes too much is not converted and only
- * loses its tags.
- */
+/** Returns the text, without images. If HTML nests or quotes too much, only removes its tags. */
 export function htmlToText(html: string): string {
   return (isTooDear(html) ? html.replace(/<[^<>]*>/g, ' ') : convert(html)).trim()
 }
 
-/** Counts by the converter's own parser: a close tag may end several elements, or none. */
+/**
+ * Counts with the converter's own parser, because a closing tag may end several elements, or none.
+ */
 function isTooDear(html: string): boolean {
   let depth = 0
   let prefixes = 0

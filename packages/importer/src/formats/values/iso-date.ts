@@ -1,30 +1,34 @@
-// Writes times as ISO 8601 dates in UTC, as the API reads them.
+// Writes times as ISO 8601 dates in UTC, in the form that the API reads.
 import { FormatError } from '../format.ts'
 
 const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z')
 const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z')
 
-/** The moment 0 of Unix, of .NET and of spreadsheets, which programs write if they have no date. */
+/** The zero of Unix's, .NET's and spreadsheets' time, which programs write if they have no date. */
 const ZEROS = new Set(['1970-01-01', '0001-01-01', '1899-12-30'])
 
 /** Why such a date is not stored. */
 export const ZERO_DATES = 'dates such as 1970-01-01T00:00:00Z, which programs write for none'
 
-/** Whether an ISO date in UTC stands for none. Nobody wrote in that very second. */
+/**
+ * Returns whether an ISO date in UTC stands for a missing date. (Nobody wrote in exactly that
+ * second.)
+ */
 export function isNoDate(iso: string): boolean {
   return iso.endsWith('T00:00:00.000Z') && ZEROS.has(iso.slice(0, DAY_CHARACTERS))
 }
 
-/** A larger number counts milliseconds: as seconds, it would lie beyond the year 5138. */
+/** A larger number is in milliseconds: in seconds, it would be after the year 5138. */
 const MOST_SECONDS = 1e11
 
 /**
- * Writes a time in seconds or milliseconds since 1970 as `2024-05-01T09:30:00.000Z`: versions of
- * one format differ in the unit. Undefined for 0, and beyond the years that a thread can have.
+ * Converts a time in seconds or milliseconds since 1970 to `2024-05-01T09:30:00.000Z`, because
+ * versions of a format use different units. Returns undefined for 0, and outside the years that a
+ * thread may have.
  */
 export function isoDateOf(time = Number.NaN): string | undefined {
   const seconds = Math.abs(time) < MOST_SECONDS ? time : time / 1_000
-  // A double is accurate to a quarter of a microsecond for such a time: .12 may come as .1199999.
+  // A double is accurate to a quarter of a microsecond for such a time, so .12 may become .1199999.
   const moment = Math.floor(seconds * 1_000 + 3e-4)
   return moment !== 0 && moment >= FIRST_MOMENT && moment <= LAST_MOMENT
     ? new Date(moment).toISOString()
@@ -32,14 +36,14 @@ export function isoDateOf(time = Number.NaN): string | undefined {
 }
 
 /**
- * Ends a date that names its zone. The year may follow, as X writes it, or the name of the zone in
- * brackets.
+ * Matches the end of a date with a zone. After the zone, there may be the year (as X writes it), or
+ * the zone's name in brackets.
  */
 const ZONE = /(Z|GMT|UTC|[+-]\d{2}(:?\d{2})?)( \([^()]*(?:\([^()]*\))?\)| \d{4})?$/i
 
 /**
- * Rewrites a date in any form that JavaScript reads. A date without a zone is in UTC, wherever the
- * import runs. Returns undefined if JavaScript reads none.
+ * Rewrites a date in any form that JavaScript reads. A date without a zone is taken as UTC, on any
+ * machine. Returns undefined if JavaScript can't read it.
  */
 export function isoDateIn(text = ''): string | undefined {
   const date = new Date(ZONE.test(text) ? text : `${text.replace(/(?<=\d)T(?=\d)/, ' ')} UTC`)
@@ -54,15 +58,16 @@ const LOCAL_TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?$/
 const DAY_MS = 86_400_000
 
 /**
- * Creates a function that turns a local time such as `2024-05-01T09:30:00` into an ISO date in UTC.
- * If clocks go back, a time that the zone has twice counts as the first one. A time that the zone
- * skips counts by the offset before. Throws FormatError if the zone is no IANA name.
+ * Creates a function that converts a local time such as `2024-05-01T09:30:00` to an ISO date in
+ * UTC. If a time occurs twice because clocks are set back, the first one counts. If a time does not
+ * occur because clocks are set forward, the offset before that counts. Throws FormatError if the
+ * zone is not an IANA name.
  */
 export function createZonedClock(timezone: string): (local: string) => string | undefined {
   const format = createFormat(timezone)
   /**
-   * The moment of a local time, by the offset that the zone has at another moment (`5/1/2024,
-   * GMT+02:00`).
+   * Returns the moment of a local time, with the offset that the zone has at another moment
+   * (`5/1/2024, GMT+02:00`).
    */
   const momentBy = (local: string, at: number) =>
     Date.parse(`${local}${format.format(at).split('GMT')[1]?.slice(0, '+02:00'.length) || 'Z'}`)
@@ -70,7 +75,7 @@ export function createZonedClock(timezone: string): (local: string) => string | 
     const local = text.replace(' ', 'T')
     const asUtc = Date.parse(`${local}Z`)
     if (!LOCAL_TIME.test(text) || Number.isNaN(asUtc)) return undefined
-    // Between these days a zone changes its offset once at most.
+    // Between these two days, a zone changes its offset at most once.
     const before = momentBy(local, asUtc - DAY_MS)
     const after = momentBy(local, asUtc + DAY_MS)
     const isBefore = momentBy(local, before) === before || momentBy(local, after) !== after
@@ -79,7 +84,7 @@ export function createZonedClock(timezone: string): (local: string) => string | 
   }
 }
 
-/** Whether a text is the name of a time zone, such as Europe/Berlin. */
+/** Returns whether a text is the name of a time zone, such as Europe/Berlin. */
 export function isTimeZone(text: string): boolean {
   try {
     new Intl.DateTimeFormat('en', { timeZone: text })

@@ -1,16 +1,16 @@
-// Rewrites dates of any language as ASCII: with the time behind the date, AM or PM, and no words
-// around them.
+// Rewrites dates of any language as ASCII. The time follows the date, with AM or PM, and without
+// words around them.
 import { withoutTypography } from './typography.ts'
 
-/** The zeros of the digits of other scripts. Behind each, 1 to 9 stand in their order. */
+/** The zeros of the digits in other scripts. Each is followed by 1 to 9. */
 const ZEROS = [
   0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xe50, 0xed0,
   0xf20, 0x1040, 0x17e0, 0xff10,
 ]
 
 /**
- * The halves of a day as languages write them, without dots and spaces. Chinese and Korean know
- * more parts of a day.
+ * The halves of the day in many languages, without dots and spaces. Chinese and Korean have more
+ * parts of the day.
  */
 const MORNINGS =
   'ص صباحا ق.ظ ق.م قبلازظهر לפנה״צ पूर्वाह्न सुबह म.पू सकाळी পূর্বাহ্ণ পূর্বাহ্ন সকাল முற்பகல் காலை పూర్వాహ్నం ಪೂರ್ವಾಹ್ನ પૂર્વાહ્ન ਪੂ.ਦੁ പൂർവ്വാഹ്നം පෙ.ව ก่อนเที่ยง နံနက် ກ່ອນທ່ຽງ ព្រឹក SA PG p.d paradite de dop f.h fm ap vm vorm пр.об претпл пренеподне дп д.п priešpiet priekšp r.n ጥዋት ү.ө ب.ن غ.م ÖÖ TO ТО 凌晨 清晨 早上 上午 午前 오전 새벽 아침'
@@ -26,22 +26,25 @@ const HALVES = new Map([
     'PM',
   ]),
 ])
-/** A word, whose letters may have dots and spaces between them. */
+/** Matches a word, which may have dots and spaces between its letters. */
 const WORD = /(?<![\p{L}\p{M}])\p{L}[\p{L}\p{M}״]*(?:\. ?\p{L}[\p{L}\p{M}]*)*\.?(?![\p{L}\p{M}])/gu
-/** Years of rulers are written with their name, and so are those of the Republic of China. */
+/**
+ * Matches years that are counted from a ruler, with the ruler's name, or from the Republic of
+ * China.
+ */
 const RULERS: readonly [RegExp, number][] = [
   [/^(\[?)(?:R|令和)(\d{1,2})(?=\D)/, 2018],
   [/^(\[?)(?:H|平成)(\d{1,2})(?=\D)/, 1988],
   [/^(\[?)民[國国](\d{2,3})(?=\D)/, 1911],
 ]
-/** Names of the calendars by which years are counted, which the year itself shows. */
+/** Matches names of calendars, which are not needed, because the year itself shows the calendar. */
 const ERA = /\b(?:B\.?E|A\.?H|A\.?P|A\.?D)\b\.?|พ\.?ศ\.?|ค\.?ศ\.?|هـ?\.?ش?(?=[\s,]|$)/g
-/** The years of the Bulgarians and Ukrainians, and their hours. */
+/** Matches the words for year and hour in Bulgarian and Ukrainian. */
 const NOUN = /(?<!\s)\s*(?:г|р|ч)\.(?=[\s,]|$)/g
 const HOURS = /(\d) ?h ?(\d\d)(?: min (\d\d) s)?/
 const TIME_FIRST = /^(\[?)(\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?),? +(\d.*)$/
 
-/** Rewrites a date. A text that has no date is changed in ways that mean nothing. */
+/** Rewrites a date. If a text contains no date, the result has no meaning. */
 export function plainDate(text: string): string {
   let plain = withDigits(withoutTypography(text))
     .replace(/[،、]/g, ',')

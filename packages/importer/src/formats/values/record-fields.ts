@@ -4,22 +4,22 @@ import { isRecord } from '@sluice/contract'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** Returns the value if it is an object, else undefined. */
+/** Returns the value if it is an object, otherwise undefined. */
 export function asObject(value: unknown): JsonObject | undefined {
   return isRecord(value) ? value : undefined
 }
 
-/** Returns the value if it is an array, else an empty one. */
+/** Returns the value if it is an array, otherwise an empty array. */
 export function asArray(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** Returns the objects of the value if it is an array, else an empty list. */
+/** Returns the objects in the value if it is an array, otherwise an empty array. */
 export function asObjects(value: unknown): readonly JsonObject[] {
   return asArray(value).filter(isRecord)
 }
 
-/** Returns the value if it is a string with more than white space, else undefined. */
+/** Returns the value if it is a text that is not blank, otherwise undefined. */
 export function asText(value: unknown): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value : undefined
 }
@@ -29,7 +29,7 @@ export function asId(value: unknown): string | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : asText(value)
 }
 
-/** Returns a number if it is finite. Some exports write it as text. */
+/** Returns a finite number, otherwise undefined. Some exports write numbers as text. */
 export function asNumber(value: unknown): number | undefined {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined
@@ -38,8 +38,8 @@ export function asNumber(value: unknown): number | undefined {
 type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
 
 /**
- * Returns the fields that have a value: an empty text or list must not replace one of an earlier
- * piece.
+ * Returns the fields that have a value, because an empty text or list must not replace the value of
+ * an earlier piece.
  */
 export function present<T extends object>(fields: T): Present<T>
 export function present(fields: object): object {
@@ -48,7 +48,7 @@ export function present(fields: object): object {
   )
 }
 
-/** The first line of a text that is not blank, as a title. */
+/** Returns the first line of a text that is not blank, for use as a title. */
 export function firstLine(text: string): string {
   const start = text.trimStart()
   const end = start.search(/[\r\n]/)

@@ -1,4 +1,4 @@
-// The fields of a source and of a quote, and the options --map and --set about them.
+// The fields of a source and of a quote, and the options --map and --set, which name fields.
 import { DEFAULT_LIMITS, ISO_DATE, SERVICES, ThreadRequestSchema } from '@sluice/contract'
 import { FormatError } from '../format.ts'
 import { asNumber } from './record-fields.ts'
@@ -19,14 +19,14 @@ function fieldsWith(
 }
 
 /**
- * Returns the value of a field. A text that should be a number stays a text, so that the API
- * reports it.
+ * Returns the value of a field. If a text should be a number but is none, it stays a text, so that
+ * the API reports it.
  */
 export function fieldValue(field: string, text: string): string | number {
   return NUMBERS.has(field) ? (asNumber(text) ?? text) : text
 }
 
-/** Throws FormatError if the option names a field, or sets a service, that is not known. */
+/** Throws FormatError if the option names an unknown field, or sets an unknown service. */
 export function checkFields(
   option: string,
   fields: ReadonlyMap<string, string>,
@@ -45,12 +45,15 @@ export function checkFields(
     )
 }
 
-/** Returns the option that reads a field from this column or name, as the user has to type it. */
+/**
+ * Returns the option that reads a field from this column or name, in the form in which the user
+ * must type it.
+ */
 export function mapOption(field: string, name: string): string {
   return `--map ${shellWord(`${field}=${name}`)}`
 }
 
-/** Quotes a text as one word of a command, for a POSIX shell. */
+/** Quotes a text as one word of a POSIX shell. */
 export function shellWord(text: string, most = 200): string {
   const short = text.slice(0, most)
   return /^[\w./=:@%+-]+$/.test(short) ? short : `'${short.replaceAll("'", `'\\''`)}'`

@@ -1,4 +1,4 @@
-// Reads dates and numbers as people and spreadsheets write them.
+// Reads dates and numbers in the forms that people and spreadsheets use.
 import { parseIsoDate } from '@sluice/contract'
 import type { FormatOptions } from '../format.ts'
 import {
@@ -30,35 +30,44 @@ export function orderOf(format: string): string[] | undefined {
 
 const DATE =
   /^(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(\d{1,4}|[a-z]{3,9})[.,]?[\s./-]+(\d{1,2}|[a-z]{3,9})[.,]?[\s./-]+(\d{4}|\d{1,2})(?!\d)\.?(.*)$/i
-/** As C and X write a date, with the year last: `Wed May 01 09:30:00 +0000 2024`. */
+/**
+ * Matches a date with the year at the end, as C and X write it: `Wed May 01 09:30:00 +0000 2024`.
+ */
 const YEAR_LAST = /^((?:[a-z]{3},? +)?[a-z]{3} +\d{1,2}) +(\d{1,2}:\d\d\S*)( +\S+)? +(\d{4})$/i
 /**
- * Words of a language. In Chinese, Japanese and Korean, the half of the day stands before the time.
+ * Words of several languages. In Chinese, Japanese and Korean, the half of the day is in front of
+ * the time.
  */
 const BEFORE_TIME = String.raw`(?:(?:г\.|klo|kl\.?|à)[\s,]*)?(?:(上午|午前|오전|下午|午後|오후|[AP]M)\s*)?`
 const HALF_DAY = String.raw`(?:(?:([apπμ])\.?|\.)\s*)?(?:[mμ]\.?\s*)?`
 const CLOCK = String.raw`(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d+))?)?\s*${HALF_DAY}`
-/** JavaScript writes `GMT+0200 (Central European Summer Time)`. */
+/** Matches a zone. JavaScript writes `GMT+0200 (Central European Summer Time)`. */
 const ZONE = String.raw`(?:(Z|UTC|GMT|[+-]\d\S*)|(?:GMT|UTC)([+-]\d\S*)(?: \([^()]+\))?)`
 const TIME = new RegExp(String.raw`^[\sT,]*${BEFORE_TIME}${CLOCK}${ZONE}?$`, 'i')
 const MORNING = /^(am?|π|上午|午前|오전)$/i
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
-/** As POSIX reads a year of two digits: 68 is 2068, and 69 is 1969. */
+/** Two digits of a year are read as in POSIX: 68 is 2068, and 69 is 1969. */
 const FIRST_YEAR_OF_1900 = 69
 
 export type ReadDate = ReturnType<typeof createDateReader>
 
 interface DateOptions extends Pick<FormatOptions, 'dateFormat' | 'timezone'> {
-  /** Whether all dates are of our time, so that a year shows its calendar: 2567 is 2024. */
+  /**
+   * Whether all dates are recent, so that a year shows its calendar: 2567 is the Buddhist year for
+   * 2024.
+   */
   isRecent?: boolean
 }
 
-/** Creates a reader of dates. Throws FormatError if `--timezone` is no IANA name. */
+/** Creates a reader of dates. Throws FormatError if `--timezone` is not an IANA name. */
 export function createDateReader({ dateFormat, timezone, isRecent = false }: DateOptions) {
   const named = dateFormat === undefined ? undefined : orderOf(dateFormat)
   const toUtc = timezone === undefined ? undefined : createZonedClock(timezone)
 
-  /** `shown`: the calendar that the text shows beside its year. */
+  /**
+   * Reads a date in a given order.
+   * @param shown the calendar that the text shows beside its year.
+   */
   function inOrder(
     text: string,
     order: readonly string[] | undefined,
@@ -76,7 +85,7 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
     ]
     const time = timeOf(rest)
     if (time === undefined || !/^\d{4}-\d\d-\d\d$/.test(`${year}-${month}-${day}`)) return undefined
-    // A name of a month is of our calendar.
+    // If the month has a name, the year is of our calendar.
     const isOurs = calendarsOf(year) === undefined || /[a-z]/i.test(partOf('m'))
     const calendar = isRecent ? recentCalendar(year) : shown
     if (!isOurs && calendar === undefined) return undefined
@@ -112,11 +121,15 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
 
   return {
     /**
-     * Reads a date, or seconds or milliseconds since 1970. Undefined if the text is none, or has
-     * two readings. What stands for no date is a moment that is left out when the thread is shaped.
+     * Reads a date, or seconds or milliseconds since 1970. Returns undefined if the text is not a
+     * date, or has two readings. If the text stands for a missing date, returns a moment that is
+     * left out when the thread is shaped.
      */
     read: (text: string) => (ZERO.test(text) ? ZERO_DATE : dateIn(text)),
-    /** Why a date can't be read: its calendar is not known, it has two readings, or none. */
+    /**
+     * Says why a date can't be read: its calendar is unknown, it has two readings, or it is not a
+     * date.
+     */
     faultOf(text: string): string {
       const value = text.trim()
       const plain = plainDate(value.slice(0, LONGEST_DATE))
@@ -137,15 +150,15 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
   }
 }
 
-/** A longer text is no date. */
+/** A longer text is not a date. */
 const LONGEST_DATE = 100
-/** A spreadsheet writes the day 0 as a time alone. */
+/** Matches texts that stand for a missing date. A spreadsheet writes day 0 as only a time. */
 const ZERO = /^(?:0+|00:00:00|0000-00-00.*)$/
 const ZERO_DATE = '1970-01-01T00:00:00.000Z'
 
 /**
- * The order that a date itself shows: its year has four digits and comes first, or its month is a
- * word.
+ * Returns the order that a date itself shows: its year has four digits and comes first, or its
+ * month is a word.
  */
 function orderIn([first = '', second = '']: readonly string[]): readonly string[] | undefined {
   if (/^\d{4}$/.test(first)) return YEAR_FIRST
@@ -153,7 +166,10 @@ function orderIn([first = '', second = '']: readonly string[]): readonly string[
   return /[a-z]/i.test(second) ? DAY_FIRST : undefined
 }
 
-/** Of a recent date, 67 is the Buddhist year 2567, because 2067 is to come. */
+/**
+ * Returns the year with four digits. In a recent date, 67 is the Buddhist year 2567, because 2067
+ * is in the future.
+ */
 function yearOf(text: string, isRecent: boolean): string {
   if (text.length !== 2) return text
   if (isRecent)
@@ -167,8 +183,8 @@ function monthOf(text: string): string {
 }
 
 /**
- * Reads the time behind a date, with its zone as ISO 8601 writes it. A date without a time begins
- * at midnight.
+ * Reads the time after a date. Its zone has the form of ISO 8601. A date without a time begins at
+ * midnight.
  */
 function timeOf(rest: string): { clock: string; zone: string } | undefined {
   if (rest.trim() === '') return { clock: '00:00:00', zone: '' }
@@ -184,12 +200,14 @@ function timeOf(rest: string): { clock: string; zone: string } | undefined {
 const THOUSANDS_BY_COMMAS = /^[+-]?\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,})$/
 const THOUSANDS_BY_POINTS = /^[+-]?\d{1,3}(?:(?:\.\d{3})+,\d+|(?:\.\d{3}){2,})$/
 const DECIMAL_COMMA = /^[+-]?\d*,\d+$/
-/** 1,234 may be 1234 or 1.234. A leading zero shows decimals. */
+/**
+ * Matches 1,234, which may be 1234 or 1.234. (A leading zero would show that these are decimals.)
+ */
 export const TWO_NUMBERS = /^[+-]?[1-9]\d{0,2},\d{3}$/
 
 /**
- * Reads a number with a decimal point or comma, and groups of thousands. Undefined if it is none,
- * or has two readings.
+ * Reads a number with a decimal point or comma, and groups of thousands. Returns undefined if the
+ * text is not a number, or has two readings.
  */
 export function numberIn(text: string | undefined): number | undefined {
   const plain = asNumber(text)

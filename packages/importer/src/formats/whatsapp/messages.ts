@@ -1,4 +1,4 @@
-// The messages of a WhatsApp export, whose dates have the form of the phone's region.
+// Reads the messages of a WhatsApp export. The form of their dates depends on the phone's region.
 import type { InputFile, Place } from '../format.ts'
 import { readLines } from '../read/lines.ts'
 import { DAY_CHARACTERS } from '../values/iso-date.ts'
@@ -7,12 +7,12 @@ import { MARKS, withoutTypography } from '../values/typography.ts'
 import { createDateReader } from '../values/written-values.ts'
 
 /**
- * A message may have several lines. Its `head` has date and speaker, which lines before the first
- * date lack.
+ * A message, which may have several lines. `head` has its date and its speaker. Lines before the
+ * first date have no `head`.
  */
 export interface Message {
   date?: string
-  /** What stands behind the date: a bracket on an iPhone. */
+  /** What follows the date. On an iPhone, this is a bracket. */
   separator?: string
   speaker?: string
   head: string
@@ -21,34 +21,40 @@ export interface Message {
 }
 
 /**
- * Day and time with what a region writes between and behind them: `2024. 05. 01. 9:30`, `1.5.2024
- * klo 9.30`.
+ * Matches a day and a time, with what regions write between and after them: `2024. 05. 01. 9:30`,
+ * `1.5.2024 klo 9.30`.
  */
 const DATE = String.raw`\d{1,4}(?:[./-] ?\d{1,4}){2}(?:[.,]? klo?\.?)?[^\da-z]{1,5}(?:[ap]m )?\d{1,2}(?:[:.]\d\d){1,2}[\s.apmπμ]*`
 const SPEAKER = String.raw`(?:([^:]{1,100}):(?=[\s\u200E\u200F]|$) ?)?`
 /**
- * `[01.05.24, 09:30:15] Ada: …` of an iPhone, `01/05/2024, 9:30 am - Ada: …` of Android, `1/5/16,
- * 9:30:15: Ada: …`.
+ * Matches `[01.05.24, 09:30:15] Ada: …` (iPhone), `01/05/2024, 9:30 am - Ada: …` and `1/5/16,
+ * 9:30:15: Ada: …` (Android).
  */
 const MESSAGE = new RegExp(String.raw`^${MARKS}\[?(${DATE})(\]| -|:) ${SPEAKER}(.*)$`, 'is')
 /**
- * Begins a line that may begin with a date of other digits, of another calendar, or behind its
- * time.
+ * Matches the beginning of a line that may have a date in other digits, in another calendar, or
+ * after its time.
  */
 const MAY_BE_DATED = new RegExp(
   String.raw`^${MARKS}(?:\[${MARKS})?(?:\p{Nd}|[RH]\d|AP |令和|平成|民[國国])`,
   'u',
 )
 const LONGEST_HEAD = 60
-/** Is of a chat whose dates can't be read, such as those of a calendar without numbers. */
+/**
+ * Matches a line of a chat whose dates can't be read, for example because their calendar has no
+ * numbers.
+ */
 const LOOKS_DATED =
   /^\W{0,3}[^:\n\]]{0,10}\p{Nd}{1,4}[^\p{Nd}\n]{1,4}\p{Nd}{1,2}[^\p{Nd}\n]{1,4}\p{Nd}{1,4}[^\p{Nd}\n]{1,12}\p{Nd}{1,2}[:.]\p{Nd}{2}[^\p{Nd}\n]{0,14}(?:\]| -) [^:\n]{1,100}: /u
-/** Begins a chat as programs write those of Signal: in brackets, an iPhone writes seconds, too. */
+/**
+ * Matches the beginning of a Signal chat, as programs write it. It has no seconds in its brackets,
+ * unlike an iPhone's chat.
+ */
 export const OF_SIGNAL = /^\[\d{4}-\d\d-\d\d,? \d\d:\d\d\] [^:\n]{1,100}: /
-/** Programs write such a date and a colon before the lines of a log. */
+/** Matches a date that programs write, followed by a colon, in front of the lines of a log. */
 const OF_A_LOG = /^\d{4}-\d\d-\d\d \d/
 
-/** Splits a line with which a message begins. Undefined for any other line. */
+/** Splits the first line of a message. Returns undefined for any other line. */
 export function messageLine(line: string): Omit<Message, 'place'> | undefined {
   const [, date, separator = '', speaker, text = ''] =
     MESSAGE.exec(line) ?? localMessage(line) ?? []
@@ -57,12 +63,15 @@ export function messageLine(line: string): Omit<Message, 'place'> | undefined {
   return { date, separator, head, text, ...(speaker && { speaker: nameOf(speaker) }) }
 }
 
-/** Whether a line begins a message as any language writes it. */
+/** Returns whether a line looks like the first line of a message, in any language. */
 export function looksDated(line: string): boolean {
   return LOOKS_DATED.test(line)
 }
 
-/** WhatsApp writes `~` before the name that persons chose who are no contacts. */
+/**
+ * Returns a speaker's name. WhatsApp writes `~` in front of the name that a person has chosen who
+ * is not a contact.
+ */
 function nameOf(speaker: string): string {
   const name = withoutTypography(speaker).trim()
   return name.replace(/^~ ?/, '') || name
@@ -76,16 +85,16 @@ function localMessage(line: string): RegExpExecArray | null {
 }
 
 /**
- * Yields the messages of a file in lists. An iPhone ends messages by CR LF, and lines within them
- * by LF, so pasted lines of a chat begin no message. Files that were joined have a byte order mark
- * where the next one begins, or a message in the form of another phone.
+ * Yields lists of a file's messages. An iPhone ends messages with CR LF, and lines within them with
+ * LF, so pasted lines of a chat do not begin a message. In joined files, a byte order mark shows
+ * where the next file begins, or a message in the form of another phone.
  */
 export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
   const messages: Message[] = []
   let endsByCrLf: boolean | undefined
   let isEnded = true
   /**
-   * What stands behind the date of the first message. In chats of other phones, a colon there is of
+   * What follows the date of the first message. In chats of other phones, a colon there belongs to
    * a person's text.
    */
   let first: string | undefined
@@ -109,7 +118,7 @@ export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
       else messages.push({ ...(begun ?? { head: '', text }), place: { path: file.path, line } })
       isEnded = hasCr
     }
-    // The last message may go on in the next lines.
+    // The last message may continue in the next lines.
     yield messages.splice(0, messages.length - 1)
   }
   yield messages
@@ -118,12 +127,15 @@ export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
 const BYTE_ORDER_MARK = 0xfeff
 
 const DAY = /^\d{1,4}[./-] ?\d{1,4}[./-] ?\d{1,4}/
-/** Koreans write the year first, also one of two digits, and no other language writes days so. */
+/**
+ * Matches a Korean date. Koreans write the year first, even if it has only two digits, which no
+ * other language does.
+ */
 const KOREAN = /^\d\d\. \d{1,2}\. \d{1,2}\. (?:[AP]M|오전|오후)/
 /** WhatsApp began in this year. */
 const FIRST_YEAR = '2009'
 const DAY_MS = 86_400_000
-/** WhatsApp writes this mark before its own words, on iPhones. */
+/** On iPhones, WhatsApp writes this mark in front of its own words. */
 export const MARK = '\u200E'
 
 function orderedBy(dateFormat: string) {
@@ -136,10 +148,11 @@ function orderedBy(dateFormat: string) {
 }
 
 /**
- * Finds the order in which most days are valid and ascend, because messages do. If two orders fit,
- * a clock with am and pm stands for the one of America. `isAssumed`: the day or the month may come
- * first, and they mean other days. `hasMarks`: WhatsApp marks its own words, as an iPhone does.
- * Android marks the names of files only.
+ * Finds the order in which most days are valid and ascend, because messages ascend. If two orders
+ * fit, a clock with am and pm suggests America's.
+ * `isAssumed`: day and month could be swapped, which would give other days.
+ * `hasMarks`: WhatsApp marks its own words, as on an iPhone. (Android only marks the names of
+ * files.)
  */
 export async function surveyChat(lists: AsyncIterable<readonly Message[]>) {
   const [dayFirst, monthFirst, yearFirst] = [
@@ -154,7 +167,7 @@ export async function surveyChat(lists: AsyncIterable<readonly Message[]>) {
       hasMarks ||= separator === ']' && text.startsWith(MARK)
       isDated ||= date !== ''
       const [written = ''] = DAY.exec(date) ?? []
-      // Most messages are of the same day as the one before.
+      // Most messages have the same day as the previous one.
       if (written === known) continue
       known = written
       hasHalfDays ||= /m\.?$/i.test(date)
@@ -163,7 +176,7 @@ export async function surveyChat(lists: AsyncIterable<readonly Message[]>) {
         if (day < reading.last || day < FIRST_YEAR || day > tomorrow) reading.faults += 1
         reading.last = day || reading.last
       }
-      // No region writes the month first with full stops.
+      // No region that writes full stops puts the month first.
       if (/^\d{1,2}\./.test(written)) monthFirst.faults += 1
       if (KOREAN.test(date)) for (const reading of [dayFirst, monthFirst]) reading.faults += 1
       differ ||= dayFirst.last !== monthFirst.last

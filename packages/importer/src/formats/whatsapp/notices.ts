@@ -1,11 +1,11 @@
-// Tells what WhatsApp wrote from what people wrote, by its sentences, where a file does not show it
-// otherwise.
+// Distinguishes what WhatsApp wrote from what people wrote, by its sentences, if a file does not
+// show it in another way.
 import { withoutTypography } from '../values/typography.ts'
 import languages from './sentences.json' with { type: 'json' }
 
 /**
- * Of each language: what stands in place of a deleted message or a missed call; the mark of an
- * edited message; and what stands between an actor and the name of a group.
+ * For each language: what replaces a deleted message or a missed call, the mark of an edited
+ * message, and what is between an actor and the name of a group.
  */
 const SENTENCES = Object.values(languages).map((line) =>
   line.split(' ; ').map((part) => part.split('|')),
@@ -15,14 +15,11 @@ const [INSTEAD, EDITED] = [setOf(0), setOf(1)]
 const ACTS = new RegExp([...setOf(2)].map((act) => act.replaceAll(/[()/]/g, '\\$&')).join('|'))
 const LONGEST_SENTENCE = 80
 
-/**
- * Languages close the quotation marks that open a name, and some by the mark with which others open
- * it.
- */
+/** Some languages close a quotation with the mark with which others open one. */
 const QUOTES = /["„“”«»「」『』]/g
 const OPENED = /(?<![\da-z])(?:["„“”「『](?=\S)|«)[^"„“”«»「」『』]*$/i
 
-/** Whether a text stands in place of a message or a call. */
+/** Returns whether a text replaces a message or a call. */
 export function isInstead(text: string): boolean {
   return text.length <= LONGEST_SENTENCE && INSTEAD.has(sentenceIn(text))
 }
@@ -42,8 +39,8 @@ function sentenceIn(text: string): string {
 }
 
 /**
- * Whether a name is the beginning of a notice such as `Ana created group "Trip: Rome"`, and the
- * text its end.
+ * Returns whether a name and a text are the beginning and the end of a notice, such as `Ana created
+ * group "Trip: Rome"`.
  */
 export function isNotice(name: string, text: string): boolean {
   if (ACTS.test(name)) return true

@@ -1,5 +1,5 @@
-// Reads the text that WhatsApp exports of a chat: `_chat.txt` of an iPhone, `WhatsApp Chat with
-// Ada.txt` of Android.
+// Reads the text that WhatsApp exports of a chat: `_chat.txt` from an iPhone, or `WhatsApp Chat
+// with Ada.txt` from Android.
 import { basename, dirname, join } from 'node:path/posix'
 import type { Format, FormatOptions, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
 import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
@@ -20,32 +20,33 @@ import { isInstead, isNotice, withoutEdited } from './notices.ts'
 
 const LOOKED_AT = 20
 /**
- * The name of an iPhone's file. Android writes the name of the chat behind these words, in the
- * phone's language.
+ * The name of an iPhone's file. In an Android file's name, the chat's name follows these words, in
+ * the phone's language.
  */
 const UNNAMED = '_chat'
 const BEFORE_NAME = /^(?:WhatsApp[ -]Chat|(?:Chat|Conversa|Discussion)(?: \S+)? WhatsApp) \S+ /
 /**
- * `<attached: 1-PHOTO.jpg>` of an iPhone, `IMG-1-WA0001.jpg (file attached)` of Android. People
- * write brackets, too.
+ * Matches an attachment: `<attached: 1-PHOTO.jpg>` (iPhone), `IMG-1-WA0001.jpg (file attached)`
+ * (Android). People also write brackets.
  */
 const ATTACHED =
   /(?:^\u200E?|\s\u200E)<[^<>:]+: ([^<>]+\.\w+)>$|^\u200E?(?:(\S+-WA\d{4}\.\w+) \([^()]+\)|(.+\.\w+) \((?:file attached|Datei angehängt|archivo adjunto|fichier joint|arquivo anexado|file allegato|bestand bijgevoegd|файл добавлен)\))(?:\n|$)/i
 /**
- * An iPhone names a document that was not exported, as in `menu.pdf • 4 pages document omitted`.
+ * Matches the name of a document that an iPhone did not export, in `menu.pdf • 4 pages document
+ * omitted`.
  */
 const LEFT_OUT = /^\u200E?(.{1,255}\.\w+) (?:• )?\u200E[^<>\n]{1,100}$/
-/** An iPhone marks each option of a poll, and the word before the URL of a place. */
+/**
+ * Matches a poll or a place: an iPhone marks each option of a poll, and the word in front of a
+ * place's URL.
+ */
 const POLL_OR_PLACE = /\n\u200E|^\u200E[^:\n]+: (?:.+: )?https:\/\/\S+$/
 const NAMELESS =
   'chats without a name become one: put each _chat.txt into a folder with its name, or use --id-prefix'
 const BY_WORDING = 'notices of WhatsApp, told by wording'
 const EDITED = / ?\u200E<[^<>]+>$/
 
-/**
- * Reads each day of a chat, in UTC, as a source. Dates are local times. Memory: the largest
- * message.
- */
+/** Reads each UTC day of a chat as a source. Dates are local times. Memory: the largest message. */
 export const whatsappFormat: Format = {
   name: 'whatsapp',
   title: 'WhatsApp',
@@ -54,7 +55,7 @@ export const whatsappFormat: Format = {
   howTo:
     'in the chat ⋮, More, Export chat (iPhone: the name of the chat, Export Chat); with --timezone',
   options: ['timezone'],
-  // Android numbers most files that people sent, and iPhones number all of them:
+  // Files that people sent: Android numbers most of them, and iPhones number all:
   // 00000012-Report.csv. `2024…` is a date.
   owns: ownsFolder({ parts: /\.(vcf|was)$/, uploads: /^\/?(0\d{7}-[^/]*|[^/]*-WA\d{4}\.\w+)$/ }),
   skipsOthers: true,
@@ -81,7 +82,7 @@ function faultOfDates(path: string): string {
   return `${path}: no line begins with a date in a form or a calendar that is known. Set the phone's language to English, and export the chat again.`
 }
 
-/** What is known of a chat before its messages are read. */
+/** What is known about a chat before its messages are read. */
 interface Chat {
   name: string
   dates: ReadDate
@@ -104,8 +105,8 @@ async function* readChat(file: InputFile, { timezone }: FormatOptions): FoundLis
   const dates = createDateReader({ dateFormat, timezone, isRecent: true })
   const chat: Chat = { name: nameIn(file.path), dates, hasMarks, people: new Set() }
   for await (const messages of messagesOf(file)) {
-    // On an iPhone, the chat itself says first that it is encrypted. A long chat is exported
-    // without its first line.
+    // An iPhone's chat begins with the chat's own message that it is encrypted. The export of a
+    // long chat lacks its first line.
     if (chat.name === UNNAMED && messages[0]?.place.line === 1)
       chat.name =
         (messages[0].text.startsWith(MARK) && messages[0].speaker) ||
@@ -130,7 +131,7 @@ function readMessage(
     }
   if (speaker === undefined)
     return skipped('notices by WhatsApp, such as of who joined a chat', place)
-  // In a joined file, other chats may be of Android.
+  // In a joined file, other chats may come from Android.
   const isMarked = chat.hasMarks && separator === ']'
   if (!isMarked && isByWording(speaker, text, chat)) return skipped(BY_WORDING, place)
   const leftOut = head.startsWith(MARK) ? LEFT_OUT.exec(text) : null

@@ -1,5 +1,5 @@
-// Reads the archive of an account of X (Twitter): its posts, as `data/tweets.js` and its parts have
-// them.
+// Reads the archive of an account on X (Twitter): its posts, from `data/tweets.js` and its further
+// parts.
 import { basename } from 'node:path/posix'
 import {
   type Format,
@@ -24,27 +24,28 @@ import {
   present,
 } from '../values/record-fields.ts'
 
-/** Posts in a community have a file of their own. */
+/** Matches files of posts. Posts in a community have a separate file. */
 const POSTS = /(^|\/)(community-)?tweets?(-part\d+)?\.js$/
-/** The files that are read: those of posts, and what posts need of others. */
+/** Matches the files that are read: files of posts, and files with what posts need. */
 const READ = /(^|\/)(((community-)?tweets?|note-tweet)(-part\d+)?|account)\.js$/
 
-/** What lies beside scripts. Those say themselves that they are X's. */
+/** Matches what is beside the scripts of the archive. Scripts themselves say that they are X's. */
 const BESIDE = /^(Your archive\.html$|(data\/)?(README\.txt$|\w+_media\/)|assets\/)/
 const BEGINNING = 20
 
 /**
- * At most this number of answers and versions is kept, about 100 MB. Answers beyond it are sources
- * of their own.
+ * At most this number of answers and versions is kept, about 100 MB. Further answers are separate
+ * sources.
  */
 const MOST_ANSWERS = 1_000_000
-/** A note belongs to the post of the same moment that begins alike. */
+/** A note belongs to the post of the same moment that begins with the same words. */
 const COMPARED_CHARACTERS = 80
 const SAME_MOMENT_MS = 60_000
 
 /**
- * Reads each conversation as a source: the first post that is known, and what the account answered.
- * A file of the archive is a script, `window.YTD.tweets.part0 = [ … ]`, whose list is JSON.
+ * Reads each conversation as a source: the first known post, and the account's answers to it. A
+ * file of the archive is a script, `window.YTD.tweets.part0 = [ … ]`, which contains a list in
+ * JSON.
  */
 export const xFormat: Format = {
   name: 'x',
@@ -79,8 +80,8 @@ export const xFormat: Format = {
 }
 
 /**
- * A post of more characters than X shows at once stands whole in `note-tweet.js`, which names no
- * post.
+ * The whole text of a post that is longer than X shows. It is in `note-tweet.js`, and does not name
+ * the post.
  */
 interface Note {
   text: string
@@ -91,7 +92,10 @@ interface Note {
 type Survey = Awaited<ReturnType<typeof surveyArchive>>
 
 async function surveyArchive(files: readonly InputFile[]) {
-  /** What a post answers, and the first version of a post that was edited, by their ids. */
+  /**
+   * `answered`: which post a post answers. `originals`: the first version of an edited post. Both
+   * are by id.
+   */
   const answered = new Map<string, string>()
   const originals = new Map<string, string>()
   const notes = new Map<string, Note[]>()
@@ -100,7 +104,7 @@ async function surveyArchive(files: readonly InputFile[]) {
   for (const file of files)
     for await (const records of readJsonFile(file, ['/*']))
       for (const record of records) {
-        // Posts are read once more, and rejected then.
+        // Posts are read a second time, and then rejected.
         if (record.kind === 'rejected' && !POSTS.test(file.path)) rejected.push(record)
         const value = (record.kind === 'record' && asObject(record.value)) || {}
         username ??= asText(asObject(value.account)?.username)
@@ -109,10 +113,10 @@ async function surveyArchive(files: readonly InputFile[]) {
           addPost(asObject(value.tweet) ?? value, answered, originals)
       }
   const originalOf = (id: string) => originals.get(id) ?? id
-  /** Returns the topmost post that is known to belong to the conversation. */
+  /** Returns the topmost known post of the conversation. */
   function rootOf(id: string): string {
     const passed = new Set([id])
-    // The loop also visits the posts that it adds. A set has each only once, so a cycle ends.
+    // The loop also visits the posts that it adds. A set has each post only once, so a cycle ends.
     for (const one of passed) passed.add(originalOf(answered.get(one) ?? one))
     return [...passed].at(-1) ?? id
   }
@@ -148,8 +152,8 @@ function addNote(note: JsonObject | undefined, notes: Map<string, Note[]>): void
 }
 
 /**
- * Returns the whole text of a post that `tweets.js` cuts: the note that begins alike, of the same
- * moment.
+ * Returns the whole text of a post that `tweets.js` cuts: the note of the same moment that begins
+ * with the same words.
  */
 function noteOf({ notes }: Survey, raw: string, createdAt: string): string | undefined {
   const note = notes
@@ -159,13 +163,16 @@ function noteOf({ notes }: Survey, raw: string, createdAt: string): string | und
   return note?.text
 }
 
-/** A post names first whom it answers. A note may leave these names out. */
+/**
+ * Returns the beginning of a text without names. A post first names the people whom it answers, and
+ * a note may leave these names out.
+ */
 function beginningOf(text: string): string {
   const own = unfolded(text, []).replace(/^(@\w+\s+)+/, '')
   return own.slice(0, COMPARED_CHARACTERS)
 }
 
-/** Replaces links by what they stand for, and the entities that X writes for `<`, `>` and `&`. */
+/** Replaces links by their targets, and decodes the entities that X writes for `<`, `>` and `&`. */
 function unfolded(text: string, links: readonly JsonObject[]): string {
   const targets = new Map(
     links.map((one) => [one.url ?? one.shortUrl, one.expanded_url ?? one.expandedUrl]),
@@ -207,7 +214,7 @@ function readPost({ value, place }: JsonRecord, survey: Survey): Found {
   const url = `https://x.com/${username ?? 'i/web'}/status/${externalId}`
   const ofRoot = root === externalId ? present({ title: firstLine(text), url, createdAt }) : {}
   const fields = { placeholderTitle: `Conversation ${root}`, ...ofRoot }
-  // Of the versions of a post, the last one comes last and so replaces the others.
+  // Of a post's versions, the last one comes last, and so replaces the others.
   const order = [externalId, id].map((one) => one.padStart(20, '0')).join('/')
   const quotes = [{ externalId, text, createdAt, ...present(optional) }]
   return { kind: 'piece', service: 'x', externalId: root, order, fields, quotes, place }

@@ -1,4 +1,4 @@
-// Reads comments.csv of Google Takeout: what an account wrote, with the ids of videos, and no
+// Reads comments.csv of Google Takeout: what an account wrote, with the ids of videos, but without
 // names.
 import { type CsvRow, csvColumns } from '../read/csv-rows.ts'
 import { asObjects, type JsonObject } from '../values/record-fields.ts'
@@ -12,8 +12,8 @@ export function isOfTakeout(beginning: Buffer): boolean {
 }
 
 /**
- * Returns a row as the API writes a comment. Undefined: it is about a post of a channel, and about
- * no video.
+ * Converts a row to the form in which the API writes a comment. Returns undefined if it is about a
+ * channel's post instead of a video.
  */
 export function commentOfTakeout({ values }: CsvRow): JsonObject | undefined {
   if (!values.has('Video ID') && values.has('Post ID')) return undefined
@@ -28,12 +28,12 @@ export function commentOfTakeout({ values }: CsvRow): JsonObject | undefined {
 }
 
 /**
- * A text is JSON objects, separated by commas, each with a piece of the text. Older files have one
- * with a list of them.
+ * Returns a text. It consists of JSON objects, separated by commas, each with a piece of the text.
+ * In older files, it is one object with a list of pieces.
  */
 function textOfPieces(field: string): string {
   if (!field.startsWith('{"')) return field
-  // A piece may be white space alone.
+  // A piece may be only white space.
   return (
     piecesIn(field)
       ?.flatMap(({ text }) => (typeof text === 'string' ? text : []))

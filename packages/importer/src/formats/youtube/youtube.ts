@@ -1,5 +1,5 @@
-// Comments on videos of YouTube: the .info.json of yt-dlp, pages of the Data API, and comments.csv
-// of Google Takeout.
+// Reads comments on YouTube videos, from the .info.json of yt-dlp, pages of the Data API, and
+// comments.csv of Google Takeout.
 import { parseIsoDate } from '@sluice/contract'
 import type {
   Format,
@@ -32,18 +32,18 @@ import { commentOfTakeout, isOfTakeout } from './takeout-comments.ts'
 
 const OF_VIDEO =
   'id title description channel channel_id uploader timestamp upload_date like_count'.split(' ')
-/** What yt-dlp writes beside the .info.json of a video, and the video itself. */
+/** Matches what yt-dlp writes beside a video's .info.json, and the video itself. */
 const OF_VIDEOS =
   /\.(description|annotations\.xml|live_chat\.json|vtt|srt|ass|lrc|ttml|srv\d|json3|part|ytdl|mp4|mkv|webm|m4a|webp)$/
 const OF_PAGES = ['', '[].', 'items[].', '[].items[].']
 
 /**
- * At most this number of threads is kept, about 100 MB. Answers to threads beyond it are rejected.
+ * At most this number of threads is kept, about 100 MB. Answers to further threads are rejected.
  */
 const MOST_THREADS = 1_000_000
 
 /**
- * Reads each video as a source, and its comments as quotes. Memory: the largest comment, or page.
+ * Reads each video as a source, and its comments as quotes. Memory: the largest comment or page.
  */
 export const youtubeFormat: Format = {
   name: 'youtube',
@@ -55,8 +55,8 @@ export const youtubeFormat: Format = {
   skipsOthers: true,
   recognises: (_, beginning) => isOfTakeout(beginning) || isOfJson(jsonShape(beginning)),
   async *read(files, options) {
-    // The videos of threads, by the ids of the threads: an answer of comments.list names its thread
-    // and no video.
+    // The videos of threads, by the ids of the threads, because an answer of comments.list names
+    // its thread but not the video.
     const videos = new Map<string, string>()
     const hasInfo = files.some(({ path }) => path.endsWith('.info.json'))
     const threads: InputFile[] = []
@@ -67,7 +67,7 @@ export const youtubeFormat: Format = {
     const read = eachFile(async function* (file) {
       const beginning = await readBeginning(file)
       const { root, members } = jsonShape(beginning)
-      // A page may have videos alone. Beside a video of yt-dlp, its live chat is JSON, too.
+      // A page may have only videos. In a folder of yt-dlp, the live chat of a video is JSON, too.
       const isPage = hasInfo ? isOfApi(members) : root === '{' || root === '['
       if (isOfTakeout(beginning)) yield* readTakeout(file)
       else if (isOfYtDlp(members)) yield* readInfo(file)
@@ -85,7 +85,10 @@ function isOfJson({ members }: JsonShape): boolean {
   return isOfYtDlp(members) || isOfApi(members)
 }
 
-/** The list of formats comes early in the file, and may be all that its beginning has. */
+/**
+ * Returns whether the file comes from yt-dlp. Its list of formats comes early, and may fill the
+ * whole beginning.
+ */
 function isOfYtDlp(members: ReadonlySet<string>): boolean {
   const isOfVideo = ['formats[].format_id', 'comments[].parent', 'webpage_url'].some((name) =>
     members.has(name),
@@ -113,7 +116,7 @@ async function* readInfo(file: InputFile): FoundLists {
   yield [readVideo(asApiVideo(video), { path: file.path })]
 }
 
-/** Returns a video of yt-dlp as the API writes it. */
+/** Converts a video of yt-dlp to the form in which the API writes it. */
 function asApiVideo({ id, like_count, ...video }: JsonObject): JsonObject {
   const day = asText(video.upload_date)?.replace(/^(\d{4})(\d\d)(\d\d)$/, '$1-$2-$3')
   const channel = {
@@ -129,8 +132,8 @@ function asApiVideo({ id, like_count, ...video }: JsonObject): JsonObject {
 }
 
 /**
- * Returns a comment of yt-dlp as the API writes it, so that a rejected one can be corrected and
- * imported alone.
+ * Converts a comment of yt-dlp to the form in which the API writes it, so that a rejected comment
+ * can be corrected and imported separately.
  */
 function asApiComment({ id, parent, ...comment }: JsonObject, videoId: unknown): JsonObject {
   const snippet = {
@@ -196,8 +199,8 @@ function readVideo(video: JsonObject, place: Place): Found {
 }
 
 /**
- * The API writes HTML, unless it is asked for plain text. Only the author's own comments have their
- * original text.
+ * Reads a comment. The API writes HTML, unless it is asked for plain text. It gives the original
+ * text only of the author's own comments.
  */
 function readComment(comment: JsonObject, thread: string | undefined, place: Place): Found {
   const snippet = asObject(comment.snippet) ?? {}

@@ -1,18 +1,18 @@
-// The records of a Zendesk export, and the survey of all of them before its tickets are read.
+// Reads the records of a Zendesk export. Surveys all of them before the tickets are read.
 import type { InputFile, Place, Rejected } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { asId, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 
-/** A record of an export. A `comment` is one that stands apart from its ticket. */
+/** A record of an export. A `comment` is a comment outside its ticket. */
 export interface ZendeskRecord {
   kind: 'ticket' | 'event' | 'comment' | 'user' | 'other'
   value: JsonObject
   place: Place
 }
 
-/** The name of all users who were deleted for good. It must not replace a stored name. */
+/** The name of all users who were deleted permanently. It must not replace a stored name. */
 const FORGOTTEN = 'Permanently deleted user'
 const LISTS = ['tickets', 'ticket_events', 'audits', 'users']
 
@@ -22,9 +22,9 @@ const LISTS = ['tickets', 'ticket_events', 'audits', 'users']
  */
 export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskRecord | Rejected)[]> {
   const { members } = jsonShape(await readBeginning(file))
-  // In a root `{ ticket, … }`, the lists belong to the ticket. Such a root is read as a whole.
+  // In a root `{ ticket, … }`, the lists belong to the ticket, so the root is read as a whole.
   const lists = members.has('ticket') ? [] : LISTS
-  // A ticket has comments, too. Only those in a list beside tickets name their ticket.
+  // A ticket also has comments. Only comments in a list beside tickets name their ticket.
   const beside =
     members.has('tickets[].id') || members.has('comments[].ticket_id') ? ['comments'] : []
   for await (const records of readJsonFile(file, recordsAndLists(...lists, ...beside)))
@@ -58,7 +58,7 @@ function kindOf(value: JsonObject): ZendeskRecord['kind'] {
 }
 
 /**
- * At most this number of names is kept in memory, about 20 MB. Authors beyond it are shown by their
+ * At most this number of names is kept in memory, about 20 MB. Further authors are shown by their
  * ids.
  */
 const MOST_NAMES = 200_000
@@ -66,18 +66,18 @@ const MOST_NAMES = 200_000
 export type Survey = Awaited<ReturnType<typeof surveyExport>>
 
 /**
- * Reads all files; twice if a ticket was deleted, because the record that restores it may come
- * before.
+ * Surveys all files. If a ticket was deleted, reads them twice, because the record that restores it
+ * may come earlier.
  */
 export async function surveyExport(files: readonly InputFile[]) {
   const names = new Map<string, string>()
   /**
-   * The times at which tickets were deleted, by their ids. Tickets that were restored later are
-   * removed. Memory: about 100 bytes each.
+   * When tickets were deleted, by the tickets' ids, without tickets that were restored later.
+   * Memory: about 100 bytes each.
    */
   const deleted = new Map<string, string>()
   /**
-   * Whether comments may stand apart from their tickets: the export has events, or comments as
+   * Whether there may be comments outside their tickets: the export has events, or comments as
    * records.
    */
   let hasComments = false
@@ -109,8 +109,8 @@ export async function surveyExport(files: readonly InputFile[]) {
 }
 
 /**
- * The names within a record of those who take part. A record of the user, which may say that it is
- * gone, wins.
+ * Adds a person's name, unless it is known. (A record of the user replaces the name, because it may
+ * say that the user was deleted.)
  */
 function addPerson(names: Map<string, string>, person: JsonObject): void {
   const id = asId(person.id)
@@ -119,7 +119,7 @@ function addPerson(names: Map<string, string>, person: JsonObject): void {
     names.set(id, name)
 }
 
-/** An export of an account has no list of users. Its tickets have their people within them. */
+/** Returns the people within a record, because an account's export has no list of users. */
 function peopleIn(value: JsonObject): readonly JsonObject[] {
   const { requester, submitter, assignee, author, updater, collaborators, followers, users } = value
   const comments = asObjects(value.comments ?? value.child_events ?? value.events)

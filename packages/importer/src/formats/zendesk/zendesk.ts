@@ -1,5 +1,5 @@
-// Tickets of Zendesk with their comments: of the API, of its incremental exports, and of the JSON
-// export of an account.
+// Reads Zendesk's tickets with their comments, from the API, from its incremental exports, and from
+// an account's JSON export.
 import { parseIsoDate } from '@sluice/contract'
 import type {
   Format,
@@ -24,15 +24,15 @@ const NO_COMMENTS =
   'tickets whose comments are not in the input (export ticket_events with include=comment_events, too)'
 const DESCRIPTION = 'descriptions of tickets without comments'
 /**
- * What Zendesk writes in place of a text that was redacted: a block for each character, or one word
- * for all.
+ * Matches what Zendesk writes for a redacted text: a block for each character, or one word for the
+ * whole.
  */
 const REDACTED = /^(?:(?=.*▇)[▇\s\p{P}]+|SCRUBBED)$/su
 
 /**
  * Reads each ticket as a source, and its comments as quotes. The pieces of a ticket are ordered by
- * its `updated_at`, and by the dates of comments that stand apart. A survey of all files comes
- * first: it finds names of users and deletions.
+ * its `updated_at`, and by the dates of comments outside the ticket. Before this, a survey of all
+ * files finds the names of users, and deletions.
  */
 export const zendeskFormat: Format = {
   name: 'zendesk',
@@ -69,8 +69,8 @@ function isZendesk({ members }: JsonShape): boolean {
 }
 
 /**
- * Users, organisations and comments are recognised beside tickets only: other programs write such
- * records, too.
+ * Returns whether users, organisations and comments belong to tickets: they are recognised only
+ * beside tickets, because other programs write such records, too.
  */
 function isBesideTickets({ members }: JsonShape): boolean {
   const isUsers = ['', '[].', 'users[].'].some(
@@ -92,13 +92,13 @@ function readRecord(record: ZendeskRecord, survey: Survey, options: FormatOption
   if (kind === 'ticket') quotes.push(...ratingIn(value, survey))
   if (kind !== 'ticket') return [...notes, ...quotes.map((quote) => commentPiece(id, quote, place))]
   if (!Array.isArray(value.comments) && !survey.hasComments) notes.push(skipped(NO_COMMENTS, place))
-  // Counted only without comments, because the first comment repeats the description.
+  // Counted only if there are no comments, because the first comment repeats the description.
   if (comments.length === 0 && !survey.hasComments && asText(value.description))
     notes.push(skipped(DESCRIPTION, place))
   return [...notes, ticketPiece(value, id, quotes, place)]
 }
 
-/** What the requester wrote when Zendesk asked whether the answer was good. */
+/** Returns what the requester wrote when Zendesk asked whether the answer was good. */
 function ratingIn(
   { satisfaction_rating, requester_id }: JsonObject,
   { names }: Survey,
@@ -154,7 +154,7 @@ function skipDeleted(kind: ZendeskRecord['kind'], comments: number, place: Place
 }
 
 /**
- * Returns the page that agents see, instead of the API's
+ * Returns the page that agents see, from the API's URL
  * `https://example.zendesk.com/api/v2/tickets/7.json`.
  */
 function agentUrl(url: string | undefined): string | undefined {
@@ -203,8 +203,8 @@ function toQuote(comment: JsonObject, names: Survey['names']): QuoteInput | unde
 }
 
 /**
- * Returns the comments of a `ticket_events` event or an audit. Fields that they lack are those of
- * the event.
+ * Returns the comments of a `ticket_events` event or of an audit. Fields that a comment lacks are
+ * taken from the event.
  */
 function commentsIn({ child_events, events, updater_id, ...event }: JsonObject): JsonObject[] {
   const { author_id, timestamp, created_at } = event
@@ -213,7 +213,10 @@ function commentsIn({ child_events, events, updater_id, ...event }: JsonObject):
     .map((comment) => ({ author_id: updater_id ?? author_id, timestamp, created_at, ...comment }))
 }
 
-/** Of a call, also what was said, if Zendesk wrote it down. */
+/**
+ * Returns the text of a comment. If it is a call that Zendesk has transcribed, the text contains
+ * what was said.
+ */
 function textOf({ html_body, plain_body, body, data }: JsonObject): string | undefined {
   const html = asText(html_body)
   const text = (html && asText(htmlToText(html))) ?? asText(plain_body) ?? asText(body)
@@ -222,8 +225,8 @@ function textOf({ html_body, plain_body, body, data }: JsonObject): string | und
 }
 
 /**
- * Returns the images of the HTML that are no attachments, too. The text of `body` has the addresses
- * of all of them.
+ * Returns the images in the HTML that are not attachments. The text of `body` has the addresses of
+ * all images.
  */
 function imagesBeside(
   text: string,
