@@ -53,7 +53,7 @@ export async function shareSluice(t: TestScope): Promise<SharedSluice> {
   t.onTestFinished(() => client.close())
   const db = client.db()
   const tenant = `acme-${randomBytes(4).toString('hex')}`
-  const { key } = await createKey(db, { tenant, name: tenant })
+  const { key } = await createKey(db, { tenant, name: tenant, deletes: true })
   await untilKeyIsKnown(url, key)
   return { url, db, tenant, key }
 }

@@ -65,7 +65,7 @@ export async function prepareSluice(
     await worker.line((line) => line.msg === 'worker.listening')
     return worker
   }
-  const { key } = await createKey(db, { tenant: 'acme', name: 'test' })
+  const { key } = await createKey(db, { tenant: 'acme', name: 'test', deletes: true })
   return { db, key, settings, startApi, startWorker }
 }
 

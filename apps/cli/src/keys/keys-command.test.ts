@@ -116,6 +116,13 @@ test('an operator\u2019s key has no tenant, and is listed as one', async (t) => 
   assert.match((await run('list'))[1] ?? '', /^[0-9a-f]{12} {2}operator {2}- +on call {2}live/)
 })
 
+test('a key that may delete is shown and listed as one', async (t) => {
+  const { run } = await terminal(t)
+  const lines = await run('create', '--tenant', 'acme', '--deletes')
+  assert.match(lines.join('\n'), /role +importer, deletes\n/)
+  assert.match((await run('list'))[1] ?? '', / {2}importer, deletes {2}acme {2}/)
+})
+
 test('limits are given with a key, changed and removed, and listed', async (t) => {
   const { db, run } = await terminal(t)
   await run('create', '--tenant', 'acme', '--quotes-per-second', '10', '--burst-quotes', '40')

@@ -56,6 +56,7 @@ export function keysCommand(deps: KeysDeps): Command {
       'your name for the key, which no other working key of the tenant has',
       'default',
     )
+    .option('--deletes', 'the key of an importer may delete threads, too')
     .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date', parseEnd)
   withLimits(creating).action((options: CreateOptions) => create(deps, options))
 
@@ -106,12 +107,13 @@ interface CreateOptions extends LimitOptions {
   role: KeyRole
   tenant?: string
   name: string
+  deletes?: true
   expires?: Date
 }
 
 async function create(deps: KeysDeps, options: CreateOptions): Promise<void> {
-  const { role, tenant, name, expires: expiresAt } = options
-  const details = { role, tenant, name, expiresAt, limits: limitsOf(options) }
+  const { role, tenant, name, deletes, expires: expiresAt } = options
+  const details = { role, tenant, name, deletes, expiresAt, limits: limitsOf(options) }
   printNewKey(await withDb(deps, (db) => createKey(db, details)), deps)
 }
 
@@ -204,21 +206,25 @@ const COLUMNS = [
 ]
 
 function cells(record: KeyRecord & { state: string }): string[] {
-  const { id, role, tenant, name, state, limits, createdAt, lastUsedAt, expiresAt } = record
+  const { id, tenant, name, state, limits, createdAt, lastUsedAt, expiresAt } = record
   const counts = [limits?.quotesPerSecond, limits?.burstQuotes].map(
     (count) => count?.toString() ?? '-',
   )
   const moments = [createdAt, lastUsedAt, expiresAt].map(formatMoment)
   const shownState = expiresSoon(record, Date.now()) ? 'expires soon' : state
-  return [shortKeyId(id), role, tenant || '-', name, shownState, ...counts, ...moments]
+  return [shortKeyId(id), rightsOf(record), tenant || '-', name, shownState, ...counts, ...moments]
 }
 
+/** Returns the role of a key, and `deletes` if the key may delete. */
+const rightsOf = ({ role, deletes }: KeyRecord) => (deletes ? `${role}, deletes` : role)
+
 /** Describes a key in lines, without the key itself. */
-function keyDetails({ id, role, tenant, name, expiresAt, limits }: KeyRecord): string[] {
+function keyDetails(record: KeyRecord): string[] {
+  const { id, role, tenant, name, expiresAt, limits } = record
   const rows = [
     ['  id', shortKeyId(id)],
     ['  name', name],
-    ['  role', role],
+    ['  role', rightsOf(record)],
     [
       '  tenant',
       tenant || `none: it ${role === 'viewer' ? 'sees' : 'handles'} the failed jobs of all tenants`,

@@ -171,7 +171,7 @@ async function prepareKeys(files: InstancePaths, store: StoreConnection): Promis
     // files.
     const at = new Date().toISOString()
     const key = await localKey(files.key, () =>
-      createKey(store.db, { tenant: 'local', name: `first key, ${at}` }),
+      createKey(store.db, { tenant: 'local', name: `first key, ${at}`, deletes: true }),
     )
     const operator = { role: 'operator', name: `operator of start, ${at}` } as const
     await localKey(files.operatorKey, () => createKey(store.db, operator))

@@ -100,12 +100,13 @@ export function createCheckCaches({
         checkedAt,
       }
     if (record === undefined) return { ...before, expiresAt: 0, checkedAt }
-    const { role, tenant, limits, expiresAt, revokedAt } = record
+    const { role, tenant, limits, deletes, expiresAt, revokedAt } = record
     const keyId = shortKeyId(id)
     const why = revokedAt === undefined ? 'expired' : 'revoked'
     if (!isLive(record, now()))
       return { refused: { outcome: 'unknown', keyId, tenant, why }, expiresAt: 0, checkedAt }
-    const known: KnownKey = { outcome: 'known', keyId, role, tenant, ...(limits && { limits }) }
+    const may = { ...(limits && { limits }), ...(deletes && { deletes }) }
+    const known: KnownKey = { outcome: 'known', keyId, role, tenant, ...may }
     return { known, expiresAt: expiresAt?.getTime() ?? Number.POSITIVE_INFINITY, checkedAt }
   }
 

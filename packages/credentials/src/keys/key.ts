@@ -25,6 +25,8 @@ export interface KeyRecord {
   /** Empty unless the role is importer. No tenant can have the empty name. */
   readonly tenant: string
   readonly name: string
+  /** The key of an importer may delete. Those of operators always may, those of viewers never. */
+  readonly deletes?: true | undefined
   /** Absent if the default limits apply. */
   readonly limits?: KeyLimits | undefined
   readonly createdAt: Date
@@ -37,7 +39,7 @@ export interface KeyRecord {
 }
 
 /** A key that works. */
-export interface KnownKey extends Pick<KeyRecord, 'role' | 'tenant' | 'limits'> {
+export interface KnownKey extends Pick<KeyRecord, 'role' | 'tenant' | 'limits' | 'deletes'> {
   readonly outcome: 'known'
   /** The beginning of the key's id. The id is a hash, so the key can't be derived from it. */
   readonly keyId: string

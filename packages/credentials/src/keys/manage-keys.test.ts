@@ -87,6 +87,15 @@ test('rotation creates a key with the same tenant and name, and the old one expi
   assert.ok(end >= before + HOUR_MS && end <= Date.now() + HOUR_MS)
 })
 
+test('a key may delete only if it was created so, and a rotation keeps the right', async (t) => {
+  const db = await testDatabase(t)
+  const { record } = await createKey(db, { tenant: 'acme', name: 'importer' })
+  assert.equal((await stored(db, record))?.deletes, undefined)
+  const { record: deleter } = await createKey(db, { tenant: 'acme', name: 'gc', deletes: true })
+  const rotated = await rotateKey(db, 'gc', { overlapSeconds: 0 })
+  assert.deepEqual([deleter.deletes, rotated.record.deletes], [true, true])
+})
+
 test('rotation keeps the expiry, of the new key and of the old one if that is earlier than the overlap', async (t) => {
   const db = await testDatabase(t)
   const expiresAt = new Date(Date.now() + HOUR_MS)
@@ -202,6 +211,8 @@ test('an operator and a viewer have no tenant and no limits, and an importer nee
     { role: 'operator', limits, name: 'n' },
     { role: 'viewer', tenant: 'acme', name: 'n' },
     { role: 'viewer', limits, name: 'n' },
+    { role: 'viewer', deletes: true, name: 'n' },
+    { role: 'operator', deletes: true, name: 'n' },
     { role: 'importer', name: 'n' },
   ] as const) {
     await assert.rejects(createKey(db, details), KeyRefusedError)

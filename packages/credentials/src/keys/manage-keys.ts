@@ -23,7 +23,8 @@ export interface NewKey {
 }
 
 /** Only an importer may have limits, because other roles post nothing. */
-export interface NewKeyDetails extends Pick<KeyRecord, 'name' | 'limits' | 'expiresAt'> {
+export interface NewKeyDetails
+  extends Pick<KeyRecord, 'name' | 'deletes' | 'limits' | 'expiresAt'> {
   /** Default: importer. */
   readonly role?: KeyRole
   /** Required for an importer, refused for other roles. */
@@ -68,10 +69,19 @@ function refuseIf(isWrong: boolean, message: string): void {
   if (isWrong) throw new KeyRefusedError(message)
 }
 
-function checkDetails({ role = 'importer', tenant, name, limits, expiresAt }: NewKeyDetails): void {
+function checkDetails({
+  role = 'importer',
+  tenant,
+  name,
+  deletes,
+  limits,
+  expiresAt,
+}: NewKeyDetails): void {
   refuseIf(role === 'importer' && tenant === undefined, 'The key of an importer needs a tenant.')
   const ofAll = 'An operator or viewer is concerned with all tenants, so the key has no tenant.'
   refuseIf(role !== 'importer' && tenant !== undefined, ofAll)
+  const ofRole = 'An operator may delete anyway, and a viewer may not.'
+  refuseIf(role !== 'importer' && deletes === true, ofRole)
   if (tenant !== undefined) checkName('tenant', tenant)
   checkName('name', name)
   if (limits !== undefined) checkLimits(role, limits)
@@ -151,11 +161,12 @@ export async function rotateKey(
   const now = Date.now()
   const current = (await listKeys(db)).filter(({ replacedBy }) => replacedBy === undefined)
   const old = pickKey(current, reference, now)
-  const { id, role, tenant, name, limits } = old
+  const { id, role, tenant, name, deletes, limits } = old
   const details = {
     role,
     name,
     tenant: tenant || undefined,
+    deletes,
     limits,
     expiresAt: newExpiry ?? old.expiresAt,
   }
