@@ -1,5 +1,4 @@
-// Stores requests in batches. A request that may have caused a failure is kept apart from other
-// batches.
+// Stores requests in batches. A request that may have caused a failure shares no batch with others.
 import { setTimeout as delay } from 'node:timers/promises'
 import { createGroupCommit, inSpan } from '@sluice/process'
 import { asError, type Lane } from '@sluice/queue'
@@ -31,7 +30,7 @@ interface InBatch extends BatchSize {
   trace?: string
 }
 
-/** How a request is kept apart from other batches. */
+/** How a request is separated from others. */
 interface Apart {
   /**
    * The most requests in its batch, or any number if absent. After a failed batch, this is half of

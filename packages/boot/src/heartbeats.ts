@@ -28,8 +28,8 @@ export interface ProcessReport {
   /** Totals of which a heartbeat has only the ten with the largest rise. */
   manyTotals?: Readonly<Record<string, number>>
   /**
-   * Totals of which people see the rise in the last RECENT_SECONDS. Of totals whose name has a `:`,
-   * only the largest are sent.
+   * Totals of which people see the rise in the last RECENT_SECONDS. If names have a `:`, only the
+   * largest of their totals are sent.
    */
   recentTotals?: TotalsByName
   /** Values of which Redis keeps the largest in each minute. */

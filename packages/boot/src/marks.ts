@@ -40,8 +40,8 @@ const OLD_STORE_MS = 30_000
 /**
  * Compares the marks, and changes nothing. `loss`: the present loss, or one of the last day.
  *
- * @param seen a mark that Redis had earlier. If Redis still has it, it lost nothing: another Redis
- * has renewed the note.
+ * @param seen a mark that Redis had earlier. If Redis still has this mark, it has lost nothing, and
+ * another Redis has renewed the note.
  * @throws {OtherStoreError} if MongoDB is at an earlier moment than Redis.
  */
 export async function readMarks(

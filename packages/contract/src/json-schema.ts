@@ -38,7 +38,7 @@ const builders = {
   },
 }
 
-/** Our builders with the types of TypeBox. A test compares their schemas with those of TypeBox. */
+/** Our builders with the types of TypeBox. A test compares their schemas with TypeBox's. */
 export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>
 
 /** Makes an object that has a name in the description of the API. */

@@ -12,15 +12,15 @@ export const VALIDATION_ERROR_CODES = [
   'type', // A value of another JSON type (nothing is coerced), or one that the field or parameter can't have.
   'too_long', // Too many characters. `too_many`: too many elements or JSON values.
   'too_many',
-  'enum', // None of the values that the field can have.
-  'date', // No date of ISO 8601, or one that does not exist.
+  'enum', // Not one of the values that the field can have.
+  'date', // Not a date of ISO 8601, or a date that does not exist.
   'not_well_formed', // A string with a lone surrogate.
-  'not_finite', // A number beyond the range of a double.
-  'unknown_field', // Of a thread, this and the next two only with `Prefer: handling=strict`. Of other input, always.
+  'not_finite', // A number outside the range of a double.
+  'unknown_field', // In a thread, this and the next two only with `Prefer: handling=strict`. In other input, always.
   'duplicate',
   'unmatched_reply',
   'nesting_too_deep',
-  'header_invalid', // A header is malformed, or was sent to a path that does not take it.
+  'header_invalid', // A header is malformed, or was sent to a path that does not accept it.
   'not_http', // The HTTP message is malformed.
   'not_decodable', // The body does not decode: its content coding or its UTF-8 is invalid.
   'not_json', // The text is not valid JSON.

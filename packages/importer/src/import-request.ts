@@ -19,7 +19,7 @@ export interface ImportOptions extends FormatOptions {
   encoding?: string
   idPrefix: string
   dryRun?: true
-  /** Whether the summary lists more conversations than that of a dry run. */
+  /** Whether the summary lists more conversations than a dry run's summary does. */
   verbose?: true
   checkpoint: boolean
   /** The path of the file of rejected records, if the user has named one. */

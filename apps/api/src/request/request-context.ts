@@ -73,7 +73,7 @@ export function parseQuery<Query>(
 
 /**
  * The answer of a handler. `body` is sent as JSON, `content` as it is. `headers` may name a media
- * type. By default, it is JSON, or that of a problem if the status is 400 or more.
+ * type. By default, it is JSON's, or a problem's if the status is 400 or more.
  */
 export type Answer = { status: number; headers?: Readonly<Record<string, string>> } & (
   | { body: unknown }

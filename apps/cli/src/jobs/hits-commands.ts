@@ -18,7 +18,7 @@ import { type AdminDeps, watch } from './admin-client.ts'
 
 type FindOptions = ApiOptions & Omit<FindQuery, 'q'> & { json?: true }
 
-/** `sluice find`. If a look-up finds nothing, it has not failed. */
+/** `sluice find`. Exits 0 even if it finds nothing. */
 export function findCommand(deps: AdminDeps): Command {
   const command = new Command('find')
     .description('Looks up jobs, and what is stored, of all tenants')

@@ -34,8 +34,8 @@ interface LoginDeps {
 }
 
 /**
- * `sluice login`. Uses the Redis and the dashboard that the environment names, otherwise those of
- * the `start` in the folder, otherwise the default ones.
+ * `sluice login`. Uses the Redis and the dashboard that the environment names, otherwise what the
+ * `start` in the folder uses, otherwise the default ones.
  */
 export function loginCommand({ folder, env, createLink, print }: LoginDeps): Command {
   const role = new Option(

@@ -92,7 +92,7 @@ export async function start(options: StartOptions): Promise<void> {
 
 /**
  * Starts all apps together, and restarts an app whenever it dies. `resources` stops them, even if
- * one fails to start. Returns the process ids by name.
+ * one fails to start. Returns the process ids by the names of the apps.
  * @throws {DidNotStart} or the reason of `stopping`.
  */
 async function keepApps(

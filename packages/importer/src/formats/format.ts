@@ -138,8 +138,8 @@ interface FolderExport {
    */
   within?: RegExp
   /**
-   * Files that the export's program writes, and that no format recognises. It must match nothing
-   * else, because people keep other files beside exports.
+   * Files that the export's program writes, and that no format recognises. It must match no other
+   * files, because people keep them beside exports.
    */
   parts?: RegExp
   /**
@@ -226,8 +226,8 @@ export interface Format {
   /** What becomes a source, such as "a ticket". In Markdown. */
   sourceIs: string
   /**
-   * How to get such an export. Shown to users who name no file. Of formats without this text, only
-   * the names are shown.
+   * How to get such an export. Shown to users who name no file. For a format without this text,
+   * only its name is shown.
    */
   howTo?: string
   /** Whether each piece is a whole thread. If not, the pieces of a source may be far apart. */

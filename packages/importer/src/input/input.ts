@@ -167,8 +167,8 @@ function isWanted(path: string): boolean {
 const HIDDEN = /(^|\/)\.(?!_|DS_Store$)[^/]*(\/|$)/
 
 /**
- * Counts a hidden file or folder, because it may contain messages, such as those of a repository
- * named `.github`.
+ * Counts a hidden file or folder, because it may contain messages, such as the issues of a
+ * repository named `.github`.
  */
 function notesOnHidden(path: string): Noted[] {
   const isHidden = HIDDEN.test(path) && !path.startsWith('__MACOSX/')

@@ -20,8 +20,8 @@ const CHECK_EVERY_MS = 1_000
 /** If there are several APIs, the first one of them renews the mark. */
 const RENEW_AFTER_MS = 900
 /**
- * If a process starts and its Redis lacks the mark, it waits for this time. If another API uses
- * another Redis, that API renews the mark meanwhile.
+ * If a process starts and its Redis lacks the mark, it waits for this time: an API that uses
+ * another Redis would renew the mark within it.
  */
 const OTHER_WITHIN_MS = 2_500
 /** Another Redis is reported for this time after it was last noticed. */

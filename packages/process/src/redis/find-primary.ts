@@ -118,7 +118,7 @@ function watchFailovers(
       enableReadyCheck: false,
     }
     const watcher = new Redis({ ...accessTo(sentinel, access), ...always }).on('error', () => {})
-    watcher.subscribe('+switch-master').catch(() => {}) // It was closed meanwhile.
+    watcher.subscribe('+switch-master').catch(() => {}) // It was closed before the reply.
     return watcher.on('message', (_, text) => {
       const [of, , , host = '', port] = text.split(' ')
       if (of === name) onPrimary(host, Number(port))

@@ -1,5 +1,5 @@
 -- Jobs as BullMQ keeps them. Each part does for many jobs what BullMQ's own script does for one
--- job. Of BullMQ's events, only failures are written. `lane` is the prefix of a lane's keys, and
+-- job. Only failures are written to BullMQ's events. `lane` is the prefix of a lane's keys, and
 -- `lane .. id` is a job's key.
 --part add
 local function writeJob(key, name, data, options, now)

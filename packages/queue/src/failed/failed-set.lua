@@ -11,9 +11,9 @@
 --part attempt
 #!lua flags=allow-oom
 -- Records a failed attempt of a job whose lock the worker still has. If the attempt was final, also
--- fails the job permanently. It does so in the same step, so that a worker can't die in between:
--- moves the job to BullMQ's failed ones, stores its result, notifies the replica that waits, counts
--- the job in its import, and removes it from the load. Then evicts failed jobs above the bound.
+-- fails the job permanently: moves the job to BullMQ's failed ones, stores its result, notifies the
+-- replica that waits, counts the job in its import, and removes it from the load. All of this is
+-- one step, so that a worker can't die in between. Then evicts failed jobs above the bound.
 -- ARGV  1  a JSON object:
 --          keptMs   ms to keep failed jobs
 --          bytes    their bytes bound

@@ -169,8 +169,8 @@ export async function readReceiptsBefore(
 }
 
 /**
- * Makes a function that retries or discards those of the given jobs that are failed, and returns
- * their number.
+ * Makes a function that retries or discards jobs, and returns how many. Jobs that are not failed
+ * stay as they are.
  *
  * @param by who asked for it.
  * @param operation counts the outcomes of the retried jobs.

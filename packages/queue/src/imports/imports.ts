@@ -77,7 +77,7 @@ const LISTED = 100
  */
 const IMPORT_BYTES = 64 * 1024 * 1024
 
-/** Of an import with many outcomes, about this number of bytes is read. */
+/** If an import has many outcomes, about this number of their bytes is read. */
 const PROBLEM_BYTES = 1024 * 1024
 
 /** The bounds of imports, as scripts get them. */

@@ -209,7 +209,7 @@ function retryAfter(load: Load, most: Load, samples: readonly Sample[], capacity
       (drained(samples, 'drainedInteractive') ?? capacity),
   ]
   const seconds = Math.max(...each.filter((one) => !Number.isNaN(one)))
-  // Random, so that not all callers come again at once.
+  // Random, so that the callers do not all come again in the same second.
   if (seconds >= MOST_SECONDS) return Math.round(MOST_SECONDS - Math.random() * 10)
   return Math.min(MOST_SECONDS, Math.max(1, Math.ceil(seconds * (1 + Math.random() / 4))))
 }

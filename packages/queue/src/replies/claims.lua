@@ -1,4 +1,4 @@
--- Claims: the job that an Idempotency-Key of a tenant stands for. A claim is a hash `claim:NAME`,
+-- A claim says for which job a tenant has used an Idempotency-Key. A claim is a hash `claim:NAME`,
 -- which expires. Its fields are `tenant`, `job`, `lane` (the beginning of the lane's keys), the
 -- request's `fingerprint` and, once the job is done, `result`. Claims are members of `claims`, a
 -- bounded store of tenants.

@@ -136,8 +136,8 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
 }
 
 /**
- * How long a claim stays, unless it is evicted. A claim is the job that an idempotency key of a
- * tenant stands for, and that job's result.
+ * How long a claim stays, unless it is evicted. A claim has the job for which a tenant has used an
+ * idempotency key, and that job's result.
  */
 export const CLAIM_MS = 24 * 60 * 60 * 1000
 

@@ -256,7 +256,7 @@ const MAX_JOINED = 25
 /**
  * Sends updates, which must be sorted by their ids. Returns the ids of the documents that do not
  * have the new version afterwards. Joins updates that set the same values, and sends them in a
- * separate command: their ids lie between the other ids, and a command must lock its documents in
+ * separate command: their ids are between the other ids, and a command must lock its documents in
  * the order of their ids. `checkTime` throws if it is too late for another command.
  */
 async function sendUpdates(

@@ -90,7 +90,7 @@ export function addText(before: string, text: string, path: string): string {
   throw new FormatError(`A cell of ${path} has more than ${LONGEST_RECORD_BYTES} characters.`)
 }
 
-/** A sheet stands for very many cells with few bytes. */
+/** A sheet has too many cells, which it describes with few bytes. */
 export class SheetTooLarge extends FormatError {}
 
 /**

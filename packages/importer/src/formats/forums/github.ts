@@ -146,8 +146,7 @@ function readCommentOf(source: string, comment: JsonObject, place: Place): Found
 }
 
 /**
- * Returns when a record was last edited. Of two copies, the one that was edited last replaces the
- * other.
+ * Returns when a record was last edited. The copy that was edited last replaces the others.
  */
 function versionOf({ updated_at, updatedAt }: JsonObject, id: string): string {
   const version = asText(updated_at) ?? asText(updatedAt)

@@ -131,9 +131,9 @@ function readComment(comment: JsonObject, externalId: string, link: string, plac
 }
 
 /**
- * Returns the version of a record. Of two copies, the one that was edited last replaces the other.
- * If that is equal, the one that was retrieved last does. The seconds have ten digits until the
- * year 2286, so the texts sort by time.
+ * Returns the version of a record. The copy that was edited last replaces the others. Among equal
+ * ones, the copy that was retrieved last does. The seconds have ten digits until the year 2286, so
+ * the texts sort by time.
  */
 function versionOf({ edited, retrieved_on, retrieved_utc }: JsonObject): string {
   const changed = asNumber(edited)

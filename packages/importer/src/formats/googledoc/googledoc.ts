@@ -93,7 +93,7 @@ function readComment(comment: JsonObject, isReply: boolean, parent: string, plac
   const replyingTo = isReply ? parent : undefined
   const quote: QuoteInput = { text, ...present({ externalId: id, speaker, createdAt, replyingTo }) }
   const edited = asText(comment.modifiedTime) ?? asText(comment.modifiedDate) ?? ''
-  // Of two copies, the one that was edited last replaces the other, because it comes last.
+  // The copy that was edited last comes last, and so replaces the others.
   return { quote, order: `${createdAt ?? '~'}/${id ?? ''}/${edited}` }
 }
 

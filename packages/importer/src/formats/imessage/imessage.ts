@@ -122,7 +122,7 @@ function readRow({ attributedBody, info, ...row }: JsonObject, path: string): Fo
     ...present({ speaker, replyingTo, attachments }),
   }
   const day = dayOfChat(chat, asText(row.chat_name) ?? chat, createdAt)
-  // Of two copies, the one that was edited last replaces the other, because it comes last.
+  // The copy that was edited last comes last, and so replaces the others.
   const [edited, id] = [row.date_edited ?? 0, row.id].map((number) =>
     String(number).padStart(20, '0'),
   )

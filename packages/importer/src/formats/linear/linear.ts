@@ -118,7 +118,7 @@ function readComment(comment: JsonObject, issue: string, place: Place): Found {
   const externalId = asText(comment.id)
   const replyingTo = asText(asObject(comment.parent)?.id) ?? asText(comment.parentId)
   const quote = { ...quoteOf(comment, text), ...present({ externalId, replyingTo }) }
-  // Of two copies, the one that was edited last replaces the other, because it comes last.
+  // The copy that was edited last comes last, and so replaces the others.
   const edited = asText(comment.editedAt) ?? asText(comment.updatedAt) ?? ''
   return piece(issue, `1${dateOf(comment) ?? ''}/${externalId ?? ''}/${edited}`, {}, [quote], place)
 }

@@ -22,7 +22,7 @@ export function kindWithoutMessages({ path, isEmpty }: InputFile): string | unde
 
 /**
  * Counts a file of an export that contains no messages.
- * @param kind names what the export's program writes, apart from media.
+ * @param kind names what the export's program writes, except media.
  */
 export function fileBeside(
   file: InputFile,

@@ -125,7 +125,7 @@ function parseRoots({ bytes, isTooLong, line }: FileLine, path: string, whole: R
   return roots.length > 1 ? roots.map((root) => parseValue({ ...root, line }, path)) : [whole]
 }
 
-/** Of a record that is too long, only this number of bytes is shown. */
+/** If a record is too long, only its first bytes are shown, this many. */
 const SHOWN_BYTES = 1_000
 
 function parseValue(

@@ -191,7 +191,7 @@ function readPost({ value, place }: JsonRecord, survey: Survey): Found {
   if (raw.startsWith('RT @')) return skipped('reposts of what others wrote', place)
   const entities = asObject(post.entities)
   const media = asObjects((asObject(post.extended_entities) ?? entities)?.media)
-  // Links that stand for media are left out.
+  // Leave out links to the post's own media.
   const links = [
     ...media.map(({ url }) => ({ url, expanded_url: '' })),
     ...asObjects(entities?.urls),
@@ -214,7 +214,7 @@ function readPost({ value, place }: JsonRecord, survey: Survey): Found {
   const url = `https://x.com/${username ?? 'i/web'}/status/${externalId}`
   const ofRoot = root === externalId ? present({ title: firstLine(text), url, createdAt }) : {}
   const fields = { placeholderTitle: `Conversation ${root}`, ...ofRoot }
-  // Of a post's versions, the last one comes last, and so replaces the others.
+  // The last version of a post comes last, and so replaces the others.
   const order = [externalId, id].map((one) => one.padStart(20, '0')).join('/')
   const quotes = [{ externalId, text, createdAt, ...present(optional) }]
   return { kind: 'piece', service: 'x', externalId: root, order, fields, quotes, place }

@@ -86,8 +86,8 @@ function isOfJson({ members }: JsonShape): boolean {
 }
 
 /**
- * Returns whether the file comes from yt-dlp. Its list of formats comes early, and may fill the
- * whole beginning.
+ * Returns whether the file comes from yt-dlp. The video's list of formats comes early in the file,
+ * and may fill the whole beginning.
  */
 function isOfYtDlp(members: ReadonlySet<string>): boolean {
   const isOfVideo = ['formats[].format_id', 'comments[].parent', 'webpage_url'].some((name) =>
