@@ -35,9 +35,9 @@ const say = createPrinter((text) => process.stdout.write(text))
 const show = createPrinter((text) => process.stderr.write(text))
 let explain = (error: unknown) => error
 const openDb = async () => {
-  const { connectStore, explained } = await import('@sluice/store/connect')
+  const { connectStore, reasonBehind } = await import('@sluice/store/connect')
   const store = connectStore(await findMongodb(folder, env))
-  explain = (error) => explained(error, store.db.client)
+  explain = (error) => reasonBehind(error, store.db.client)
   return store
 }
 

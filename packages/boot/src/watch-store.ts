@@ -11,7 +11,7 @@ import {
   type QueueKeys,
   readFedStore,
 } from '@sluice/queue'
-import { checkLayout, noteStore, readStore, StoreLayoutError } from '@sluice/store/connect'
+import { checkLayout, readStore, registerStore, StoreLayoutError } from '@sluice/store/connect'
 import { readMarks } from './marks.ts'
 
 /** The start waits at most this long for the first check. */
@@ -44,7 +44,7 @@ export async function watchStore({ kind, db, redis, keys, log, stop }: WatchDeps
 
   /** Reads this process's store. Only a worker writes its number and its id if they are absent. */
   async function readOwn() {
-    if (kind === 'worker') return noteStore(db)
+    if (kind === 'worker') return registerStore(db)
     if (kind === 'api') await checkLayout(db, AbortSignal.timeout(CHECK_EVERY_MS))
     return readStore(db)
   }

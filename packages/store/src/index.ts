@@ -28,11 +28,11 @@ export {
 export {
   commitProbe,
   connectStore,
-  explained,
   PROBE_MS,
+  reasonBehind,
   type StoreConnection,
 } from './mongodb/connect-store.ts'
-export { checkLayout, readStore, renewStore, StoreLayoutError } from './mongodb/layout.ts'
+export { checkLayout, readStore, renewStoreId, StoreLayoutError } from './mongodb/layout.ts'
 export {
   indexesFor,
   mongoCommands,

@@ -111,7 +111,7 @@ export function getDescription(describe: (limits: ApiDeps['settings']) => unknow
  * Redirects to a page, because people try `/` and `/docs/` first.
  * @param target a relative path, like the paths in the pages.
  */
-export function leadTo(target: string): Handler {
+export function redirectTo(target: string): Handler {
   const headers = { 'content-type': 'text/plain; charset=utf-8', location: target }
   return async () => ({ status: 302, content: `See ${target}\n`, headers })
 }

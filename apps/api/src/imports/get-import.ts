@@ -4,7 +4,7 @@ import { type FoundImport, isJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { jobFailed, ProblemError, problemBody } from '../request/problem-error.ts'
 import type { Handler } from '../request/request-context.ts'
-import { jsonAnswer, type RoomDeps, reading } from '../request/shares.ts'
+import { jsonAnswer, type RoomDeps, readWithinLimits } from '../request/shares.ts'
 
 /** GET /batches/{id}: the progress of an import whose caller does not wait. */
 export function getImport(deps: RoomDeps & Pick<ApiDeps, 'imports'>): Handler {
@@ -13,7 +13,7 @@ export function getImport(deps: RoomDeps & Pick<ApiDeps, 'imports'>): Handler {
     const id = String(params.id)
     log.importId = id
     if (!isJobId(id)) throw new ProblemError('import_unknown')
-    return reading(deps, context, async () => {
+    return readWithinLimits(deps, context, async () => {
       const found = await orUnavailable(deps.imports.find(id, tenant))
       if (found === undefined) throw new ProblemError('import_unknown')
       return jsonAnswer(deps, context, importProgress(id, found, requestId))

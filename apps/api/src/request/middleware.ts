@@ -145,13 +145,13 @@ export function openRoute({ settings }: MiddlewareDeps, path: string, access: Ac
         attributes,
       })
     }
-    if (!opens(context.key?.role, access, method)) throw new ProblemError(`${access}_only`)
+    if (!mayCall(context.key?.role, access, method)) throw new ProblemError(`${access}_only`)
     next()
   }
 }
 
 /** Returns whether a key of this role may call a route. A viewer may read what operators read. */
-export function opens(role: KeyRole | undefined, access: Access, method: string): boolean {
+export function mayCall(role: KeyRole | undefined, access: Access, method: string): boolean {
   if (role === 'viewer') return access === 'operator' && (method === 'GET' || method === 'HEAD')
   return role === access
 }

@@ -114,7 +114,7 @@ export interface RoomDeps extends AnswerDeps {
  * MongoDB. After a large read, its tenant must wait before the next one. While the key's quota is
  * used up, a page ends at its free size.
  */
-export async function reading(
+export async function readWithinLimits(
   { readBudget, readTurns, enqueuer }: RoomDeps,
   context: RequestContext,
   read: (mostCharacters?: number) => Promise<Answer>,

@@ -3,7 +3,7 @@
 
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
 import type { KeyRole } from '@sluice/credentials/keys'
-import { opens } from '../request/middleware.ts'
+import { mayCall } from '../request/middleware.ts'
 import type { Content, HeaderName, Route } from './route.ts'
 import { ANSWER_BOUNDS, ANSWER_HEADERS, enqueues, REQUEST_ID } from './route.ts'
 
@@ -110,7 +110,7 @@ function describeRoute(route: Route) {
     tags: [TAGS[access].name],
     summary,
     description: `${description} ${ANSWER_BOUNDS[route.bound]}`.trimStart(),
-    security: ROLES.filter((role) => opens(role, access, method.toUpperCase())).map((role) => ({
+    security: ROLES.filter((role) => mayCall(role, access, method.toUpperCase())).map((role) => ({
       key: [role],
     })),
     parameters: [...parameters, REQUEST_ID],

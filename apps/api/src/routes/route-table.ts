@@ -9,7 +9,7 @@ import {
   getDescription,
   getDocs,
   getProblemsPage,
-  leadTo,
+  redirectTo,
 } from '../docs/pages.ts'
 import { getImport } from '../imports/get-import.ts'
 import { postImport } from '../imports/post-import.ts'
@@ -380,8 +380,8 @@ const OPEN_ROUTES: readonly Route[] = [
     summary: 'This description',
     answers: { 200: ['The description of the API.', json({ type: 'object' }), COMPRESSED] },
   }),
-  get('getRoot', '/', 'open', 'fixed', () => leadTo('docs'), TO_DOCS),
-  get('getDocsFolder', '/docs/', 'open', 'fixed', () => leadTo('../docs'), TO_DOCS),
+  get('getRoot', '/', 'open', 'fixed', () => redirectTo('docs'), TO_DOCS),
+  get('getDocsFolder', '/docs/', 'open', 'fixed', () => redirectTo('../docs'), TO_DOCS),
   get('getDocs', '/docs', 'open', 'fixed', getDocs, {
     summary: 'A page to read and try the API',
     answers: PAGE,

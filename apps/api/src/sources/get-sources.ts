@@ -17,7 +17,7 @@ import {
   parseQuery,
   type RequestContext,
 } from '../request/request-context.ts'
-import { jsonAnswer, type RoomDeps, reading } from '../request/shares.ts'
+import { jsonAnswer, type RoomDeps, readWithinLimits } from '../request/shares.ts'
 
 type ReadDeps = RoomDeps & Pick<ApiDeps, 'readSource'>
 
@@ -36,7 +36,7 @@ export function getSources(deps: ReadDeps & Pick<ApiDeps, 'listSources' | 'setti
   return async (context) => {
     const query = parseQuery(context, parseSources)
     if ('list' in query) {
-      return reading(deps, context, async (most) => {
+      return readWithinLimits(deps, context, async (most) => {
         const list = await deps.listSources(context.tenant, query.list, context.signal, most)
         if (list === undefined)
           throw requestInvalid(
@@ -63,7 +63,7 @@ async function sourceAnswer(
   query: PageQuery,
 ): Promise<Answer> {
   if (!SOURCE_ID.test(id)) throw new ProblemError('source_unknown')
-  return reading(deps, context, async (most) => {
+  return readWithinLimits(deps, context, async (most) => {
     const page = await deps.readSource(context.tenant, id, query, context.signal, most)
     if (page === undefined) throw new ProblemError('source_unknown')
     if (query.after !== undefined && !query.after.id.startsWith(id))
@@ -89,7 +89,7 @@ export function lookUpSources(deps: RoomDeps & Pick<ApiDeps, 'readSources' | 'se
     const ids = new Map(
       externalIds.map((externalId) => [sourceIdOf(tenant, { service, externalId }), externalId]),
     )
-    return reading(deps, context, async (most) => {
+    return readWithinLimits(deps, context, async (most) => {
       const { sources, rest } = await deps.readSources(tenant, [...ids.keys()], signal, most)
       Object.assign(context.log, { service, sources: sources.length })
       return jsonAnswer(deps, context, {

@@ -128,7 +128,7 @@ async function enqueueAndWait(
     else reply.cancel()
     const result = await (jobId === newId
       ? reply.result
-      : joinJob(deps, context, jobId, job.claim, waitMs))
+      : waitForEarlierJob(deps, context, jobId, job.claim, waitMs))
     if (result !== undefined || response.closed) return { jobId, result }
     // The caller gets the job's id instead, and may ask for the result later.
     return { jobId, result: await retainResult(jobId) }
@@ -243,7 +243,7 @@ export function claimOf({ tenant, request }: Pick<RequestContext, 'tenant' | 're
  * keeps the result longer than Redis knows the job. Resolves with undefined if the job is not done
  * in time, or if `signal` aborts.
  */
-async function joinJob(
+async function waitForEarlierJob(
   { findClaimed, replyListener }: Pick<ApiDeps, 'findClaimed' | 'replyListener'>,
   { signal }: Pick<RequestContext, 'signal'>,
   jobId: string,

@@ -13,9 +13,9 @@ import {
   type ComparedSource,
   checkLayout,
   commitProbe,
-  explained,
   mongoCommands,
   PROBE_MS,
+  reasonBehind,
   repairSources,
   type SourceDocument,
   StoreLayoutError,
@@ -91,7 +91,7 @@ export function doctorCommand(deps: DoctorDeps): Command {
               `${counted(faults, 'fault')} of servers: see the lines that begin with FAULT.`,
             )
         } catch (error) {
-          failUnfinished(explained(error, db.client), nameOf(db))
+          failUnfinished(reasonBehind(error, db.client), nameOf(db))
         } finally {
           await close()
         }

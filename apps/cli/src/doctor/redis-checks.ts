@@ -24,7 +24,7 @@ import {
   nameOf,
   OtherStoreError,
 } from '@sluice/queue'
-import { explained, forgetDigests, mongoCommands, readStore, renewStore } from '@sluice/store'
+import { forgetDigests, mongoCommands, readStore, reasonBehind, renewStoreId } from '@sluice/store'
 import { counted, UserError } from '@sluice/terminal'
 import type { Db } from 'mongodb'
 import { check, note, readClock, type ServerCheck } from './check.ts'
@@ -135,7 +135,7 @@ async function checkLoss(redis: Redis, keys: QueueKeys, db: Db): Promise<ServerC
 function askedOf(db: Db, what: string, checking: Promise<ServerCheck>): Promise<ServerCheck> {
   return checking.catch((error) => {
     if (error instanceof OtherStoreError) return { state: 'FAULT', text: error.message }
-    return note(`whether ${what} can’t be asked: ${explained(error, db.client)}`)
+    return note(`whether ${what} can’t be asked: ${reasonBehind(error, db.client)}`)
   })
 }
 
@@ -200,7 +200,7 @@ export async function afterRestore(redis: Redis, keys: QueueKeys, db: Db): Promi
   }
   const keysGone = await forgetAnswers(redis, keys)
   const digests = await forgetDigests(mongoCommands(db))
-  const store = await renewStore(db)
+  const store = await renewStoreId(db)
   await feedStore(redis, keys, store)
   const answers = 'idempotency keys, results of jobs, and imports'
   return [

@@ -62,7 +62,7 @@ export function loadOf(queued: Facts['queued'], lane: Facts['queued'][number]['l
 }
 
 /** Says how many jobs wait. */
-export function waits(queued: Facts['queued']): string {
+export function waitingText(queued: Facts['queued']): string {
   const jobs = queued.reduce(
     (sum, { state, jobs }) => sum + (state === 'waiting' || state === 'delayed' ? jobs : 0),
     0,

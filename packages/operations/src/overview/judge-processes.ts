@@ -2,7 +2,7 @@
 // or have a wrong clock. All times are Redis's.
 import { ALIVE_MS, type Finding, type SeenProcess } from '@sluice/contract'
 import { duration } from '../format.ts'
-import { alive, type Facts, type Findings, finding, waits } from './finding.ts'
+import { alive, type Facts, type Findings, finding, waitingText } from './finding.ts'
 
 /** A worker that has worked on one job for this time is stuck, unless MongoDB is unavailable. */
 const STUCK_MS = 60_000
@@ -32,7 +32,7 @@ export function* judgeProcesses(facts: Facts): Findings {
     const gone = ofKind.filter(isGone).toSorted((one, other) => one.until - other.until)
     const [first, last] = [gone[0], gone.at(-1)]
     const since = last === undefined ? '' : ` for ${duration(last.process.seenMsAgo)}`
-    const effect = kind === 'api' ? 'nothing is accepted' : waits(queued)
+    const effect = kind === 'api' ? 'nothing is accepted' : waitingText(queued)
     const missing = `No ${nameOf(kind)} has shown a sign of life${since}; ${effect}`
     const isMissing = gone.length === ofKind.length
     if (isMissing) yield finding('process_missing', missing, '/overview#processes')

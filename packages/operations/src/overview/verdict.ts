@@ -18,7 +18,7 @@ import {
   loadOf,
   NEARLY_FULL,
   THRESHOLDS,
-  waits,
+  waitingText,
 } from './finding.ts'
 import { judgeClocks, judgeProcesses } from './judge-processes.ts'
 
@@ -68,7 +68,7 @@ function* judgeStore({ storeAwayMs, storeAway, processes, queued, lastHour }: Fa
   const who = workers.length > 1 ? `, for ${lost} of ${workers.length} workers` : ''
   const why =
     storeAway === undefined ? '' : ` (${storeAway.reason.replace(/^MongoDB is unavailable: /, '')})`
-  const text = `MongoDB has been unavailable for ${duration(storeAwayMs)}${who}${why}; ${waits(queued)}`
+  const text = `MongoDB has been unavailable for ${duration(storeAwayMs)}${who}${why}; ${waitingText(queued)}`
   yield finding('store_away', text, '/jobs?state=waiting')
 }
 

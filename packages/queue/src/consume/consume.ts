@@ -15,8 +15,8 @@ import type { ResultBounds } from '../replies/results.ts'
 import { countStored, createComplete } from './complete-jobs.ts'
 import {
   asError,
-  endFailedAttempt,
   failJob,
+  judgeFailedAttempt,
   type LaneDeps,
   type LaneOptions,
   returnJob,
@@ -258,7 +258,7 @@ async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   if (deps.pauses.isRunningAlone) return returnJob(job, deps)
   if (job.progress.retriedAt !== undefined)
     job.receiptsBefore = await readReceiptsBefore(deps.redis, deps.keys.jobs[job.lane] + job.id)
-  const onFailed = (error: unknown) => endFailedAttempt(job, error, deps)
+  const onFailed = (error: unknown) => judgeFailedAttempt(job, error, deps)
   const result = await (job.quarantined
     ? runQuarantined(job, deps)
     : deps.work(job).catch(onFailed))

@@ -117,7 +117,7 @@ export function runQuarantined(job: LockedJob, deps: LaneDeps): Promise<Worked |
     await deps.setAttempts(job, job.attempt)
     try {
       return await (job.attempt > MAX_ATTEMPTS
-        ? endFailedAttempt(job, new Error(LOST_ATTEMPT), deps)
+        ? judgeFailedAttempt(job, new Error(LOST_ATTEMPT), deps)
         : runOnce(job, deps))
     } finally {
       await deps.setAttempts(job, job.attempt - 1)
@@ -127,14 +127,14 @@ export function runQuarantined(job: LockedJob, deps: LaneDeps): Promise<Worked |
 }
 
 function runOnce(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedAttempt> {
-  return deps.work(job).catch((error) => endFailedAttempt(job, error, deps))
+  return deps.work(job).catch((error) => judgeFailedAttempt(job, error, deps))
 }
 
 /**
  * Returns whether a failed attempt was the last one. Returns `StoreUnavailable` if the store is
  * unavailable.
  */
-export async function endFailedAttempt(
+export async function judgeFailedAttempt(
   job: LockedJob,
   thrown: unknown,
   deps: LaneDeps,

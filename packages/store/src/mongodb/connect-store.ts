@@ -9,8 +9,8 @@ import { errorCodeOf } from './store-errors.ts'
 export {
   checkLayout,
   hostsOf,
-  noteStore,
   readStore,
+  registerStore,
   type Store,
   StoreLayoutError,
 } from './layout.ts'
@@ -67,7 +67,7 @@ const failures = new WeakMap<MongoClient, unknown>()
  * Returns the error itself, or why the client is not connected: the error of a command that waited
  * for the connection only says that there is none.
  */
-export function explained(error: unknown, client: MongoClient): unknown {
+export function reasonBehind(error: unknown, client: MongoClient): unknown {
   return (error instanceof MongoTopologyClosedError && failures.get(client)) || error
 }
 

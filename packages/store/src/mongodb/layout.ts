@@ -70,7 +70,7 @@ export async function readStore(db: Db, signal = AbortSignal.timeout(ANSWER_MS))
  * Checks the layout as `checkLayout` does, writes the layout number and the id if the database
  * lacks them, and reads its identity.
  */
-export async function noteStore(db: Db): Promise<Store> {
+export async function registerStore(db: Db): Promise<Store> {
   const signal = AbortSignal.timeout(ANSWER_MS)
   const missing = [
     ...((await checkLayout(db, signal)) ? [] : [{ _id: ID, number: LAYOUT }]),
@@ -94,7 +94,7 @@ export async function noteStore(db: Db): Promise<Store> {
  * Gives the store another id. Processes that use a copy of it under the same name then see another
  * store.
  */
-export async function renewStore(db: Db): Promise<Store> {
+export async function renewStoreId(db: Db): Promise<Store> {
   const update = { $set: { id: randomUUID() } }
   await db
     .collection<IdentityDocument>('layout')

@@ -19,7 +19,7 @@ import {
   type Version,
   type WriteReply,
 } from './commands.ts'
-import { commitProbe, explained } from './connect-store.ts'
+import { commitProbe, reasonBehind } from './connect-store.ts'
 import {
   CommandFailedError,
   createSteps,
@@ -79,7 +79,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
       return await send(signal)
     } catch (error) {
       metrics?.errors.inc({ code: signal.aborted ? 'timeout' : errorCodeOf(error) })
-      if (!signal.aborted) throw explained(error, db.client)
+      if (!signal.aborted) throw reasonBehind(error, db.client)
       throw new CommandFailedError(
         new Error(`a command took longer than ${limitMs / 1000} s`, { cause: error }),
         false,

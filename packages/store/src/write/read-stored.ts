@@ -125,7 +125,7 @@ async function dropUnopened(
  * - an update without a token: nothing shows it, so the thread counts as changed.
  * - a write after the source was opened: the thread has changed.
  */
-export function noteRefused(
+export function prepareNextRound(
   { work, stored, plan }: ThreadRound,
   open: readonly OpenThread[],
   toSum: boolean,

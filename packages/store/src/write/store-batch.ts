@@ -25,7 +25,7 @@ import { asCommandFailed } from '../mongodb/store-errors.ts'
 import { countWords, createSlices, SLICE_MS, type Slices } from '../words/count-words.ts'
 import { needsNoWrite, openSources, writeQuotes } from './guarded-writes.ts'
 import {
-  noteRefused,
+  prepareNextRound,
   type ReadDeps,
   type ReadThread,
   readAgain,
@@ -193,7 +193,7 @@ async function storeRound(
     thread.work.isStored = true
     for (const [id, answer] of answersOf(thread)) answers.set(id, answer)
   }
-  for (const round of toStore) if (!round.work.isStored) noteRefused(round, opened, toSum)
+  for (const round of toStore) if (!round.work.isStored) prepareNextRound(round, opened, toSum)
   // The totals of these were stored before their quotes, so a sum in between may have missed the
   // quotes.
   const toCheck = stored.filter(({ isFinal, plan }) => isFinal && plan.quoteWrites.length > 0)
