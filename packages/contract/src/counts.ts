@@ -76,7 +76,7 @@ const ofPoint = Object.fromEntries(
   }),
 ) as CountSchemas
 
-/** The properties of what was counted in a span of time. */
+/** The properties of a schema for what was counted in a span of time. */
 export const countProperties = {
   ...ofPoint,
   stored: Type.Object(outcomeCounts, { description: COUNTS.stored.text }),

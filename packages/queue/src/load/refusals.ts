@@ -92,8 +92,8 @@ const NOTHING_WRITTEN = /\b(OOM|READONLY|MISCONF|NOREPLICAS) /
 const OUT_OF_MEMORY = /\bOOM /
 
 /**
- * Converts an error that Redis replied to a script to a refusal. Returns undefined if the script
- * may have written some of its data.
+ * Converts Redis's error about a script to a refusal. Returns undefined if the script may have
+ * written some of its data.
  */
 export function refusalByRedis(error: Error): QueueFullError | QueueUnavailableError | undefined {
   if (WITHIN_SCRIPT.test(error.message) && !NOTHING_WRITTEN.test(error.message)) return undefined

@@ -138,8 +138,8 @@ export const CHARACTERS_PER_COMMAND = 3_000_000
 const SLOW_MS = 500
 const WRITES_AT_ONCE = 4
 /**
- * If the first command takes less than this, the others may be FAST_TIMES as large, because a large
- * command costs less for each write.
+ * If the first command takes less than this, the others may be FAST_TIMES times as large, because a
+ * large command costs less for each write.
  */
 const FAST_MS = 100
 const FAST_TIMES = 4

@@ -213,7 +213,7 @@ function toQuote(
   const speaker = asName(author.nickname) ?? asName(author.name) ?? asId(author.id)
   const replyingTo = repliedTo(message)
   const own = contentOf(message, author.isBot === true)
-  // The author of a forwarded message is unknown.
+  // The author of a forwarded message is unknown. It may be a bot, so its embeds count as content.
   const shared = forwarded && contentOf(forwarded, true)
   const attachments = [...filesOf(message), ...(forwarded ? filesOf(forwarded) : [])]
   const shown = shared?.text ? [own.text, shared.text].filter(Boolean).join('\n') : own.text
