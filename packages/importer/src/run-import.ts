@@ -209,7 +209,8 @@ async function sendImport(
   // Only time bounds the attempts, because batches compete for room in a full queue, and one may
   // lose many times.
   const client = createClient({ ...target, maxRetries: Number.POSITIVE_INFINITY })
-  // This request fails if the key is not known: now, and not after an hour of sorting.
+  // If the key is not known, this request fails now, rather than another one after an hour of
+  // sorting.
   await client.getSource({ service: 'custom', externalId: 'none' }, { limit: 1, signal: hurry })
   // The tenant and not the key, so that the import can continue with another key after the key was
   // revoked.

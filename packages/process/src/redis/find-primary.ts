@@ -11,8 +11,8 @@ import { type RedisOptions as AllOptions, Redis } from 'ioredis'
 const ASK_MS = 500
 const ASK_EVERY_MS = 500
 /**
- * If the connection to a Sentinel ends, the next attempt to connect follows after this time.
- * Sentinels announce failovers.
+ * We keep a connection to a Sentinel, because Sentinels announce failovers. If it ends, the next
+ * attempt to connect follows after this time.
  */
 const RECONNECT_MS = 10_000
 
