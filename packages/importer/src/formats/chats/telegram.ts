@@ -52,9 +52,7 @@ export const telegramFormat: Format = {
   howTo: 'Telegram Desktop: in the chat ⋮, Export chat history, Format: Machine-readable JSON',
   options: ['timezone'],
   owns: ownsFolder({ uploads: BESIDE }),
-  skipsOthers: true,
-  recognises: isTelegram,
-  read: eachRecognised(isTelegram, readFile),
+  ...eachRecognised(isTelegram, readFile),
   restore: (record, chat, path) => {
     const fields = Object.entries(chat).map(
       ([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`,

@@ -44,7 +44,7 @@ export const mattermostFormat: Format = {
     const names: Names = new Map()
     const read = (file: InputFile) =>
       foundIn(readJsonLines(file), (record) => readLine(record, names))
-    return eachRecognised(isExport, read)(files, options)
+    return eachRecognised(isExport, read).read(files, options)
   },
 }
 

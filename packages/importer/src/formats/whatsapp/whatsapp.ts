@@ -58,13 +58,11 @@ export const whatsappFormat: Format = {
   // Files that people sent: Android numbers most of them, and iPhones number all:
   // 00000012-Report.csv. `2024…` is a date.
   owns: ownsFolder({ parts: /\.(vcf|was)$/, uploads: /^\/?(0\d{7}-[^/]*|[^/]*-WA\d{4}\.\w+)$/ }),
-  skipsOthers: true,
-  recognises: isChat,
+  ...eachRecognised(isChat, readChat),
   faultOf: async ({ path }, beginning) =>
     linesIn(beginning).some((line) => messageLine(line) !== undefined)
       ? undefined
       : faultOfDates(path),
-  read: eachRecognised(isChat, readChat),
   restore: (record, { chat }, path) => ({
     [chat === undefined ? path : `WhatsApp Chat with ${chat}.txt`]: record,
   }),
