@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describeApi } from '@sluice/api/openapi'
-import { createThreadParser, DEFAULT_LIMITS, PROBLEMS } from '@sluice/contract'
+import { createThreadParser, DEFAULT_LIMITS, FORMATS, PROBLEMS } from '@sluice/contract'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { test } from 'vitest'
@@ -46,7 +46,7 @@ function problemCodes({ content }: { content: Json }): string[] {
 }
 
 const validator = formats.default(new Ajv2020({ strict: false, allErrors: true }))
-validator.addFormat('well-formed', (text: string) => text.isWellFormed())
+for (const [name, format] of Object.entries(FORMATS)) validator.addFormat(name, format)
 validator.addSchema(Object(description), 'api')
 
 test('each body of a request, parameter and header has an example, and each example fits its schema', () => {

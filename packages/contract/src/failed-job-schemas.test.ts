@@ -51,6 +51,20 @@ test('a limit in another form than decimal digits is refused with its bounds', (
   })
 })
 
+test('a text of another form is refused with the form that it must have', () => {
+  const texts = { group: 'x', operation: 'x', after: 'x' }
+  const parsed = parseFailedJobQuery(new URLSearchParams(texts))
+  assert.ok(!parsed.ok)
+  assert.deepEqual(
+    parsed.errors.map(({ message }) => message),
+    [
+      'group must match the pattern ^[0-9a-f]{8}$.',
+      'operation must be a UUID.',
+      'after must be `next` of an earlier page.',
+    ],
+  )
+})
+
 test('an operation names ids or a filter', () => {
   assert.deepEqual(parse({ ids: ['a'] }), { ok: true, value: { ids: ['a'] } })
   assert.deepEqual(parse({ filter: {} }), { ok: true, value: { filter: {} } })

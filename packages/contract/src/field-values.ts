@@ -1,5 +1,4 @@
 // Reads and checks the values of fields: scores, dates and lengths.
-import { ISO_DATE, WELL_FORMED } from './thread-request.ts'
 
 /** Returns whether a parsed JSON value is an object (not an array or null). */
 export function isRecord(value: unknown): value is Record<string, unknown> {
@@ -63,13 +62,6 @@ export function durationSeconds(text: string): number | undefined {
   const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? []
   const seconds = UNIT_SECONDS.get(unit)
   return seconds === undefined ? undefined : Number(count) * seconds
-}
-
-/** The checks for the string formats that schemas use. */
-export const FORMATS = {
-  [WELL_FORMED]: (text: string) => text.isWellFormed(),
-  [ISO_DATE]: (text: string) => parseIsoDate(text) !== undefined,
-  uuid: (text: string) => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text),
 }
 
 // Groups: day; hours and minutes; `:` and seconds; decimals; sign and hours of the offset; minutes

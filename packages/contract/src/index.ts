@@ -27,6 +27,7 @@ export { EMPTY_IMPORT, NEWLINES } from './refused-text.ts'
 export * from './source-reads.ts'
 export * from './thread-request.ts'
 export {
+  FORMATS,
   type Parsed,
   refuseField,
   VALIDATION_ERROR_CODES,

@@ -82,10 +82,7 @@ export type Service = (typeof SERVICES)[number]
  * The name of the string format that refuses lone surrogates, because UTF-8 can't represent them.
  */
 export const WELL_FORMED = 'well-formed'
-/**
- * The pattern of a text that is not blank. `validation-errors.ts` explains a mismatch of any other
- * pattern as a wrong cursor.
- */
+/** The pattern of a text that is not blank. */
 export const NOT_BLANK = '\\S'
 /**
  * The string format that `parseIsoDate` reads. It is `date-time` without leap seconds and

@@ -62,6 +62,7 @@ describe('a thread in normal form', () => {
 })
 
 type Properties = Record<string, object>
+type Schema = { type?: unknown; format?: string; enum?: unknown[]; examples?: unknown[] }
 
 /** A valid value for each property; dates are not in normal form. */
 function inputsOf(properties: Properties): Record<string, unknown> {
@@ -81,9 +82,10 @@ function mapProperties(
 ) {
   return Object.fromEntries(
     Object.entries(properties).map(([name, property]) => {
-      const [type] = [Reflect.get(property, 'type')].flat()
-      const value = type === 'number' ? 7 : (Reflect.get(property, 'enum')?.[0] ?? `a ${name}`)
-      return [name, choose({ isDate: Reflect.get(property, 'format') === ISO_DATE, value })]
+      const { type, format, enum: values, examples }: Schema = property
+      const text = values?.[0] ?? examples?.[0] ?? `a ${name}`
+      const value = [type].flat()[0] === 'number' ? 7 : text
+      return [name, choose({ isDate: format === ISO_DATE, value })]
     }),
   )
 }

@@ -2,9 +2,10 @@
 // their texts.
 import type { ErrorObject } from 'ajv'
 import type { Static } from 'typebox'
+import { parseIsoDate } from './field-values.ts'
 import { named, oneOf, text } from './json-schema.ts'
 import { namesOf, nearestName } from './near-names.ts'
-import { ISO_DATE, NOT_BLANK } from './thread-request.ts'
+import { ISO_DATE, NOT_BLANK, WELL_FORMED } from './thread-request.ts'
 
 /** The codes of validation errors. The list is closed. */
 export const VALIDATION_ERROR_CODES = [
@@ -107,17 +108,42 @@ export function refuseField(
   }
 }
 
-/** Returns the code of an error, and its message without the field's name. */
+/** The code of an error, and its message without the field's name. */
+type Explained = readonly [ValidationErrorCode, string]
+
+/** The string formats that schemas use: the check, and the error of a text that fails the check. */
+export const FORMATS: Readonly<
+  Record<string, { validate: (text: string) => boolean; error: Explained }>
+> = {
+  [WELL_FORMED]: {
+    validate: (text) => text.isWellFormed(),
+    error: ['not_well_formed', 'must be well-formed Unicode, and has a lone surrogate.'],
+  },
+  [ISO_DATE]: {
+    validate: (text) => parseIsoDate(text) !== undefined,
+    error: [
+      'date',
+      'must be a date or date-time of ISO 8601 that exists, such as 2024-05-01 or 2024-05-01T09:30:00.000Z.',
+    ],
+  },
+  uuid: {
+    validate: (text) => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text),
+    error: ['type', 'must be a UUID.'],
+  },
+}
+
 function explain({
   keyword,
   params,
   schema,
   parentSchema,
   data,
-}: ErrorObject): [ValidationErrorCode, string] {
+  instancePath,
+}: ErrorObject): Explained {
   switch (keyword) {
     case 'pattern':
-      return schema === NOT_BLANK ? BLANK : ['type', 'must be `next` of an earlier page.']
+      if (schema === NOT_BLANK) return BLANK
+      return ['type', instancePath === '/after' ? NOT_NEXT : `must match the pattern ${schema}.`]
     case 'required':
       return BLANK
     case 'maxLength':
@@ -132,9 +158,7 @@ function explain({
         `must be one of ${params.allowedValues.join(', ')}.${closestOf(data, params.allowedValues)}`,
       ]
     case 'format':
-      return params.format === ISO_DATE
-        ? ['date', `must be a date or date-time of ISO 8601 that exists, such as ${DATES}.`]
-        : ['not_well_formed', 'must be well-formed Unicode, and has a lone surrogate.']
+      return FORMATS[params.format]?.error ?? ['type', `must have the format ${params.format}.`]
   }
   if (typeof data === 'number' && !Number.isFinite(data))
     return ['not_finite', 'must be a number within the range of a double.']
@@ -143,11 +167,8 @@ function explain({
     : ['type', `must be a whole number from ${parentSchema.minimum} to ${parentSchema.maximum}.`]
 }
 
-const BLANK: [ValidationErrorCode, string] = [
-  'required',
-  'is required, and must not be null or blank.',
-]
-const DATES = '2024-05-01 or 2024-05-01T09:30:00.000Z'
+const BLANK: Explained = ['required', 'is required, and must not be null or blank.']
+const NOT_NEXT = 'must be `next` of an earlier page.'
 
 /** Aliases for values of `service`, in lower case and without separators. */
 const SERVICE_ALIASES = {

@@ -1,10 +1,11 @@
 // Compiles the schemas of this package.
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { Static, TObject, TSchema } from 'typebox'
-import { FORMATS, hasAtMost } from './field-values.ts'
+import { hasAtMost } from './field-values.ts'
 import {
   addError,
   errorsOf,
+  FORMATS,
   LONGEST_NAMED_FIELD,
   type Parsed,
   type ValidationErrors,

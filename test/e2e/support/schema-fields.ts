@@ -1,4 +1,4 @@
-import { DEFAULT_LIMITS, isRecord, ThreadRequestSchema } from '@sluice/contract'
+import { DEFAULT_LIMITS, isRecord, ThreadRequestSchema, WELL_FORMED } from '@sluice/contract'
 
 export interface SchemaField {
   name: string
@@ -33,7 +33,7 @@ function fieldsOf({
       isText: types.includes('string'),
       isNumber: types.includes('number'),
       isRequired: required.includes(name),
-      ...(typeof maxLength === 'number' && format !== 'date-time' && { most: maxLength }),
+      ...(typeof maxLength === 'number' && format === WELL_FORMED && { most: maxLength }),
     }
   })
 }
