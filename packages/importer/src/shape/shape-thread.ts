@@ -1,5 +1,5 @@
 // Converts a thread as it was read to requests that fit the bounds of the API.
-import type { Limits, QuoteRequest } from '@sluice/contract'
+import { type Limits, type QuoteRequest, ThreadRequestSchema } from '@sluice/contract'
 import type { Note, Outgoing, UntitledRequest } from '../account/ledger.ts'
 import type { QuoteInput } from '../formats/format.ts'
 import { isNoDate, ZERO_DATES } from '../formats/values/iso-date.ts'
@@ -15,14 +15,15 @@ export type ShapeThread = ReturnType<typeof createShaper>
  */
 export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: string }) {
   const splitQuotes = createSplitter(limits)
+  const { quotes: ofQuotes, ...ofSource } = ThreadRequestSchema(limits).properties
   let ids: ThreadInput['ids']
   let conversation: Outgoing['conversation']
   return (thread: ThreadInput, note: Note) => {
     const { placeholderTitle, ...fields } = thread.fields
     const externalId = shapeId(idPrefix + thread.externalId, note)
-    const source = { service: thread.service, externalId, ...shapeFields(fields, limits, note) }
+    const source = { service: thread.service, externalId, ...shapeFields(fields, ofSource, note) }
     const quotes: QuoteRequest[] = []
-    for (const quote of thread.quotes) shapeQuote(quote, limits, note, quotes)
+    for (const quote of thread.quotes) shapeQuote(quote, ofQuotes.items.properties, note, quotes)
     noteCopies(quotes, note)
     for (let copy = 0; copy < (thread.copies ?? 0); copy++) note('skipped', COPIES)
     noteFuture(thread, note)
@@ -71,21 +72,28 @@ function noteFuture({ fields, quotes }: ThreadInput, note: Note): void {
       note('doubtful', 'dates in the future, by more than a day')
 }
 
-function shapeFields<T extends object>(fields: T, limits: Limits, note: Note): Partial<T> {
+/** The schemas of fields, by the fields' names. */
+type Schemas = Readonly<Record<string, object>>
+
+function limitOf(schemas: Schemas, name: string): number {
+  const { maxLength = Number.POSITIVE_INFINITY }: { maxLength?: number } = schemas[name] ?? {}
+  return maxLength
+}
+
+function shapeFields<T extends object>(fields: T, schemas: Schemas, note: Note): Partial<T> {
   const shaped = Object.entries(fields).flatMap(([name, value]) => {
-    const kept = typeof value === 'string' ? shapeField(name, value, limits, note) : value
+    const kept = typeof value === 'string' ? shapeField(name, value, schemas, note) : value
     return kept === undefined || kept === null ? [] : [[name, kept]]
   })
   return Object.fromEntries(shaped)
 }
 
-function shapeField(name: string, value: string, limits: Limits, note: Note): string | undefined {
+function shapeField(name: string, value: string, schemas: Schemas, note: Note): string | undefined {
   if (value.trim() === '') return undefined
   if (name === 'externalId' || name === 'replyingTo') return shapeId(value, note)
   if (name === 'createdAt' && isNoDate(value)) return void note('skipped', ZERO_DATES)
   const text = wellFormed(value, note)
-  const limit =
-    name === 'title' || name === 'description' || name === 'url' ? limits[name] : limits.string
+  const limit = limitOf(schemas, name)
   if (fits(text, limit)) return text
   // A cut URL would lead to another page.
   if (name === 'url') return void note('skipped', `URLs of more than ${limit} characters`)
@@ -93,17 +101,20 @@ function shapeField(name: string, value: string, limits: Limits, note: Note): st
   return cut(text, limit)
 }
 
-function shapeQuote(quote: QuoteInput, limits: Limits, note: Note, quotes: QuoteRequest[]): void {
+function shapeQuote(quote: QuoteInput, schemas: Schemas, note: Note, quotes: QuoteRequest[]): void {
   const { attachments, text, ...fields } = quote
   const shown = text.trim() === '' ? namesOfFiles(attachments, note) : wellFormed(text, note)
   if (text.trim() !== '')
     for (const _ of attachments ?? []) note('skipped', 'names of files beside a text')
   if (shown === undefined) return
-  const [first = '', ...rest] = split(shown, limits.text)
-  const shaped = shapeFields(fields, limits, note)
+  const [first = '', ...rest] = split(shown, limitOf(schemas, 'text'))
+  const shaped = shapeFields(fields, schemas, note)
   quotes.push({ text: first, ...shaped })
   if (rest.length === 0) return
-  note('cut', `texts of more than ${limits.text} characters, which go on in further quotes`)
+  note(
+    'cut',
+    `texts of more than ${limitOf(schemas, 'text')} characters, which go on in further quotes`,
+  )
   // Votes belong to the whole message, so its first part has them.
   const { externalId, upVotes, downVotes, score, ...common } = shaped
   for (const [index, part] of rest.entries()) {

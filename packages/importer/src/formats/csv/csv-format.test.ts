@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import { type FormatOptions, UnreadableFile } from '../format.ts'
 import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
 import { csvFormat } from './csv-format.ts'
 
 const set = new Map([['service', 'custom']])
@@ -52,8 +53,12 @@ describe('CSV', () => {
 
   it('names the columns that it does not read', async () => {
     const { notes } = await read(tickets, mapping)
-    const free = 'channelName, channelId, description, url, upVotes, downVotes, score, replyingTo'
-    const reason = `ignored column likes (take it with --map upVotes=likes; fields: ${free})`
+    const given = new Set(['service', 'title', 'text', 'externalId', 'speaker', 'createdAt'])
+    const free = [...SOURCE_FIELDS, ...QUOTE_FIELDS].filter(
+      (name) => !given.has(name) && name !== 'username',
+    )
+    const fields = [...new Set(free)].join(', ')
+    const reason = `ignored column likes (take it with --map upVotes=likes; fields: ${fields})`
     assert.deepEqual(notes, [{ kind: 'warning', reason, place: { path: 'rows.csv', line: 1 } }])
   })
 
