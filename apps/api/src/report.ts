@@ -2,10 +2,10 @@
 // and refused keys. Metrics can't have labels for tenants and keys, because their number is
 // unbounded.
 import type { ProcessReport } from '@sluice/boot/heartbeats'
-import { type CountName, PROBLEMS, type RefusedKeyCount } from '@sluice/contract'
+import { type CountsBy, PROBLEMS, type RefusedKeyCount } from '@sluice/contract'
 import type { KnownKey, RefusedKey } from '@sluice/credentials/keys'
 import { peaksOf, type QueueState } from '@sluice/operations'
-import { totalsOf } from '@sluice/process'
+import { totalOf } from '@sluice/process'
 import type { ApiMetrics } from './metrics.ts'
 import type { RequestContext } from './request/request-context.ts'
 
@@ -20,21 +20,10 @@ export const CAPACITY: ReadonlySet<string> = new Set([
 const REFUSALS = new Set([...CAPACITY, 'rate_limited'])
 const codesOf = (of: number) =>
   new Set(Object.entries(PROBLEMS).flatMap(([code, { status }]) => (status === of ? code : [])))
-const COUNTED = { refused: REFUSALS, timedOut: codesOf(504), forbidden: codesOf(403) } as const
+const TIMED_OUT = codesOf(504)
+const FORBIDDEN = codesOf(403)
 const INVALID = codesOf(400)
 const POSTS: ReadonlySet<unknown> = new Set(['/sources', '/sources:batch'])
-
-/** Returns the name under which a problem is counted: see COUNTS. */
-function countNameOf({
-  code,
-  route,
-  method,
-}: Partial<Record<string, string | number>>): CountName | undefined {
-  if (method === 'POST' && POSTS.has(route) && INVALID.has(String(code))) return 'invalid'
-  return (['refused', 'timedOut', 'forbidden'] as const).find((name) =>
-    COUNTED[name].has(String(code)),
-  )
-}
 
 const MOST_TENANTS = 1_000
 /** A heartbeat has at most this many characters of a tenant's name. */
@@ -125,19 +114,31 @@ export async function readApi(
   bounds: Pick<ProcessReport, 'queueBounds' | 'tenantShare' | 'redisReplicas'>,
 ): Promise<ProcessReport> {
   const { queued } = await queueState()
-  const refused = await totalsOf(problems, countNameOf)
+  const problemsOf = (codes: ReadonlySet<string>) =>
+    totalOf(problems, ({ code }) => codes.has(String(code)))
+  const totals: Record<CountsBy<'api'>, number> = {
+    accepted: await totalOf(accepted),
+    refused: await problemsOf(REFUSALS),
+    timedOut: await problemsOf(TIMED_OUT),
+    forbidden: await problemsOf(FORBIDDEN),
+    invalid: await totalOf(
+      problems,
+      ({ code, route, method }) =>
+        method === 'POST' && POSTS.has(route) && INVALID.has(String(code)),
+    ),
+  }
+  const waited = (outcome: string) =>
+    totalOf(requests, ({ method, route, status }) => {
+      return WAITED[`${method} ${route} ${status}`] === outcome
+    })
   return {
-    totals: { ...(await totalsOf(accepted, () => 'accepted')), ...refused },
+    totals,
     manyTotals: Object.fromEntries(byTenant),
     recentTotals: {
-      ...(await totalsOf(requests, () => 'requests')),
-      ...(await totalsOf(
-        requests,
-        ({ method, route, status }) => WAITED[`${method} ${route} ${status}`],
-      )),
-      ...(await totalsOf(problems, ({ code }) =>
-        CAPACITY.has(String(code)) ? 'refused' : undefined,
-      )),
+      requests: await totalOf(requests),
+      answered: await waited('answered'),
+      timedOut: await waited('timedOut'),
+      refused: await problemsOf(CAPACITY),
       ...Object.fromEntries(byReason),
     },
     peaks: peaksOf(queued),

@@ -1,7 +1,8 @@
 // Declares the metrics of a worker process.
 import type { Durations } from '@sluice/boot/durations'
 import type { ProcessReport } from '@sluice/boot/heartbeats'
-import { type MetricsOf, metric, mongoMetrics, SECONDS, totalsOf } from '@sluice/process'
+import type { CountsBy, Outcome } from '@sluice/contract'
+import { type MetricsOf, metric, mongoMetrics, SECONDS, totalOf } from '@sluice/process'
 
 /** Buckets for times that include a wait in the queue. */
 const LONG_SECONDS = [
@@ -82,18 +83,23 @@ export async function readWorker(
   durations: Durations,
   state: Pick<ProcessReport, 'unavailable' | 'storeMs' | 'slowJobs' | 'activeJobs' | 'uncompleted'>,
 ): Promise<ProcessReport> {
-  const [outcomes, failed, refused, flickers] = await Promise.all([
-    totalsOf(stored, ({ outcome }) => `stored:${outcome}` as const),
-    totalsOf(threadsFailed, () => 'failed'),
-    totalsOf(uncompleted, () => 'uncompleted'),
-    totalsOf(storeFlickers, () => 'storeFlickers'),
-  ])
+  const storedAs = (outcome: Outcome) => totalOf(stored, (labels) => labels.outcome === outcome)
+  const counts: Record<CountsBy<'worker'>, number> = {
+    'stored:created': await storedAs('created'),
+    'stored:updated': await storedAs('updated'),
+    'stored:unchanged': await storedAs('unchanged'),
+    failed: await totalOf(threadsFailed),
+  }
+  const totals = {
+    ...counts,
+    uncompleted: await totalOf(uncompleted),
+    storeFlickers: await totalOf(storeFlickers),
+  }
   const batches = (await batchTime.get()).values
   const batchOf = (end: string) =>
     batches.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0
   const recentTotals = { batches: batchOf('_count'), batchMs: Math.round(batchOf('_sum') * 1000) }
   const { longest, ...taken } = durations.take()
   const peaks = { ...longest, ...(state.unavailable && { away: state.unavailable.ms / 1000 }) }
-  const totals = { ...outcomes, ...failed, ...refused, ...flickers }
   return { totals, recentTotals, peaks, ...taken, ...state }
 }

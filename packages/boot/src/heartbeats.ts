@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { CountName, Outcome, SeenProcess } from '@sluice/contract'
+import type { CountsBy, SeenProcess } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
@@ -24,7 +24,9 @@ export const FLICKER_MS = 2_000
  * total.
  */
 export interface ProcessReport {
-  totals?: { readonly [name in CountName | `stored:${Outcome}`]?: number }
+  totals?: {
+    readonly [name in CountsBy<'api' | 'worker'> | 'uncompleted' | 'storeFlickers']?: number
+  }
   /** Totals of which a heartbeat has only the ten with the largest rise. */
   manyTotals?: Readonly<Record<string, number>>
   /**

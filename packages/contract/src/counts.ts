@@ -1,6 +1,6 @@
 // What processes count. The schema of the overview, its sums, the columns of pages and of `sluice
-// status`, and the documents derive from this table. A new count needs a row here, and a line in
-// `readApi` or `readWorker` that reads it from a metric.
+// status`, and the documents derive from this table. A new count needs a row here. `readApi` or
+// `readWorker` then does not compile without a line that reads it from a metric.
 import type { TOptional } from 'typebox'
 import { outcomeCounts } from './answers.ts'
 import { count, optional, Type } from './json-schema.ts'
@@ -9,6 +9,8 @@ interface Count {
   /** The heading of the count's column. */
   title: string
   unit: 'threads' | 'requests'
+  /** The kind of process that makes the count. */
+  by: 'api' | 'worker'
   text: string
   /**
    * An API of an earlier release does not answer with this count, and `sluice status` may ask such
@@ -18,29 +20,48 @@ interface Count {
 }
 
 export const COUNTS = {
-  accepted: { title: 'Accepted', unit: 'threads', text: 'Threads that were accepted.' },
-  stored: { title: 'Stored', unit: 'threads', text: 'Threads that were stored, by their outcome.' },
-  failed: { title: 'Failed', unit: 'threads', text: 'Threads that failed for good.' },
+  accepted: {
+    title: 'Accepted',
+    unit: 'threads',
+    by: 'api',
+    text: 'Threads that were accepted.',
+  },
+  stored: {
+    title: 'Stored',
+    unit: 'threads',
+    by: 'worker',
+    text: 'Threads that were stored, by their outcome.',
+  },
+  failed: {
+    title: 'Failed',
+    unit: 'threads',
+    by: 'worker',
+    text: 'Threads that failed for good.',
+  },
   refused: {
     title: 'Refused',
     unit: 'requests',
+    by: 'api',
     text: 'Requests that were refused because of the load or a quota, or because Redis or MongoDB was unavailable.',
   },
   timedOut: {
     title: 'Timed out',
     unit: 'requests',
+    by: 'api',
     text: 'Requests that were answered 504: not stored, or not surely accepted, in time.',
     isOptional: true,
   },
   forbidden: {
     title: 'Forbidden',
     unit: 'requests',
+    by: 'api',
     text: 'Requests that were answered 403, because of their key.',
     isOptional: true,
   },
   invalid: {
     title: 'Invalid',
     unit: 'requests',
+    by: 'api',
     text: 'Requests to post that were answered 400, because they break a rule.',
     isOptional: true,
   },
@@ -54,10 +75,13 @@ type SpanCounts = { readonly [name in Exclude<Counted, 'stored'>]?: number } & {
 }
 
 /**
- * The counts of a heartbeat. Stored threads are left out, because they are counted by outcome:
+ * The counts that a kind of process must send. Stored threads are counted by outcome:
  * `stored:created`.
  */
-export type CountName = Exclude<Counted, 'stored'> | 'uncompleted' | 'storeFlickers'
+export type CountsBy<Kind extends Count['by']> = InHeartbeat<
+  { [name in Counted]: (typeof COUNTS)[name]['by'] extends Kind ? name : never }[Counted]
+>
+type InHeartbeat<Name> = Name extends 'stored' ? `stored:${keyof Outcomes}` : Name
 
 /** The names of the counts, in the order of their columns. */
 export const COUNT_NAMES = Object.keys(COUNTS) as readonly Counted[]

@@ -2,7 +2,14 @@
 // answers.
 export type { Static } from 'typebox'
 export * from './answers.ts'
-export { COUNT_NAMES, COUNTS, type CountName, countOf, perSecondOf, spanCounts } from './counts.ts'
+export {
+  COUNT_NAMES,
+  COUNTS,
+  type CountsBy,
+  countOf,
+  perSecondOf,
+  spanCounts,
+} from './counts.ts'
 export * from './deletions.ts'
 export * from './failed-job-schemas.ts'
 export {

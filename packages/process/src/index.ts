@@ -19,7 +19,7 @@ export {
   openMetrics,
   processMetrics,
   SECONDS,
-  totalsOf,
+  totalOf,
   VERSION,
 } from './metrics.ts'
 export {

@@ -173,18 +173,11 @@ function openAll<D extends MetricDeclarations>(registry: Registry, declarations:
 type Labels = Readonly<Record<string, string | number | undefined>>
 type ReadableMetric = { get(): Promise<{ values: readonly { value: number; labels: Labels }[] }> }
 
-/**
- * Sums the samples of a metric by the names that `nameOf` returns for their labels. Leaves out
- * samples without a name.
- */
-export async function totalsOf<Name extends string>(
+/** Sums the samples of a metric whose labels match. */
+export async function totalOf(
   metric: ReadableMetric,
-  nameOf: (labels: Labels) => Name | undefined,
-): Promise<{ [name in Name]?: number }> {
-  const totals: { [name in Name]?: number } = {}
-  for (const { labels, value } of (await metric.get()).values) {
-    const name = nameOf(labels)
-    if (name !== undefined) totals[name] = (totals[name] ?? 0) + value
-  }
-  return totals
+  matches: (labels: Labels) => boolean = () => true,
+): Promise<number> {
+  const { values } = await metric.get()
+  return values.reduce((sum, { labels, value }) => (matches(labels) ? sum + value : sum), 0)
 }

@@ -59,9 +59,16 @@ async function describeKey(
       `${about} ${fields.map(formOf).join(' ')}`,
     ])
   const fields = Object.entries(await redis.hgetall(key))
+  if (own === 'processes:about')
+    return fields.map(([field, text]) => `${about} ${masked(field)} ${withoutCounts(formOf(text))}`)
   // The counts of a minute are named after metrics.
   if (own.startsWith('minute:')) return [`${about} <count> ${formOf(fields[0]?.[1] ?? '')}`]
   return fields.map(([field, text]) => `${about} ${masked(field)} ${formOf(text)}`)
+}
+
+/** Readers of a process's counts ignore names that they do not know. */
+function withoutCounts(form: string): string {
+  return form.replaceAll(/\b(counts|lastMinute|recent):\{[^}]*\}/g, '$1:{<count>:number}')
 }
 
 async function describePacked(redis: Redis, key: string, about: string, masked: Mask) {
