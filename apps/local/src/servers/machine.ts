@@ -69,11 +69,19 @@ const portAttempts = 100
 export async function freePort(): Promise<number> {
   for (let i = 0; i < portAttempts; i++) {
     const port = randomInt(lowestPort, highestPort)
-    if ((await reserve(port)) && (await isPortFree(port))) return port
+    if (await takePort(port)) return port
   }
   throw new Error(
     `None of ${portAttempts} ports tried between ${lowestPort} and ${highestPort} is free`,
   )
+}
+
+/**
+ * Returns whether this TCP port on 127.0.0.1 is free. If it is, no other process gets the port from
+ * this function until this process ends (on Linux).
+ */
+export async function takePort(port: number): Promise<boolean> {
+  return (await reserve(port)) && (await isPortFree(port))
 }
 
 /** Returns whether a server could listen on this TCP port of `host` now. */

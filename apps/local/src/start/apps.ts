@@ -1,7 +1,7 @@
 // The processes of one instance, and the ports that they listen on.
 import { fileURLToPath } from 'node:url'
 import { UserError } from '@sluice/terminal'
-import { freePort, isPortFree } from '../servers/machine.ts'
+import { freePort, isPortFree, takePort } from '../servers/machine.ts'
 
 /** The file that each process runs. */
 export type Mains = typeof workspaceMains
@@ -69,8 +69,8 @@ export async function choosePorts(api: number, host: string, workers: number): P
       `Port ${api} is taken on ${host}. Choose another: PORT=${other} before the command.`,
     )
   }
-  const isUsualFree =
-    api !== usualDashboardPort && (await isPortFree(usualDashboardPort, DASHBOARD_HOST))
+  // Seconds pass before the dashboard listens: another `start` of these seconds chooses another port.
+  const isUsualFree = api !== usualDashboardPort && (await takePort(usualDashboardPort))
   // The API's port counts as free, because the API does not listen on it yet.
   const ports = new Set([api])
   while (ports.size < workers + 4) ports.add(await freePort())

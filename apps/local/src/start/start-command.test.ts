@@ -49,6 +49,12 @@ test('the faults in the settings of all processes are reported at once, before a
   assert.deepEqual(await readdir(folder), [])
 })
 
+test('the dashboard takes no port that another start has chosen and does not listen on yet', async () => {
+  const first = await choosePorts(await freePort(), '127.0.0.1', 1)
+  const second = await choosePorts(await freePort(), '127.0.0.1', 1)
+  assert.notEqual(first.dashboard, second.dashboard)
+})
+
 test('as many workers as asked for get a port each, and too many are refused', async () => {
   const { workerAdmin } = await choosePorts(await freePort(), '127.0.0.1', 3)
   assert.equal(new Set(workerAdmin).size, 3)
