@@ -1,6 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-const ASK_EVERY_MS = 25
+/**
+ * The pause before the next question is this share of the time since the first one, in these
+ * bounds: what is true at once costs no wait, and what takes seconds leaves the machine to others.
+ */
+const PAUSE_SHARE = 0.1
+const PAUSE_MS = [25, 250] as const
 /**
  * The bound where no promise is tested: a busy machine may need a minute for what an idle one does
  * at once.
@@ -22,11 +27,13 @@ export async function until<T>(
   ask: () => T | Promise<T>,
   withinMs = HANG_MS,
 ): Promise<NonNullable<T>> {
-  const end = performance.now() + withinMs
+  const [shortest, longest] = PAUSE_MS
+  const began = performance.now()
   for (;;) {
     const answer = await ask()
     if (answer) return answer
-    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`)
-    await pause(ASK_EVERY_MS)
+    const ms = performance.now() - began
+    if (ms > withinMs) throw new Error(`not within ${withinMs} ms: ${what}`)
+    await pause(Math.min(Math.max(shortest, ms * PAUSE_SHARE), longest))
   }
 }
