@@ -19,10 +19,10 @@ export interface Load {
 /** The pause of a refused caller, so that it does not waste the machine's time. */
 const AFTER_REFUSAL_MS = 50
 /**
- * The pause of any caller, in the short form: a test that waits for a lock to expire leaves the
- * machine to others.
+ * The pause of any caller. What counts is that some post at each moment, not how many: a test that
+ * waits for a lock to expire leaves the machine to others.
  */
-const REST_MS = scale(400, 0)
+const REST_MS = scale(400, 100)
 
 /**
  * Starts callers that post one thread after the other, each on one connection and by two posts: the
