@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs'
+import { globSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
 import { CountReporter } from './test/runner/count-reporter.ts'
 import { LongestFirst } from './test/runner/longest-first.ts'
@@ -18,11 +18,7 @@ const lack = await lackOfServers()
 const unserved = lack === undefined ? [] : WITH_SERVERS.map((place) => `${place}{/**/,}*.test.ts`)
 
 /** Takes long, and `pnpm test` has a faster test of its kind. */
-const ONLY_FULL = '.full.test.ts'
-const leftOut = isFull ? [] : [`**/*${ONLY_FULL}`]
-/** `pnpm test:full` runs what is not in `pnpm test`, or is longer there. */
-const hasFullForm = (file: string) =>
-  file.endsWith(ONLY_FULL) || readFileSync(file, 'utf8').includes('/scale.ts')
+const leftOut = isFull ? [] : ['**/*.full.test.ts']
 
 export default defineConfig({
   test: {
@@ -38,7 +34,7 @@ export default defineConfig({
       project('tests', ['{apps,packages,test}/**/*.test.ts'], [NODE_MODULES, OVERLOAD]),
       // Compares rates and bounds times, so it runs alone, after all others.
       alone(project('overload', [OVERLOAD])),
-    ].filter(({ test: { include } }) => include.length > 0),
+    ],
   },
 })
 
@@ -46,10 +42,7 @@ function alone({ test }: ReturnType<typeof project>) {
   return { test: { ...test, maxWorkers: 1, sequence: { groupOrder: 1 } } }
 }
 
-function project(name: string, files: string[], exclude = [NODE_MODULES]) {
-  const include = isFull
-    ? files.flatMap((pattern) => globSync(pattern, { exclude })).filter(hasFullForm)
-    : files
+function project(name: string, include: string[], exclude = [NODE_MODULES]) {
   return {
     test: {
       name,

@@ -9,7 +9,7 @@ import { createKey } from '@sluice/credentials/keys'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { beforeSuite } from '@sluice/test-support'
 import { beforeAll, describe, test } from 'vitest'
-import { isFull, scale } from '../support/scale.ts'
+import { scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { acceptedIn, problemIn, storedIn } from './support/read-reply.ts'
@@ -22,8 +22,7 @@ beforeSuite(async (t) => {
   sluice = await startSluice(t, { settings: { QUOTES_PER_SECOND: '1000000' } })
 })
 
-// These have no longer form.
-describe.skipIf(isFull)('an operator finds a thread', () => {
+describe('an operator finds a thread', () => {
   let operatorKey: string
   let operator: Caller
   const quotes = [{ externalId: 'm-77', text: 'a' }]

@@ -1,5 +1,4 @@
-// Chooses between the short form of a test, `pnpm test`, and its full form, `pnpm test:full`, which
-// runs the files that import this one.
+// Chooses between the short form of a test, `pnpm test`, and its full form, `pnpm test:full`.
 
 /** Whether tests run in their full form. */
 export const isFull = process.env.SLUICE_FULL === '1'
