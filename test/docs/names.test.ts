@@ -1,10 +1,21 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { deadLinks, documents, headlessTables, readDocument, unknownNames } from './names.ts'
+import {
+  deadLinks,
+  deadTests,
+  documents,
+  headlessTables,
+  readDocument,
+  unknownNames,
+} from './names.ts'
 
 for (const path of documents) {
   test(`the files, settings, metrics, log events, codes and keys that ${path} names exist`, () => {
     assert.deepEqual(unknownNames(readDocument(path)), [])
+  })
+
+  test(`the commands of ${path} name tests that they run`, () => {
+    assert.deepEqual(deadTests(readDocument(path)), [])
   })
 }
 
@@ -33,6 +44,12 @@ test('a name or a link that does not exist is found', () => {
     'gone:{id}',
   ]
   assert.deepEqual(unknownNames(names.map((name) => `\`${name}\``).join(' ')), names)
+  const commands = ['pnpm@12 test names gone', 'pnpm@12 test mongodb-commands']
+  assert.deepEqual(deadTests(commands.join('\n')), commands)
+  assert.deepEqual(
+    deadTests("pnpm@12 test docs/names -t 'a name' && pnpm@12 test:full metrics"),
+    [],
+  )
   assert.deepEqual(deadLinks('README.md', '[a](gone.md) [b](README.md#gone) [c](#gone)'), [
     'gone.md',
     'README.md#gone',

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { SECRETS } from '@sluice/process'
 import { parse } from 'yaml'
 
-// Finds the names in a document that do not exist: file paths, links, settings, metrics, log
+// Finds the names in a document that do not exist: file paths, links, tests, settings, metrics, log
 // events, codes and Redis keys.
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -126,6 +126,18 @@ export function unknownNames(document: string): string[] {
 export function deadLinks(path: string, document: string): string[] {
   const links = Array.from(document.matchAll(/\]\(([^)\s]+)\)/g), ([, link = '']) => link)
   return links.filter((link) => !/^https?:/.test(link) && !leadsSomewhere(path, link))
+}
+
+const tests = files.filter((path) => path.endsWith('.test.ts'))
+
+/** The commands of a document that name a test which they don't run. `path/of/a` is an example. */
+export function deadTests(document: string): string[] {
+  const commands = document.matchAll(/pnpm@12 test(:full)?((?: (?!path\/of\/)\w[\w./-]*)+)/g)
+  return Array.from(commands).flatMap(([command, full, names = '']) => {
+    const run = tests.filter((path) => full !== undefined || !path.endsWith('.full.test.ts'))
+    const isDead = (name: string) => !run.some((path) => path.includes(name))
+    return names.trim().split(' ').some(isDead) ? [command] : []
+  })
 }
 
 /** The tables of a document that begin with their line of dashes, which GitHub shows as text. */

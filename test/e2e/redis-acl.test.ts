@@ -10,7 +10,8 @@ import { openPrivateServer } from '../support/private-server.ts'
 import { runSluice } from '../support/run-sluice.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { createCaller } from './support/caller.ts'
-import { acceptedIn, operationIn, storedIn } from './support/read-reply.ts'
+import { sendToEveryRoute } from './support/every-route.ts'
+import { acceptedIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 test('all processes work with the users of Redis that docs/operate/redis.md creates, and nobody else does', async (t) => {
@@ -46,20 +47,11 @@ test('all processes work with the users of Redis that docs/operate/redis.md crea
   const importer = createCaller({ url: sluice.url, key: sluice.key })
   const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
   const operator = createCaller({ url: sluice.url, key })
-  storedIn(await importer.post(someThread(), { 'idempotency-key': 'once' }))
+  const { source } = storedIn(await importer.post(someThread(), { 'idempotency-key': 'once' }))
   acceptedIn(await importer.post(someThread(), { prefer: 'respond-async' }))
   await importer.postImport(JSON.stringify(someThread()))
   await importer.postImport(JSON.stringify(someThread()), { prefer: 'respond-async' })
-  for (const path of ['find?q=nothing', 'jobs', 'overview', 'operations', 'recent'])
-    assert.equal((await operator.get(`/admin/${path}`)).status, 200, path)
-  for (const act of ['pause', 'resume'])
-    await operator.send(`/admin/lanes/bulk:${act}`, { method: 'POST' })
-  const retry = {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: { filter: {} },
-  }
-  operationIn(await operator.send('/admin/jobs:retry', retry), 202)
+  await sendToEveryRoute({ importer, operator }, source.id)
   await openQueue(t, sluice.settings).drained()
   for (const process of [...sluice.workers, sluice.api, dashboard]) {
     process.signal('SIGTERM')

@@ -55,13 +55,23 @@ const templates = Object.keys(description.paths)
   .toSorted((one, other) => Number(one.includes('{')) - Number(other.includes('{')))
   .map((path) => ({ path, pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`) }))
 
+/** All routes, such as `GET /sources/{id}`. */
+export const ROUTES = Object.entries(description.paths).flatMap(([path, methods]) =>
+  Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+)
+
+/** Returns the path of a request as ROUTES has it, or undefined if no route has the path. */
+export function pathOf(target: string): string | undefined {
+  return templates.find(({ pattern }) => pattern.test(target.split(/[?#]/, 1)[0] ?? ''))?.path
+}
+
 /**
  * Returns the first part of an answer that is not documented. Undefined if everything is.
  *
  * @param target the path of the request, with its query and, if a caller sends one, its fragment.
  */
 export function undocumentedIn(method: string, target: string, reply: Reply): string | undefined {
-  const path = templates.find(({ pattern }) => pattern.test(target.split(/[?#]/, 1)[0] ?? ''))?.path
+  const path = pathOf(target)
   if (path === undefined) return faultOfRefusal(EARLY, reply)
   const name = method === 'HEAD' ? 'get' : method.toLowerCase()
   if (description.paths[path]?.[name] === undefined) return faultOfRefusal(OTHER_METHOD, reply)
