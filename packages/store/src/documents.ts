@@ -170,10 +170,16 @@ export interface PostRequest extends Accepted {
   digest?: string
 }
 
-/** Deletes a source or, with `quoteIds`, only these of its quotes. */
+/**
+ * Deletes a source or, with `quoteIds`, only these of its quotes. With `redacts`, the quotes stay: only
+ * their texts and speakers go, and the title and description of a source that repeats one of them.
+ */
 export interface DeleteRequest extends Accepted {
-  deletes: { sourceId: string; quoteIds?: string[] }
+  deletes: { sourceId: string; quoteIds?: string[]; redacts?: boolean }
 }
+
+/** What a redacted text, speaker, title or description is replaced by. It counts as no word. */
+export const ERASED = '[erased]'
 
 export type StoreRequest = PostRequest | DeleteRequest
 
@@ -190,6 +196,8 @@ export interface InputThread extends Pick<PostRequest, 'id' | 'stamp' | 'redeliv
   names: Pick<SourceDocument, '_id' | 'tenant' | 'service' | 'externalId'>
   source: SourceValues
   quotes: InputQuote[]
+  /** Present if the request only redacts what is stored: of the quotes, or also of the source. */
+  redacts?: 'quotes' | 'all'
 }
 
 /**

@@ -3,16 +3,19 @@
 import { hash } from 'node:crypto'
 import { effectiveScore, STORED_STATUS, type Votes } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
-import type {
-  InputQuote,
-  InputThread,
-  PostRequest,
-  QuoteDraft,
-  SourceDraft,
-  SourceValues,
-  ThreadPlan,
+import {
+  type DeleteRequest,
+  ERASED,
+  type InputQuote,
+  type InputThread,
+  type PostRequest,
+  type QuoteDraft,
+  type SourceDocument,
+  type SourceDraft,
+  type SourceValues,
+  type ThreadPlan,
 } from '../documents.ts'
-import { listKeyOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
+import { listKeyOf, quoteIdOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
 
 /** Converts an accepted request to the form that the store uses. */
 export function inputThread({ tenant, thread, ...request }: PostRequest): InputThread {
@@ -27,6 +30,30 @@ export function inputThread({ tenant, thread, ...request }: PostRequest): InputT
       names: { _id: ids[index] ?? '', sourceId, position: positionAt(request.stamp, index) },
       values: withDate(quote),
     })),
+  }
+}
+
+/** Sorts after all positions, so that a redaction moves no quote. */
+const NO_POSITION = '~'
+
+/**
+ * Converts a redaction to the form of a post that changes the texts and speakers of stored quotes. If
+ * one of them is the quote that the source repeats, the title and the description go with it.
+ */
+export function inputRedaction(
+  { id, stamp, redelivered, deletes }: DeleteRequest,
+  { _id: sourceId, tenant, service, externalId, description }: SourceDocument,
+): InputThread {
+  const quoteIds = deletes.quoteIds ?? []
+  return {
+    ...{ id, stamp, redelivered },
+    names: { _id: sourceId, tenant, service, externalId },
+    source: { title: ERASED, ...(description !== undefined && { description: ERASED }) },
+    quotes: quoteIds.map((_id) => ({
+      names: { _id, sourceId, position: NO_POSITION },
+      values: { text: ERASED, speaker: ERASED },
+    })),
+    redacts: quoteIds.includes(quoteIdOf(sourceId, externalId)) ? 'all' : 'quotes',
   }
 }
 

@@ -37,6 +37,10 @@ export function mergeRequests(stored: StoredThread, requests: readonly InputThre
   const quotes = new Map<string, QuoteDraft>()
   const outcomes: ThreadPlan['outcomes'] = []
   for (const request of requests) {
+    if (request.redacts && (source === undefined || isBefore(request, source))) {
+      outcomes.push({ source: 'unchanged', quotes: [] })
+      continue
+    }
     source = source === undefined ? newSource(request) : mergeSource(source, request)
     const merged = mergeQuotes(stored, request, quotes)
     const isUpdated =
@@ -63,6 +67,7 @@ function mergeQuotes(stored: StoredThread, request: InputThread, drafts: Map<str
     const { _id } = quote.names
     const inStore = stored.quotes.get(_id)
     const before = drafts.get(_id) ?? (inStore && unmerged(inStore))
+    if (before === undefined && request.redacts) return 'unchanged'
     const draft =
       before === undefined
         ? newQuote(quote, request, cover)
@@ -73,6 +78,11 @@ function mergeQuotes(stored: StoredThread, request: InputThread, drafts: Map<str
     return draft.outcome
   })
   return { outcomes, changed }
+}
+
+/** Returns whether all of the source was accepted after this request. */
+function isBefore({ stamp }: InputThread, { document }: SourceDraft): boolean {
+  return acceptedAtOf(stamp) < document.acceptedAt
 }
 
 function markChanged(draft: SourceDraft, request: string): SourceDraft {
@@ -127,6 +137,7 @@ export function unmerged<Stored>(stored: Stored): Draft<Stored> {
 
 /** Merges a request's fields of the source into the draft. */
 export function mergeSource(draft: SourceDraft, request: InputThread): SourceDraft {
+  if (request.redacts === 'quotes') return { ...draft, outcome: 'unchanged' }
   const before = draft.document
   const stampOf = (name: string) => stampOfField(before, name, 0)
   const merged = mergeValues(inputOfSource(before), stampOf, request.source, request.stamp)

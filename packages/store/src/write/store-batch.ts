@@ -1,22 +1,24 @@
 // Stores a batch of requests in one round (read, plan, open, write, commit), or in more rounds if
 // other processes write the same threads.
 import type { Outcome } from '@sluice/contract'
-import type {
-  InputThread,
-  OpenThread,
-  PostRequest,
-  QuoteDocument,
-  SourceDocument,
-  StoreAnswer,
-  StoredAnswer,
-  StoredThread,
-  StoreRequest,
-  ThreadPlan,
-  ThreadRound,
-  ThreadWork,
+import {
+  type DeleteRequest,
+  ERASED,
+  type InputThread,
+  type OpenThread,
+  type PostRequest,
+  type QuoteDocument,
+  type SourceDocument,
+  type StoreAnswer,
+  type StoredAnswer,
+  type StoredThread,
+  type StoreRequest,
+  type ThreadPlan,
+  type ThreadRound,
+  type ThreadWork,
 } from '../documents.ts'
 import { sourceIdOfRequest } from '../ids.ts'
-import { inputThread, planNew, textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
+import { inputRedaction, inputThread, planNew, textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
 import { mergeRequests } from '../merge/merge.ts'
 import { planRepeat, shortenRepeats } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
@@ -81,8 +83,16 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
       isPrepared = true
       const answers = new Map<string, StoreAnswer>()
       const posts = requests.filter((request) => 'thread' in request)
-      if (posts.length < requests.length) throw new Error('deletions are not stored yet')
-      const works = groupByThread(posts)
+      const deletions = requests.filter((request) => 'deletes' in request)
+      const redactions = deletions.filter(({ deletes }) => deletes.redacts)
+      if (redactions.length < deletions.length) throw new Error('deletions are not stored yet')
+      const storeRedactions = async () => {
+        const read = await readRedactions(deps, redactions, answers)
+        await storeBatch({ ...deps, answers, unended: new Set(), onLastWrite }, read)
+        return answers
+      }
+      if (posts.length === 0) return storeRedactions()
+      const works = groupByThread(posts.map(inputThread))
       const read =
         wereNew && !works.some(({ readsMajority }) => readsMajority)
           ? works.map(
@@ -90,7 +100,8 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
             )
           : await readStoredThreads(deps, works)
       wereNew = await storeBatch({ ...deps, answers, unended: new Set(), onLastWrite }, read)
-      return answers
+      // After the posts: a redaction changes only what is stored.
+      return redactions.length > 0 ? storeRedactions() : answers
     } catch (error) {
       throw asCommandFailed(error)
     }
@@ -217,7 +228,7 @@ async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise
   const texts = uncounted.map(({ text }) => text)
   const counts = await countWords(texts, slices)
   uncounted.forEach((document, at) => {
-    document.wordCount = counts[at] ?? 0
+    document.wordCount = document.text === ERASED ? 0 : (counts[at] ?? 0)
     document.meta.textDigest = textDigestOf(document.text)
   })
   return rounds
@@ -226,7 +237,7 @@ async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise
 /** Plans requests for one thread, in the order of their stamps. This is a pure function. */
 export function planThread(stored: StoredThread, requests: readonly InputThread[]): ThreadPlan {
   const [first] = requests
-  if (stored.source === undefined && first !== undefined && requests.length === 1)
+  if (stored.source === undefined && first && !first.redacts && requests.length === 1)
     return planNew(first)
   const repeat = stored.source && planRepeat(stored.source, requests)
   return repeat ?? shortenRepeats(stored, requests, mergeRequests(stored, requests))
@@ -242,9 +253,27 @@ function endStored({ writer, unended }: Batch): void {
   }
 }
 
+/** Reads the threads of redactions. Adds the answers for sources that are not the tenant's. */
+async function readRedactions(
+  deps: ReadDeps,
+  redactions: readonly DeleteRequest[],
+  answers: Map<string, StoreAnswer>,
+): Promise<ReadThread[]> {
+  const ids = redactions.map(({ deletes }) => deletes.sourceId)
+  const found = await deps.commands.find('sources', ids, 'majority')
+  const sources = new Map(found.map((source) => [source._id, source]))
+  const inputs = redactions.flatMap((request) => {
+    const source = sources.get(request.deletes.sourceId)
+    if (source?.tenant === request.tenant) return [inputRedaction(request, source)]
+    answers.set(request.id, { outcome: 'absent', quotes: 0 })
+    return []
+  })
+  return readStoredThreads(deps, groupByThread(inputs))
+}
+
 /** Groups a batch's requests by thread. Each group is in the order of acceptance. */
-function groupByThread(requests: readonly PostRequest[]): ThreadWork[] {
-  const byThread = Map.groupBy(requests.map(inputThread), ({ names }) => names._id)
+function groupByThread(inputs: readonly InputThread[]): ThreadWork[] {
+  const byThread = Map.groupBy(inputs, ({ names }) => names._id)
   return Array.from(byThread, ([id, ofThread]) => {
     const requestsInOrder = ofThread.sort((one, other) => one.stamp - other.stamp)
     const readsMajority = ofThread.some(({ redelivered }) => redelivered)
@@ -260,9 +289,14 @@ function groupByThread(requests: readonly PostRequest[]): ThreadWork[] {
 }
 
 /** Makes the answer to each request of a stored thread, by the request's id. */
-function answersOf({ work, plan, source }: OpenThread): [string, StoredAnswer][] {
+function answersOf({ work, plan, source }: OpenThread): [string, StoreAnswer][] {
   return work.requests.map((request, at) => {
     const outcomes = plan.outcomes[at]
+    if (request.redacts) {
+      const quotes = outcomes?.quotes.filter((one) => one === 'updated').length ?? 0
+      const outcome = outcomes?.source === 'updated' ? 'deleted' : 'absent'
+      return [request.id, { outcome, quotes }]
+    }
     const quotes = request.quotes.map(({ names: { _id } }, index) => {
       const draft = plan.quotes.get(_id)
       if (draft === undefined) throw new Error(`quote ${_id} was not planned`)

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import type { QuoteFields } from '@sluice/contract'
+import { createBatchStore, type DeleteRequest, type PostRequest } from '@sluice/store'
+import { quoteIdOf, sourceIdOf } from '@sluice/store/ids'
+import { test } from 'vitest'
+import { createMemoryDatabase } from './explorer/memory-database.ts'
+import { requestOf } from './support/histories.ts'
+
+// A redaction erases the words and speakers of stored quotes. It has a place in the order of
+// acceptance, as every other request.
+
+const source = {
+  service: 'slack' as const,
+  externalId: 't1',
+  title: 'Ada says',
+  description: 'words of Ada',
+}
+const sourceId = sourceIdOf('acme', source)
+const said: QuoteFields[] = [
+  { externalId: 't1', text: 'two words', speaker: 'Ada', upVotes: 3 },
+  { externalId: 'q2', text: 'three more words', speaker: 'Ada', replyingTo: 't1' },
+  { externalId: 'q3', text: 'words of Bob', speaker: 'Bob' },
+]
+const post = (place: number, quotes = said) => requestOf({ source, quotes }, place)
+const redaction = (place: number, ...names: string[]): DeleteRequest => ({
+  ...{ id: `e${place}`, tenant: 'acme', stamp: place * 1_000_000, redelivered: false },
+  deletes: { sourceId, quoteIds: names.map((name) => quoteIdOf(sourceId, name)), redacts: true },
+})
+
+function open() {
+  const { commands, all } = createMemoryDatabase()
+  const { store } = createBatchStore(commands)
+  const stored = () => {
+    const [{ title, description, wordCount, quoteCount } = assert.fail()] = all('sources')
+    const quotes = all('quotes')
+      .toSorted((one, other) => (one.position < other.position ? -1 : 1))
+      .map(({ text, speaker, wordCount: words }) => [text, speaker, words])
+    return { title, description, wordCount, quoteCount, quotes }
+  }
+  const run = async (...requests: (PostRequest | DeleteRequest)[]) =>
+    Array.from((await store(requests)).values())
+  return { run, stored, all }
+}
+
+const WITHOUT_ADA = {
+  ...{ title: '[erased]', description: '[erased]', wordCount: 3, quoteCount: 3 },
+  quotes: [
+    ['[erased]', '[erased]', 0],
+    ['[erased]', '[erased]', 0],
+    ['words of Bob', 'Bob', 3],
+  ],
+}
+
+test('a redaction leaves ids, places, votes and replies, and counts no words', async () => {
+  const { run, stored, all } = open()
+  await run(post(1))
+  const before = all('quotes').map(({ _id, position, upVotes, replyingTo, score }) => ({
+    ...{ _id, position, upVotes, replyingTo, score },
+  }))
+  assert.deepEqual(await run(redaction(2, 'q2', 't1', 'q9')), [{ outcome: 'deleted', quotes: 2 }])
+  assert.deepEqual(stored(), WITHOUT_ADA)
+  assert.deepEqual(
+    all('quotes').map(({ _id, position, upVotes, replyingTo, score }) => ({
+      ...{ _id, position, upVotes, replyingTo, score },
+    })),
+    before,
+  )
+  assert.deepEqual(await run({ ...redaction(2, 'q2', 't1'), redelivered: true }), [
+    { outcome: 'deleted', quotes: 2 },
+  ])
+})
+
+test('the title stays if its source repeats none of the redacted quotes', async () => {
+  const { run, stored } = open()
+  await run(post(1))
+  assert.deepEqual(await run(redaction(2, 'q2')), [{ outcome: 'deleted', quotes: 1 }])
+  assert.deepEqual([stored().title, stored().wordCount], ['Ada says', 5])
+})
+
+test('what was accepted before a redaction brings nothing back, and what is accepted later does', async () => {
+  const { run, stored } = open()
+  await run(post(1), redaction(3, 't1', 'q2'))
+  assert.deepEqual(stored(), WITHOUT_ADA)
+  await run({ ...post(1), redelivered: true })
+  await run(post(2))
+  assert.deepEqual(stored(), WITHOUT_ADA)
+  await run(post(4), redaction(3, 't1'))
+  assert.deepEqual(
+    [stored().title, stored().wordCount, stored().quotes[0]?.[1]],
+    ['Ada says', 8, 'Ada'],
+  )
+})
+
+test('nothing that is absent, or of another tenant, is redacted', async () => {
+  const { run, stored, all } = open()
+  assert.deepEqual(await run(redaction(1, 't1')), [{ outcome: 'absent', quotes: 0 }])
+  assert.deepEqual([all('sources'), all('quotes')], [[], []])
+  await run(post(2))
+  const foreign = { ...redaction(3, 't1'), tenant: 'globex' }
+  assert.deepEqual(await run(foreign), [{ outcome: 'absent', quotes: 0 }])
+  assert.deepEqual(await run(redaction(4, 'q9')), [{ outcome: 'absent', quotes: 0 }])
+  assert.equal(stored().wordCount, 8)
+})
+
+test('a quote whose speaker and text are newer than the redaction is left, and keeps its place', async () => {
+  const { run, stored, all } = open()
+  await run(post(5))
+  const [first] = all('quotes')
+  assert.deepEqual(await run(redaction(4, 't1')), [{ outcome: 'absent', quotes: 0 }])
+  assert.equal(stored().wordCount, 8)
+  assert.equal(all('quotes')[0]?.position, first?.position)
+})
