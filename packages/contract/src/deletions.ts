@@ -12,7 +12,7 @@ import { createParser, createQueryParser } from './validator.ts'
 type NameLimits = Pick<Limits, 'externalId'>
 
 /** The form of the id of a source. */
-export const SOURCE_ID = /^[\w-]{24}$/
+export const SOURCE_ID_FORM = /^[\w-]{24}$/
 
 const TENANT_LENGTH = 200
 
@@ -46,21 +46,21 @@ export const createDeleteQuoteParser = (limits: NameLimits) =>
   createQueryParser(DeleteQuoteQuerySchema(limits))
 
 /** A source that a caller names by its id, or by its service and externalId. */
-export type SourceReference = { id: string } | { service: Service; externalId: string }
+export type SourceToDelete = { id: string } | { service: Service; externalId: string }
 
 /**
  * An item of `POST /sources:delete`. An unknown field is an error: the caller may mean to delete
  * less.
  */
 export const SourceReferenceSchema = ({ externalId }: NameLimits) =>
-  closed('SourceReference', {
+  closed('SourceToDelete', {
     id: optional(text('The id of the source; then the other two are absent.')),
     service: optional(service),
     externalId: optional(required(externalId, 'With `service`: the name of the source.')),
   })
 
 /** The parsed reference to a source, or its validation errors. */
-export type ParsedReference = { ok: true; source: SourceReference } | InvalidText
+export type ParsedReference = { ok: true; source: SourceToDelete } | InvalidText
 
 const NEITHER = refuseText('required', 'Give either id, or service and externalId.')
 
@@ -84,7 +84,7 @@ export function createReferenceParsers(limits: NameLimits & JsonBounds) {
       return { ok: true, source: { service, externalId } }
     if (id === undefined || service !== undefined || externalId !== undefined)
       return withExternalId(NEITHER, parsed.value)
-    return SOURCE_ID.test(id)
+    return SOURCE_ID_FORM.test(id)
       ? { ok: true, source: { id } }
       : refuseField('id', 'must be the id of a source, as an answer has it.')
   }

@@ -7,8 +7,8 @@ import {
   type Parsed,
   parseDeleteByIdQuery,
   refuseField,
-  SOURCE_ID,
-  type SourceReference,
+  SOURCE_ID_FORM,
+  type SourceToDelete,
 } from '@sluice/contract'
 import type { Deletion } from '@sluice/queue'
 import { quoteIdOf, sourceIdIn, sourceIdOf } from '@sluice/store/ids'
@@ -63,7 +63,7 @@ export function chooseTenant(context: RequestContext, tenant: string | undefined
 }
 
 /** The deletion of a source. */
-export function deletionOf(tenant: string, source: SourceReference): Deletion {
+export function deletionOf(tenant: string, source: SourceToDelete): Deletion {
   const { service, externalId } = 'id' in source ? { service: 'id', externalId: source.id } : source
   const sourceId = 'id' in source ? source.id : sourceIdOf(tenant, source)
   return { deletes: { sourceId }, name: { service, externalId } }
@@ -72,8 +72,8 @@ export function deletionOf(tenant: string, source: SourceReference): Deletion {
 /** The deletion of a quote, unless the ids can't be of a source and a quote of it. */
 function quoteDeletionOf(sourceId: unknown, quoteId: unknown): Deletion | undefined {
   const [id, quote] = [String(sourceId), String(quoteId)]
-  const isOfSource = SOURCE_ID.test(id) && sourceIdIn(quote) === id
-  if (!isOfSource || !SOURCE_ID.test(quote.slice(id.length))) return undefined
+  const isOfSource = SOURCE_ID_FORM.test(id) && sourceIdIn(quote) === id
+  if (!isOfSource || !SOURCE_ID_FORM.test(quote.slice(id.length))) return undefined
   return { deletes: { sourceId: id, quoteIds: [quote] }, name: { service: 'id', externalId: id } }
 }
 
@@ -86,7 +86,7 @@ export const deleteNamedSource = deleting(createDeleteSourceParser, (tenant, nam
 export const deleteSource = deleting(
   () => parseDeleteByIdQuery,
   (tenant, _query, { id }) =>
-    SOURCE_ID.test(String(id)) ? deletionOf(tenant, { id: String(id) }) : undefined,
+    SOURCE_ID_FORM.test(String(id)) ? deletionOf(tenant, { id: String(id) }) : undefined,
 )
 
 /** DELETE /sources/{id}/quotes?externalId=… */

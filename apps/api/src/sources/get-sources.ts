@@ -6,6 +6,7 @@ import {
   createSourcesParser,
   parsePageQuery,
   refuseField,
+  SOURCE_ID_FORM,
 } from '@sluice/contract'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
@@ -54,15 +55,13 @@ export function getSources(deps: ReadDeps & Pick<ApiDeps, 'listSources' | 'setti
   }
 }
 
-const SOURCE_ID = /^[\w-]{24}$/
-
 async function sourceAnswer(
   deps: ReadDeps,
   context: RequestContext,
   id: string,
   query: PageQuery,
 ): Promise<Answer> {
-  if (!SOURCE_ID.test(id)) throw new ProblemError('source_unknown')
+  if (!SOURCE_ID_FORM.test(id)) throw new ProblemError('source_unknown')
   return readWithinLimits(deps, context, async (most) => {
     const page = await deps.readSource(context.tenant, id, query, context.signal, most)
     if (page === undefined) throw new ProblemError('source_unknown')
