@@ -10,7 +10,7 @@ import {
 } from './names.ts'
 
 for (const path of documents) {
-  test(`the files, settings, metrics, log events, codes and keys that ${path} names exist`, () => {
+  test(`the files, settings, metrics, log events, codes, keys and functions that ${path} names exist`, () => {
     assert.deepEqual(unknownNames(readDocument(path)), [])
   })
 
@@ -41,6 +41,7 @@ test('a name or a link that does not exist is found', () => {
     'sluice_gone_total',
     'job.gone',
     'gone_problem',
+    'goneFunction',
     'gone:{id}',
   ]
   assert.deepEqual(unknownNames(names.map((name) => `\`${name}\``).join(' ')), names)

@@ -5,7 +5,7 @@ import { SECRETS } from '@sluice/process'
 import { parse } from 'yaml'
 
 // Finds the names in a document that do not exist: file paths, links, tests, settings, metrics, log
-// events, codes and Redis keys.
+// events, codes, Redis keys, functions and fields.
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -42,7 +42,7 @@ export const readDocument = (path: string) => readFileSync(join(root, path), 'ut
 /** All documents except the changelog, which names what is gone. */
 export const documents = files.filter((path) => path.endsWith('.md') && path !== 'CHANGELOG.md')
 
-/** Names of other programs that look like ours. */
+/** Names of other programs, and names of examples, that look like ours. */
 const FOREIGN = new Set([
   ...[
     'INFO',
@@ -54,6 +54,7 @@ const FOREIGN = new Set([
     'NODE_EXTRA_CA_CERTS',
   ],
   ...['process_cpu_seconds_total', 'process_resident_memory_bytes'],
+  ...['failoverDetector', 'publishConfig', 'someName'],
 ])
 
 interface Kind {
@@ -73,6 +74,10 @@ const KINDS: Kind[] = [
     exists: (name) => isInProduct(name) || isChartValue(name),
   },
   { pattern: /^[a-z]+(_[a-z]+)+$/, exists: isInProduct },
+  {
+    pattern: /^[a-z]+[A-Z][A-Za-z]*$/,
+    exists: (name) => isInCode(name) || isChartValue(name),
+  },
   { pattern: /^[a-z]+:\{\w+\}(:[a-z]+)?$/, exists: isRedisKey },
 ]
 
@@ -99,6 +104,11 @@ function isChartValue(name: string): boolean {
 
 function isMetric(name: string): boolean {
   return product.includes(`name: '${name.replace(/\{.*/, '')}'`)
+}
+
+/** A function, a type's field or another name of the code: a document may not keep an old one. */
+function isInCode(name: string): boolean {
+  return new RegExp(`\\b${name}\\b`).test(`${product}${tools}`)
 }
 
 function isInProduct(name: string): boolean {
