@@ -149,6 +149,7 @@ module.exports = {
       'consume',
       'enqueue',
       'failed',
+      'purge',
       'replies',
       'imports',
       'load',

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { createDurations } from '@sluice/boot/durations'
 import { createLogger, openMetrics } from '@sluice/process'
-import { type FetchedJob, PartlyStoredError } from '@sluice/queue'
+import { type FetchedJob, PartlyStoredError, type ThreadReceipt } from '@sluice/queue'
 import { test } from 'vitest'
 import type { Ingested } from './ingest.ts'
 import { createNoteTimes, createWork, requestsOf } from './job.ts'
 import { workerMetrics } from './metrics.ts'
+
+const NO_DELETIONS = { name: async () => {}, purge: async () => {} }
 
 const aThread = (externalId: string) => ({
   source: { service: 'slack' as const, externalId, title: externalId },
@@ -40,6 +42,7 @@ test('threads that were stored before a retry are not stored again, and keep the
           return ingested
         },
       },
+      deletions: NO_DELETIONS,
       noteLost: () => assert.fail('the store is there'),
       noteTimes: createNoteTimes(metrics, createDurations()),
       log: createLogger('test', 'silent'),
@@ -80,7 +83,7 @@ test('a deletion is stored with the stamp of its place, and its receipt is its a
     { deletes, name: { service: 'slack', externalId: 'a' } },
     { deletes: { ...deletes, quoteIds: ['q'] }, name: { service: 'slack', externalId: 'a' } },
   ]
-  const stored: unknown[] = []
+  const [stored, purged]: [unknown[], unknown[]] = [[], []]
   const work = createWork({
     ingest: {
       async ingest({ stamp, ...request }) {
@@ -88,21 +91,73 @@ test('a deletion is stored with the stamp of its place, and its receipt is its a
         return { answer: { outcome: 'deleted', quotes: 2 } }
       },
     },
+    deletions: { name: async () => {}, purge: async (...args) => void purged.push(args) },
     noteLost: () => assert.fail('the store is there'),
     noteTimes: createNoteTimes(metrics, createDurations()),
     log: createLogger('test', 'silent'),
   })
-  const { receipts } = Object(await work({ ...aJob(threads), waitsSince: 0, redelivered: false }))
+  const job = { ...aJob(threads), waitsSince: 0, redelivered: false }
+  const { receipts } = Object(await work(job))
   assert.deepEqual(stored, [
     [1, deletes],
     [2, { ...deletes, quoteIds: ['q'] }],
   ])
   const answer = { source: { id: 's', outcome: 'deleted', quotes: 2 } }
   assert.deepEqual(receipts, [answer, answer])
+  assert.deepEqual(purged, [[job, requestsOf(job), receipts]])
+})
+
+test('a thread that was deleted while its job waited is not stored, and of another one not its deleted quotes', async () => {
+  const { metrics } = openMetrics('test', workerMetrics)
+  const whole = aThread('b')
+  const threads: FetchedJob['data']['threads'] = [
+    { ...aThread('a'), quotes: [], deleted: true },
+    {
+      ...whole,
+      quotes: [{ text: '', deleted: true }, ...whole.quotes, { text: '', deleted: true }],
+    },
+  ]
+  const stored: unknown[] = []
+  const facts = {
+    id: 'b',
+    outcome: 'created',
+    wordCount: 1,
+    createdAt: 'now',
+    status: 'TRANSCRIBED',
+  } as const
+  const source = { ...whole.source, description: null, ...facts }
+  const quotes = whole.quotes.map((quote) => ({ ...quote, id: 'q', outcome: 'created' as const }))
+  const work = createWork({
+    ingest: {
+      async ingest(request) {
+        stored.push('thread' in request && request.thread)
+        return { answer: { source, quotes } }
+      },
+    },
+    deletions: NO_DELETIONS,
+    noteLost: () => assert.fail('the store is there'),
+    noteTimes: createNoteTimes(metrics, createDurations()),
+    log: createLogger('test', 'silent'),
+  })
+  const job = { ...aJob(threads), waitsSince: 0, redelivered: false }
+  job.data.purged = 2
+  const { receipts } = Object(await work(job))
+  assert.deepEqual(stored, [{ ...whole, quotes: whole.quotes }])
+  const outcomes = receipts.map(({ source, outcomes }: ThreadReceipt) => [source.outcome, outcomes])
+  assert.deepEqual(outcomes, [
+    ['deleted', ''],
+    ['created', 'dcd'],
+  ])
 })
 
 function aJob(threads: FetchedJob['data']['threads']) {
-  const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, threads }
+  const data: FetchedJob['data'] = {
+    tenant: 'acme',
+    stamp: 1,
+    requestId: 'r',
+    retained: false,
+    threads,
+  }
   return {
     id: 'j',
     name: 'slack/a',
@@ -134,6 +189,7 @@ async function workOn(ageMs: number, { redelivered = false, isUnavailable = fals
       ingest: async () =>
         isUnavailable ? { unavailable: true as const, reason: 'no', since: 0 } : { answer },
     },
+    deletions: NO_DELETIONS,
     noteLost: () => ({ unavailable: true }),
     noteTimes: createNoteTimes(metrics, durations),
     log: createLogger('test', 'silent'),

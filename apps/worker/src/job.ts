@@ -6,23 +6,28 @@ import { textLength } from '@sluice/contract'
 import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/process'
 import {
   asError,
+  type Deletion,
   type FetchedJob,
   type Lane,
   makeReceipt,
   PartlyStoredError,
+  type QueuedThread,
   type Receipt,
+  receiptOfDeleted,
   type StoreUnavailable,
   sourceNameOf,
   UncompletedError,
   type Worked,
 } from '@sluice/queue'
 import type { BatchStore, StoreAnswer } from '@sluice/store'
+import type { Deletions } from './deletions.ts'
 import type { createIngest, Ingested, IngestRequest } from './ingest.ts'
 import type { WorkerMetrics } from './metrics.ts'
 import { isStoreUnavailable, type LostStore, type ProbeStore } from './store-loss.ts'
 
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>
+  deletions: Deletions
   noteLost: (job: FetchedJob, lost: LostStore) => StoreUnavailable
   noteTimes: ReturnType<typeof createNoteTimes>
   log: Logger
@@ -31,6 +36,7 @@ interface WorkDeps {
 /** Makes the function that stores the threads of a job and measures how long that takes. */
 export function createWork({
   ingest,
+  deletions,
   noteLost,
   noteTimes,
   log,
@@ -52,19 +58,24 @@ export function createWork({
     const began = performance.now()
     // The clock of a promoted Redis may be behind the clock of the Redis that accepted the job.
     const queuedMs = Math.max(Math.round(began - job.waitsSince), 0)
+    const { threads } = job.data
+    const deletes = threads.some((one) => 'deletes' in one)
+    const unnamed = deletes ? await deletions.name(job).then(() => undefined, asError) : undefined
+    if (unnamed) return noteLost(job, { unavailable: true, reason: unnamed.message, since: began })
     const requests = requestsOf(job, trace)
-    const before = job.receiptsBefore ?? []
+    const before = knownReceipts(job)
     const ingested = await Promise.all(
       requests.map((request, place) => (before[place] ? undefined : ingest.ingest(request))),
     )
     const lost = ingested.find((one) => one !== undefined && 'unavailable' in one)
     if (lost !== undefined) return noteLost(job, lost)
-    const receipts = requests.map((request, place) => {
+    const receipts = threads.map((thread, place) => {
       const one = ingested[place]
       return one !== undefined && 'answer' in one
-        ? receiptOf(request, one.answer)
+        ? receiptOf(thread, one.answer, threads.length > 1)
         : (before[place] ?? null)
     })
+    if (deletes) await deletions.purge(job, requests, receipts)
     const stored = receipts.filter((receipt) => receipt !== null)
     if (stored.length < receipts.length) throw partlyStored(job, ingested, receipts)
     const outcome = stored.length === 1 ? stored[0]?.source.outcome : undefined
@@ -76,10 +87,27 @@ export function createWork({
   }
 }
 
-function receiptOf(request: IngestRequest, answer: StoreAnswer): Receipt | null {
-  if ('deletes' in request)
-    return 'outcome' in answer ? { source: { id: request.deletes.sourceId, ...answer } } : null
-  return 'outcome' in answer ? null : makeReceipt(request.thread, answer)
+/**
+ * Returns the receipts of threads that are not to be stored: they were stored before a retry, or
+ * deleted while the job was in Redis.
+ */
+function knownReceipts({ data, receiptsBefore = [] }: FetchedJob) {
+  if (data.purged === undefined) return receiptsBefore
+  const acceptedAt = new Date(data.stamp / 1000).toISOString()
+  return data.threads.map((thread, place) =>
+    'deleted' in thread ? receiptOfDeleted(acceptedAt) : receiptsBefore[place],
+  )
+}
+
+/** @param isBrief the job has several threads: nobody asks for more than outcomes. */
+function receiptOf(
+  thread: QueuedThread | Deletion,
+  answer: StoreAnswer,
+  isBrief: boolean,
+): Receipt | null {
+  if ('deletes' in thread)
+    return 'outcome' in answer ? { source: { id: thread.deletes.sourceId, ...answer } } : null
+  return 'outcome' in answer ? null : makeReceipt(thread, answer, isBrief)
 }
 
 const quotesIn = (receipt: Receipt) =>
@@ -106,14 +134,14 @@ export function createNoteTimes(
 /** Makes the requests that store a job's threads. */
 export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
   const { id, lane, attempt, redelivered, quarantined, digests } = job
-  const { tenant, stamp, threads } = job.data
+  const { tenant, stamp, threads, purged } = job.data
   const apart: Pick<IngestRequest, 'apart'> = quarantined
     ? { apart: { most: 1 } }
     : attempt > 1
       ? { apart: {} }
       : {}
   const names = threads.map(sourceNameOf)
-  return threads.map((thread, at) => {
+  return threads.map((one, at) => {
     const first = names.findIndex(
       ({ externalId, service }) =>
         externalId === names[at]?.externalId && service === names[at]?.service,
@@ -130,8 +158,10 @@ export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
       lane,
       ...(trace !== undefined && { trace }),
     }
-    if ('deletes' in thread)
-      return { ...shared, deletes: thread.deletes, documents: 1, characters: 0 }
+    if ('deletes' in one) return { ...shared, deletes: one.deletes, documents: 1, characters: 0 }
+    const { quotes } = one
+    const thread =
+      purged === undefined ? one : { ...one, quotes: quotes.filter(({ deleted }) => !deleted) }
     return {
       ...shared,
       thread,
@@ -140,7 +170,8 @@ export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
         (sum, quote) => sum + textLength(quote),
         textLength(thread.source),
       ),
-      ...(digests[at] !== undefined && { digest: digests[at] }),
+      // The digest of a whole thread: without its deleted quotes, it is another one.
+      ...(purged === undefined && digests[at] !== undefined && { digest: digests[at] }),
     }
   })
 }

@@ -6,6 +6,9 @@ import { createDurations } from '@sluice/boot/durations'
 import { checkOf, openMetrics, settingsOrExit } from '@sluice/process'
 import * as queue from '@sluice/queue'
 import { commitProbe, createBatchStore, mongoCommands, PROBE_MS } from '@sluice/store'
+import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
+import { createSourceReads } from '@sluice/store/read'
+import { createDeletions } from './deletions.ts'
 import { createIngest } from './ingest.ts'
 import {
   createBeforeFinalFailure,
@@ -118,7 +121,16 @@ await runProcess({
       retainedMs: settings.retainedResultSeconds * 1000,
       transientMs: settings.waitSeconds * 2000,
       ready: ingest.ready,
-      work: createWork({ ingest, noteLost, noteTimes: createNoteTimes(metrics, durations), log }),
+      work: createWork({
+        ingest,
+        deletions: createDeletions(
+          createSourceReads(db),
+          queue.createPurge(redis, keys, { sourceIdOf, quoteIdsOf }),
+        ),
+        noteLost,
+        noteTimes: createNoteTimes(metrics, durations),
+        log,
+      }),
       beforeFinalFailure: createBeforeFinalFailure({ ...batchStore, probeStore, noteLost }),
       stored: metrics.stored,
       onFailed: createNoteFailure({

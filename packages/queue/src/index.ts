@@ -40,9 +40,11 @@ export {
   makeReceipt,
   nameJob,
   newJobId,
+  type QueuedThread,
   type Receipt,
   readProgress,
   readReceipt,
+  receiptOfDeleted,
   sourceNameOf,
   type ThreadReceipt,
 } from './job/job.ts'
@@ -57,6 +59,8 @@ export {
   type Quota,
   RateLimitedError,
 } from './load/refusals.ts'
+export type { StoredDeletion } from './purge/payload.ts'
+export { createPurge, type Purge } from './purge/purge.ts'
 export { type FoundJob, findJob } from './replies/find-job.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
 export { claimName, createResults, createRetainLater, type Results } from './replies/results.ts'

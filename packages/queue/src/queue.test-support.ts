@@ -136,6 +136,33 @@ export function consume(
   })
 }
 
+/** Returns each key of a queue that has one of these words in any field or element. */
+export async function keysWith(
+  redis: Redis,
+  { prefix }: Pick<QueueKeys, 'prefix'>,
+  words: readonly string[],
+): Promise<string[]> {
+  const read: Record<string, (key: string) => Promise<unknown>> = {
+    string: (key) => redis.get(key),
+    list: (key) => redis.lrange(key, 0, -1),
+    set: (key) => redis.smembers(key),
+    zset: (key) => redis.zrange(key, '0', '-1'),
+    stream: (key) => redis.xrange(key, '-', '+'),
+    hash: (key) => redis.hgetall(key),
+  }
+  const found = new Set<string>()
+  let cursor: string | undefined
+  while (cursor !== '0') {
+    const [next, keys] = await redis.scan(cursor ?? '0', 'MATCH', `${prefix}:*`, 'COUNT', 1_000)
+    cursor = next
+    for (const key of keys) {
+      const content = JSON.stringify(await read[await redis.type(key)]?.(key)) ?? ''
+      if (words.some((word) => content.includes(word))) found.add(key)
+    }
+  }
+  return [...found].sort()
+}
+
 /**
  * Loads the installed BullMQ, or the version that the environment names (`BULLMQ=latest`), which
  * npm installs into a temporary folder.

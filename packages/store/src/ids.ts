@@ -1,7 +1,7 @@
 // Computes the ids of sources and quotes from the request alone, and the list keys that sort a
 // tenant's sources.
 import { hash } from 'node:crypto'
-import { contentOf, type QuoteFields, type SourceFields } from '@sluice/contract'
+import { contentOf, type QuoteFields } from '@sluice/contract'
 import type { StoreRequest } from './documents.ts'
 
 /** An id has 144 bits: two names do not collide by chance, and base64url needs no padding. */
@@ -18,7 +18,7 @@ export function hashTuple(...parts: unknown[]): string {
 /** Returns the id of a source, which is computed and never looked up. */
 export function sourceIdOf(
   tenant: string,
-  source: Pick<SourceFields, 'service' | 'externalId'>,
+  source: Readonly<Record<'service' | 'externalId', string>>,
 ): string {
   return hashTuple(tenant, source.service, source.externalId)
 }

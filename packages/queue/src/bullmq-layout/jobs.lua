@@ -134,6 +134,11 @@ local function sizeOf(lane, id, own)
   end
   return size
 end
+-- Replaces the reason of a job's failed attempts, and removes their stacks.
+local function replaceReason(key, reason)
+  redis.call('HDEL', key, 'stacktrace')
+  if redis.call('HEXISTS', key, 'failedReason') == 1 then redis.call('HSET', key, 'failedReason', reason) end
+end
 -- Returns a flat list of id and time (ms) of failed jobs: newest first and, within a millisecond,
 -- by descending id.
 local function failedBetween(lane, latest, earliest, offset, most)

@@ -8,6 +8,7 @@ import type { Redis } from 'ioredis'
 import { createImports } from '../imports/imports.ts'
 import { type CompletedJob, countedOutcome, type JobResult, type LockedJob } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
+import { payloadToRetain } from '../purge/payload.ts'
 import { createRecordClaims, type ResultBounds } from '../replies/results.ts'
 
 /**
@@ -28,8 +29,9 @@ export function createComplete(
   async function completeAll(jobs: readonly CompletedJob[]): Promise<void> {
     if (jobs.some(({ data }) => data.import !== undefined)) await Promise.all(jobs.map(recordJob))
     if (jobs.some(({ data }) => data.claim !== undefined)) await recordClaims(jobs)
-    const completed = jobs.map(({ id, lane, token, attempt, data, progress: { operation } }) => {
-      const { tenant, retained, replyTo: stream, claim } = data
+    const completed = jobs.map((job) => {
+      const { id, lane, token, attempt, data, progress } = job
+      const { tenant, retained, replyTo: stream, claim, purged } = data
       return {
         id,
         lane: keys.jobs[lane],
@@ -38,8 +40,10 @@ export function createComplete(
         tenant,
         retained,
         stream,
-        operation,
+        operation: progress.operation,
         claim,
+        purged,
+        payload: payloadToRetain(job),
       }
     })
     const texts = jobs.flatMap((job) => [

@@ -11,7 +11,8 @@
 --            resultBytes  bytes bound of all results
 --            recentBytes  bytes bound of `recent`
 --            jobs         each with id, beginning of its lane's keys, token, attempt, tenant, retained (if its result
---                         must be) and, if it has them, reply stream, claim, and the operation that retried it
+--                         must be) and, if it has them, reply stream, claim, the operation that retried it, purged
+--                         (see load.lua), and a payload to retain in place of its own
 --       2 …  of each job: result, and line for `recent`
 -- Returns 1 if more must be evicted: then call it again without jobs; otherwise 0.
 --include ../load/load.lua#release
@@ -20,6 +21,7 @@
 --include ../replies/results.lua#reply
 --include ../failed/failed-set.lua#outcome
 --include ../replies/claims.lua#finish
+--include ../purge/purge.lua#words
 -- The jobs that completed recently are in the stream `recent`. It has an entry for each call that
 -- completed jobs: the number of jobs, and a line about each. `recent:bytes` counts its bytes,
 -- because a stream can only be trimmed by its number of entries.
@@ -61,12 +63,15 @@ local streams, removed, lanes, lines = {}, {}, {}, {}
 for at, job in ipairs(jobs) do
   local id, lane, stream, result, line = job.id, job.lane, job.stream, ARGV[2 * at], ARGV[2 * at + 1]
   local own = counted[id]
-  local isRetained = job.retained or own and own.isRetained
+  if isStale(own, job.purged) or not own and isDeleted(base, id) then result = withoutWords(result) end
+  -- Nobody asks for the payload of a job with several threads.
+  local isRetained = job.retained or own and own.isRetained and own.threads == 1
   if not own and hasResult(base, lane, id) then
     -- The job was completed, or failed permanently, by the worker that has the lock now. That
     -- worker's result stays.
   elseif isRetained then
-    local data = redis.call('HGET', lane .. id, 'data') or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
+    local data = job.payload or redis.call('HGET', lane .. id, 'data')
+    data = data or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
     retainResult(base, job.tenant, id, result, data, job.attempt, now, retainedMs)
     retained[id], hasChanged = true, true
   elseif not transient[id] then

@@ -9,7 +9,7 @@ import {
   type FailedSetOptions,
   readReceiptsBefore,
 } from '../failed/failed-set.ts'
-import { type IngestJob, LANES, type Lane, type LockedJob } from '../job/job.ts'
+import { type IngestJob, LANES, type Lane, type LockedJob, PurgedError } from '../job/job.ts'
 import { openWorker } from '../job/lanes.ts'
 import type { ResultBounds } from '../replies/results.ts'
 import { countStored, createComplete } from './complete-jobs.ts'
@@ -153,7 +153,11 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
   }
 
   async function runLocked(job: LockedJob): Promise<void> {
-    await runJob(job, deps).catch((error) => onError(asError(error)))
+    await runJob(job, deps)
+      .catch((error) =>
+        error instanceof PurgedError ? returnJob(job, deps) : Promise.reject(error),
+      )
+      .catch((error) => onError(asError(error)))
     locked.delete(job)
     freed.resolve()
     freed = Promise.withResolvers()
@@ -253,6 +257,7 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
  * Runs a locked job once, then completes, fails or returns it.
  *
  * @throws while Redis is unavailable. Then the lock expires, and a worker fetches the job again.
+ * @throws {PurgedError}
  */
 async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   if (deps.pauses.isRunningAlone) return returnJob(job, deps)

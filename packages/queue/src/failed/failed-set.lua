@@ -20,10 +20,10 @@
 --          lanes    beginning of both lanes' keys
 --          imports  bounds of imports: see write-import.lua
 --          job      absent if this call only evicts: id, beginning of its lane's keys, token, most bytes of its attempts,
---                   the attempt and the failed threads
+--                   the attempt, the failed threads, and purged if it has it (see load.lua)
 --          final    in `job`, if the attempt is final: tenant, reason, stacks, progress and result, and if it has them,
 --                   reply stream, import and its outcome for the import, and the operation that retried it
--- Returns 0 if the worker has lost the lock. Otherwise returns 1, then 1 if more must be evicted
+-- Returns 0 if the worker has lost the lock, 2 if the job is stale. Otherwise returns 1, then 1 if more must be evicted
 -- (call it again without a job) or 0, the ids of the evicted jobs, and why the import or the reply
 -- could not be written.
 --include ../bounded.lua
@@ -64,6 +64,7 @@ local function failForGood(id, lane, final)
 end
 if job then
   if redis.call('GET', lockKey(job.lane, job.id)) ~= job.token then return {0} end
+  if isStale(countedJobs(base, {job.id})[job.id], job.purged) then return {2} end
   recordAttempt(job.lane .. job.id)
   if job.final then failForGood(job.id, job.lane, job.final) end
 end

@@ -3,7 +3,13 @@ import type { FailedThread, OperationKind, RecordedAttempt } from '@sluice/contr
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { importBounds, progressOf } from '../imports/imports.ts'
-import { type JobProgress, type JobResult, type LockedJob, MAX_ATTEMPTS } from '../job/job.ts'
+import {
+  type JobProgress,
+  type JobResult,
+  type LockedJob,
+  MAX_ATTEMPTS,
+  PurgedError,
+} from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 
 export interface FailedSetOptions {
@@ -50,7 +56,7 @@ interface FailedThreads {
  * `final`, the same step fails the job permanently. Without `final`, the caller must let BullMQ
  * count the attempt. Each call also evicts the oldest failed jobs above their bound.
  *
- * @throws if this worker has lost the lock. Then nothing changes.
+ * @throws if this worker has lost the lock, or {PurgedError}. Then nothing changes.
  */
 export function createRecordAttempt(
   redis: Redis,
@@ -88,6 +94,7 @@ export function createRecordAttempt(
       id,
       lane: jobs[lane],
       token,
+      purged: data.purged,
       most: FIELD_BYTES,
       ...texts,
       final: final && finalOf(id, data, final),
@@ -96,6 +103,7 @@ export function createRecordAttempt(
     for (let more: unknown = 1; more === 1; input = bounds) {
       const [isLocked, next, evicted, refused] = asList(await record(base, input))
       if (isLocked === 0) throw new Error(`the lock of job ${id} is lost`)
+      if (isLocked === 2) throw new PurgedError(id)
       for (const one of asList(evicted)) options.onEvicted(String(one))
       for (const reason of asList(refused))
         options.onError(new Error(`job ${id} failed, not recorded: ${reason}`))

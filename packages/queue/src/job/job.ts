@@ -48,7 +48,26 @@ export interface IngestJob {
    * The span that enqueued the job, as `traceparent` (W3C Trace Context), if the request is traced.
    */
   trace?: string
-  threads: (Thread | Deletion)[]
+  threads: (QueuedThread | Deletion)[]
+  /** The stamp of the last deletion that changed this payload: see `purge.ts`. */
+  purged?: number
+}
+
+/**
+ * A thread in a payload. `deleted`: it was deleted while its job was in Redis, and only the names of
+ * its source are left. Of a quote that was deleted, only the externalId is left.
+ */
+export interface QueuedThread extends Thread {
+  deleted?: true
+  quotes: (Thread['quotes'][number] & { deleted?: true })[]
+}
+
+/**
+ * A deletion changed the job's payload after this worker fetched it. The job must run again, because
+ * what this worker writes about it may have words that were deleted.
+ */
+export class PurgedError extends Error {
+  override name = 'PurgedError'
 }
 
 /** Returns the names by which people find the source of a thread or of a deletion. */
@@ -59,7 +78,9 @@ export function sourceNameOf(thread: Thread | Deletion): Deletion['name'] {
 
 /** The last digits of a job's id are a hash of its first thread's externalId. */
 const NAME_DIGITS = 8
-const nameDigits = (externalId: string) => hash('sha256', externalId).slice(0, NAME_DIGITS)
+
+/** Returns the last digits of the ids of jobs whose first thread has this externalId. */
+export const nameDigits = (externalId: string) => hash('sha256', externalId).slice(0, NAME_DIGITS)
 
 /**
  * Makes an id that sorts by time (UUIDv7, RFC 9562) and can't be guessed.
@@ -245,20 +266,29 @@ const OUTCOMES: Record<string, Outcome> = {
   d: 'deleted',
 }
 
-/** Makes the receipt of a stored thread. */
+/**
+ * Makes the receipt of a stored thread. The answer lacks the quotes that are marked as deleted.
+ *
+ * @param isBrief leaves out the fields that differ.
+ */
 export function makeReceipt(
-  thread: Thread,
+  thread: QueuedThread,
   { source, quotes }: Omit<ThreadAnswer, 'message'>,
+  isBrief = false,
 ): ThreadReceipt {
   const { outcome, wordCount, createdAt, id: _id, status: _status, ...fields } = source
-  const sourceDiffers = differences(fields, sentSource(thread.source))
+  const sourceDiffers = isBrief ? undefined : differences(fields, sentSource(thread.source))
   const quotesDiffer: Record<string, Partial<QuoteAnswer>> = {}
   let outcomes = ''
-  quotes.forEach(({ id: _id, outcome, ...stored }, index) => {
+  quotes.forEach(({ id: _id, outcome, ...stored }) => {
+    while (thread.quotes[outcomes.length]?.deleted) outcomes += LETTERS.deleted
+    const index = outcomes.length
     outcomes += LETTERS[outcome]
+    if (isBrief) return
     const differs = differences<Partial<QuoteAnswer>>(stored, thread.quotes[index] ?? {})
     if (differs !== undefined) quotesDiffer[index] = differs
   })
+  while (thread.quotes[outcomes.length]?.deleted) outcomes += LETTERS.deleted
   return {
     source: { outcome, wordCount, createdAt },
     outcomes,
@@ -267,9 +297,28 @@ export function makeReceipt(
   }
 }
 
+/** Returns the receipt of a thread that was deleted while its job was in Redis. */
+export function receiptOfDeleted(createdAt: string): ThreadReceipt {
+  return { source: { outcome: 'deleted', wordCount: 0, createdAt }, outcomes: '' }
+}
+
+/** Returns a receipt without words, of a thread some of whose quotes may have been deleted since. */
+export function receiptWithoutWords(
+  { quotes }: QueuedThread,
+  { source, outcomes }: ThreadReceipt,
+): ThreadReceipt {
+  const letters = [...outcomes].map((one, at) => (quotes[at]?.deleted ? LETTERS.deleted : one))
+  return { source, outcomes: letters.join('') }
+}
+
+/** Returns the outcome of a quote. All quotes of a deleted thread are `deleted`. */
+export function outcomeOf({ source, outcomes }: ThreadReceipt, quote: number): Outcome {
+  return OUTCOMES[outcomes[quote] ?? ''] ?? source.outcome
+}
+
 /** Builds the answer from a request and its receipt. The ids follow from the request. */
 export function readReceipt(
-  thread: Thread,
+  thread: QueuedThread,
   { source: stored, outcomes, sourceDiffers, quotesDiffer }: ThreadReceipt,
   ids: { source: string; quotes: readonly string[] },
 ): ThreadAnswer {
@@ -280,10 +329,10 @@ export function readReceipt(
   return {
     message: MESSAGE,
     source: { id: ids.source, title, description, ...source, ...stored, status: STORED_STATUS },
-    quotes: thread.quotes.map((quote, index) => ({
+    quotes: thread.quotes.map(({ deleted: _, ...quote }, index) => ({
       id: ids.quotes[index] ?? '',
       ...scored({ ...quote, ...quotesDiffer?.[index] }),
-      outcome: OUTCOMES[outcomes[index] ?? ''] ?? 'unchanged',
+      outcome: outcomeOf({ source: stored, outcomes }, index),
     })),
   }
 }

@@ -12,6 +12,7 @@
 --   4    tenant
 --   5    whether the result must be retained
 --   6    of a failed job: its threads in `failed:LANE`
+--   7    the stamp of the last deletion that changed its payload
 -- Values are packed (MessagePack) unless they are called a text here, because converting numbers to
 -- texts took a third of a script's time.
 local function readLoad(base, tenants)
@@ -59,10 +60,18 @@ end
 -- Removes jobs from the load.
 --include load.lua
 local function read(packed)
-  local threads, bytes, interactive, tenant, isRetained, failed = cmsgpack.unpack(packed)
+  local threads, bytes, interactive, tenant, isRetained, failed, purged = cmsgpack.unpack(packed)
   local job = {threads = threads, bytes = bytes, interactive = interactive, tenant = tenant, isRetained = isRetained}
-  job.failed = failed
+  job.failed, job.purged = failed, purged
   return job
+end
+local function pack(job)
+  return cmsgpack.pack(job.threads, job.bytes, job.interactive, job.tenant, job.isRetained, job.failed, job.purged)
+end
+-- Returns whether a counted job was purged after a worker fetched it, with the stamp `purged`. What
+-- the worker writes about the job may have words that were deleted.
+local function isStale(counted, purged)
+  return counted and (counted.purged or 0) > (purged or 0)
 end
 -- Returns how many threads of a failed job failed, from its field `failedThreads`. Returns `all` if
 -- the field is absent.
@@ -116,7 +125,8 @@ return {own.threads, own.bytes, own.interactive}
 -- retained: by then, the caller has the job's id.
 --include load.lua#release
 local function packRetained(job, failed)
-  return cmsgpack.pack(job.threads, job.bytes, job.interactive, job.tenant, true, failed)
+  job.isRetained, job.failed = true, failed
+  return pack(job)
 end
 local function countFailed(base, lane, threads)
   redis.call('HINCRBY', base .. 'load', 'failed:' .. lane, threads)

@@ -1,7 +1,7 @@
 -- A claim says for which job a tenant has used an Idempotency-Key. A claim is a hash `claim:NAME`,
 -- which expires. Its fields are `tenant`, `job`, `lane` (the beginning of the lane's keys), the
--- request's `fingerprint` and, once the job is done, `result`. Claims are members of `claims`, a
--- bounded store of tenants.
+-- request's `fingerprint`, once the job is done `result`, and `purged` (see load.lua). Claims are
+-- members of `claims`, a bounded store of tenants.
 --include ../bounded.lua
 --include ../bullmq-layout/jobs.lua#states
 local CLAIM_BYTES = 1100 -- Redis's own cost of a claim without its result, on Redis 6.2. Later ones need less.
@@ -37,15 +37,17 @@ end
 -- complete otherwise. Skips claims that were evicted, or that another job has taken since.
 -- ARGV  1    ms to keep a claim
 --       2    bytes bound of all claims
---       3 …  for each job: claim, job id, result
+--       3 …  for each job: claim, job id, result, purged
 -- Returns 1 if more claims must be evicted: then call it again without jobs.
 --include claims.lua
+--include ../purge/purge.lua#words
 local EVICTED_AT_ONCE = 200
 local base, bounds = KEYS[1], {ms = tonumber(ARGV[1]), bytes = tonumber(ARGV[2])}
 local time = redis.call('TIME')
-for at = 3, #ARGV, 3 do
-  local name, job, result = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-  local claimedBy, tenant = unpack(redis.call('HMGET', base .. 'claim:' .. name, 'job', 'tenant'))
+for at = 3, #ARGV, 4 do
+  local name, job, result, fetched = unpack(ARGV, at, at + 3)
+  local claimedBy, tenant, purged = unpack(redis.call('HMGET', base .. 'claim:' .. name, 'job', 'tenant', 'purged'))
+  if tonumber(purged or 0) > tonumber(fetched) then result = withoutWords(result) end
   local claimedAt = claimedBy == job and redis.call('ZSCORE', ownStore(base .. 'claims', tenant) .. ':age', name)
   if claimedAt then
     redis.call('HSET', base .. 'claim:' .. name, 'result', result)

@@ -23,6 +23,8 @@ export const REPLY_SILENT_MS = 2 * BLOCK_MS
 const OVERDUE_MS = 1_000
 const LOOK_UP_EVERY_MS = 500
 
+const LIST_EVERY_MS = 600_000
+
 interface Waiter {
   /**
    * When the wait becomes overdue, on the monotonic clock, in ms. From then on, the result is
@@ -48,6 +50,7 @@ export function openReplyListener(
   const stream = `${keys.base}replies:${replica}`
   const closing = new AbortController()
   let lastReadAt = Number.NEGATIVE_INFINITY
+  let listedAt = Number.NEGATIVE_INFINITY
   let last = '0'
   let server = ''
   reader.once('ready', noteRead)
@@ -57,6 +60,7 @@ export function openReplyListener(
     const { id } = serverOf(reader)
     if (id !== server) last = '0'
     server = id
+    listedAt = Number.NEGATIVE_INFINITY
   })
 
   function noteRead(): void {
@@ -72,6 +76,11 @@ export function openReplyListener(
   async function readReplies(): Promise<void> {
     while (!closing.signal.aborted) {
       try {
+        // Deletions find the stream by this list: see purge.lua.
+        if (performance.now() - listedAt > LIST_EVERY_MS) {
+          await reader.zadd(`${keys.base}replicas`, Date.now(), replica)
+          listedAt = performance.now()
+        }
         const replies = await reader.xread('COUNT', 500, 'BLOCK', BLOCK_MS, 'STREAMS', stream, last)
         noteRead()
         for (const [id, fields] of replies?.[0]?.[1] ?? []) {

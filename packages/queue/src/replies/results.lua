@@ -48,6 +48,12 @@ end
 local function hasResult(base, lane, id)
   return findTransient(base, id) or redis.call('EXISTS', base .. 'retained:' .. id) == 1 or failureOf(lane, id)
 end
+-- Returns whether a thread with the digits of a job's id was deleted lately: see purge.lua. An API
+-- or a frozen worker may send words of a job that Redis no longer knows.
+local DELETED_SECONDS = 600
+local function isDeleted(base, id)
+  return redis.call('ZSCORE', base .. 'deleted', string.sub(id, -8)) and true
+end
 local function forgetResult(base, id)
   local result, group = findTransient(base, id)
   if not result then return end
@@ -125,7 +131,7 @@ end
 local base, id, data, keptMs = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local result = findTransient(base, id)
 if result then
-  if data ~= '' then
+  if data ~= '' and not isDeleted(base, id) then
     local time = redis.call('TIME')
     forgetResult(base, id)
     retainResult(base, ARGV[6], id, result, data, 1, time[1] * 1000 + math.floor(time[2] / 1000), keptMs)

@@ -167,10 +167,10 @@ export function makeClaim(name: string, lane: Lane, threads: IngestJob['threads'
 export function createRecordClaims(redis: Redis, { base }: QueueKeys, claimBytes: number) {
   const record = openScript(redis, new URL('./claims.lua#record', import.meta.url))
   return async (jobs: readonly Pick<CompletedJob, 'id' | 'data' | 'result'>[]): Promise<void> => {
-    let args = jobs.flatMap(({ id, data: { claim }, result }) =>
+    let args = jobs.flatMap(({ id, data: { claim, purged = 0 }, result }) =>
       claim === undefined || result.failure !== undefined
         ? []
-        : [claim, id, JSON.stringify(result)],
+        : [claim, id, JSON.stringify(result), purged],
     )
     while ((await record(base, CLAIM_MS, claimBytes, ...args)) === 1) args = []
   }

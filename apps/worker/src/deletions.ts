@@ -1,0 +1,60 @@
+// What a worker does for the deletions of a job beside storing them: it removes the words of what was
+// deleted from Redis.
+import type { Deletion, FetchedJob, Purge, Receipt } from '@sluice/queue'
+import { sourceIdOf } from '@sluice/store/ids'
+import type { SourceReads } from '@sluice/store/read'
+import type { IngestRequest } from './ingest.ts'
+
+export type Deletions = ReturnType<typeof createDeletions>
+
+/** Makes the functions for the deletions of jobs. */
+export function createDeletions(
+  { readSources }: Pick<SourceReads, 'readSources'>,
+  { purge, writePayload }: Purge,
+) {
+  return {
+    /**
+     * Writes the names of sources that are deleted by their ids into the job's payload. The purge
+     * finds posts by these names, and nothing has them once the sources are deleted, even if the
+     * worker dies then.
+     */
+    async name(job: FetchedJob): Promise<void> {
+      const { tenant, threads } = job.data
+      const nameless = threads.flatMap((one) =>
+        'deletes' in one && nameIn(tenant, one) === undefined ? [one.deletes.sourceId] : [],
+      )
+      if (nameless.length === 0) return
+      const { sources } = await readSources(tenant, nameless, NOBODY, Number.POSITIVE_INFINITY)
+      if (sources.length === 0) return
+      const names = new Map(
+        sources.map(({ id, service, externalId }) => [id, { service, externalId }]),
+      )
+      const named = threads.map((one) =>
+        'deletes' in one ? { ...one, name: names.get(one.deletes.sourceId) ?? one.name } : one,
+      )
+      await writePayload(job, { ...job.data, threads: named })
+      job.data.threads = named
+    },
+    /** Removes the words of what these requests have deleted. */
+    async purge(
+      { data: { threads } }: FetchedJob,
+      requests: readonly IngestRequest[],
+      receipts: readonly (Receipt | null)[],
+    ): Promise<void> {
+      await Promise.all(
+        requests.map(({ tenant, stamp }, place) => {
+          const one = threads[place]
+          if (!receipts[place] || one === undefined || !('deletes' in one)) return undefined
+          return purge({ tenant, stamp, ...one.deletes, name: nameIn(tenant, one) })
+        }),
+      )
+    },
+  }
+}
+
+const NOBODY = new AbortController().signal
+
+/** Returns the name of a deletion's source, unless the caller has given only the source's id. */
+function nameIn(tenant: string, { name, deletes }: Deletion): Deletion['name'] | undefined {
+  return sourceIdOf(tenant, name) === deletes.sourceId ? name : undefined
+}

@@ -1,0 +1,150 @@
+// Removes the words of deleted threads from Redis: from payloads, results and claims, and the reasons
+// of failures. There is no index of threads, because posts would pay for it. A purge examines all
+// jobs and the results of the tenants, in slices that leave Redis to others for as long in between.
+import { hash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { createGroupCommit } from '@sluice/process'
+import { asList, openScript } from '@sluice/process/redis'
+import type { Redis } from 'ioredis'
+import { type FetchedJob, type IngestJob, type JobResult, nameDigits } from '../job/job.ts'
+import { ownStore, type QueueKeys } from '../job/lanes.ts'
+import { type Ids, resultWithout, type StoredDeletion, withoutDeleted } from './payload.ts'
+
+type Name = NonNullable<StoredDeletion['name']>
+
+/** The most deletions of one purge: each slice gets the names of all. */
+const MOST = 500
+/** The pause after a slice, in times of what it took: Redis serves others. */
+const REST = 2
+
+export type Purge = ReturnType<typeof createPurge>
+
+/** Makes the functions that keep the words of what was deleted out of Redis. */
+export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
+  const { base } = keys
+  const lanes = Object.values(keys.jobs)
+  const begin = openScript(redis, new URL('./purge.lua#begin', import.meta.url))
+  const scan = openScript(redis, new URL('./purge.lua#scan', import.meta.url))
+  const rewrite = openScript(redis, new URL('./purge.lua#rewrite', import.meta.url))
+  // Failed jobs twice, because a job may fail meanwhile. A job that completes meanwhile is a result.
+  const failed = lanes.map((key) => ({ kind: 'failed', key }))
+  const jobSteps = [...failed, { kind: 'load', key: `${base}load:jobs` }, ...failed]
+
+  async function examine(
+    steps: readonly { kind: string; key: string }[],
+    deletions: readonly StoredDeletion[],
+    onFound: (key: string, names: readonly Name[]) => unknown,
+    { onlyNamed } = { onlyNamed: true },
+  ): Promise<void> {
+    const names = deletions.flatMap(({ name }) => name ?? [])
+    const input = {
+      lanes,
+      steps,
+      tenants: asKeys(deletions.map(({ tenant }) => tenant)),
+      digits: asKeys(names.map(({ externalId }) => nameDigits(externalId))),
+      ...(onlyNamed && { names: asKeys(names.map(asInPayload)) }),
+    }
+    for (let [at, cursor] = [1, '0']; at <= steps.length; ) {
+      const began = performance.now()
+      const [nextAt, next, found] = asList(await scan(base, { ...input, at, cursor }))
+      const tookMs = performance.now() - began
+      for (const [key, list] of asList(found).map(asList))
+        await onFound(String(key), asList(list).map(readName))
+      ;[at, cursor] = [Number(nextAt), String(next)]
+      if (at <= steps.length) await delay(REST * tookMs)
+    }
+  }
+
+  /** Finds the names of sources that were deleted by id while their first posts waited or failed. */
+  async function withNames(deletions: readonly StoredDeletion[]): Promise<StoredDeletion[]> {
+    const nameless = deletions.filter(({ name }) => name === undefined)
+    const found = new Map<string, Name>()
+    const note = (_key: string, names: readonly Name[]) => {
+      for (const { tenant, sourceId } of nameless)
+        for (const name of names)
+          if (ids.sourceIdOf(tenant, name) === sourceId) found.set(sourceId, name)
+    }
+    if (nameless.length > 0) await examine(jobSteps, nameless, note, { onlyNamed: false })
+    return deletions.flatMap((one) => {
+      const name = one.name ?? found.get(one.sourceId)
+      return name === undefined ? [] : [{ ...one, name }]
+    })
+  }
+
+  /** Rewrites the payload of a job, or of a retained result, as often as it changes meanwhile. */
+  async function rewriteAt(key: string, deletions: readonly StoredDeletion[]): Promise<void> {
+    for (let isDone = false; !isDone; ) {
+      const [data, result] = await redis.hmget(key, 'data', 'result')
+      const job: IngestJob | undefined = data ? JSON.parse(data) : undefined
+      const left = job && withoutDeleted(job, deletions, ids)
+      if (!data || left === undefined) return
+      const kept: JobResult | '' = result ? resultWithout(left, JSON.parse(result)) : ''
+      const about = [jobIdIn(key), left.purged ?? 0, left.claim ?? '']
+      isDone =
+        (await rewrite(base, key, hash('sha1', data), JSON.stringify(left), kept, ...about)) === 1
+    }
+  }
+
+  async function purgeAll(given: readonly StoredDeletion[]): Promise<void> {
+    const deletions = await withNames(given)
+    if (deletions.length === 0) return
+    const onFound = (key: string) => rewriteAt(key, deletions)
+    await examine(jobSteps, deletions, onFound)
+    const digits = deletions.map(({ name }) => nameDigits(name?.externalId ?? ''))
+    const [groups, streams] = asList(await begin(base, ...lanes, ...digits))
+    const tenants = [...new Set(deletions.map(({ tenant }) => tenant))]
+    const stepsOf = (kind: string, list: readonly unknown[]) =>
+      list.map((key) => ({ kind, key: String(key) }))
+    await examine(
+      [
+        ...stepsOf('transient', asList(groups)),
+        ...stepsOf('replies', asList(streams)),
+        ...stepsOf(
+          'retained',
+          tenants.map((tenant) => ownStore(`${base}retained`, tenant)),
+        ),
+        ...stepsOf(
+          'claims',
+          tenants.map((tenant) => ownStore(`${base}claims`, tenant)),
+        ),
+      ],
+      deletions,
+      onFound,
+    )
+  }
+
+  return {
+    /**
+     * Removes the words of a deletion. Call it once the deletion is stored: a worker that has read
+     * the source before can't write words afterwards. Deletions that wait share the next purge.
+     */
+    purge: createGroupCommit(
+      async (deletions: StoredDeletion[]) => {
+        await purgeAll(deletions)
+        return deletions.map(() => true)
+      },
+      (gathered) => [...gathered.slice(0, MOST).keys()],
+    ),
+    /** Replaces the payload of a fetched job, unless it has changed since. */
+    async writePayload(job: Pick<FetchedJob, 'id' | 'lane' | 'data'>, data: IngestJob) {
+      const [before, after] = [job.data, data].map((one) => JSON.stringify(one))
+      const key = keys.jobs[job.lane] + job.id
+      await rewrite(base, key, hash('sha1', before ?? ''), after ?? '', '', job.id, 0, '')
+    },
+  }
+}
+
+/** The key of a job, and of a retained result, ends with the job's id. */
+const jobIdIn = (key: string) => key.slice(-36)
+
+const asKeys = (texts: readonly string[]) => Object.fromEntries(texts.map((text) => [text, true]))
+
+/** Writes a name as the payload of a job has it, and as purge.lua reads it. */
+function asInPayload({ service, externalId }: Name): string {
+  return `${service}/${JSON.stringify(externalId).slice(1, -1)}`
+}
+
+function readName(text: unknown): Name {
+  const [, service = '', externalId = ''] = /^([^/]*)\/([\s\S]*)$/.exec(String(text)) ?? []
+  return { service, externalId: JSON.parse(`"${externalId}"`) }
+}
