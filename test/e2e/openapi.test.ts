@@ -96,7 +96,8 @@ describe('the API explains itself', () => {
       return example === undefined ? [] : [[name, String(example)] satisfies [string, string]]
     })
     const [id] = Object(get?.parameters.find(({ name }) => name === 'id')?.schema).examples ?? []
-    const role = get?.security[0]?.key[0] ?? 'open'
+    const roles = get?.security.flatMap(({ key }) => key) ?? []
+    const role = roles.find((one) => one === 'operator') ?? roles[0] ?? 'open'
     return query.length === 0 ? [] : [{ path: path.replace('{id}', id), query, role }]
   })
   for (const { path, query, role } of queries)

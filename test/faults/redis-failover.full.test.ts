@@ -26,8 +26,6 @@ import {
 
 const program = await redisProgram()
 const CALLERS = 8
-/** Each caller's pause, in ms: what counts is that some post at each moment. */
-const REST_MS = 50
 
 type Kind = 'Sentinel' | 'a cluster'
 const FAULTS = { killed: 'SIGKILL', 'frozen and thawed': 'SIGSTOP' } as const
@@ -301,7 +299,6 @@ function repost(t: TestScope, sluice: TestSluice) {
       if (post % 20 === 0) externalId = randomUUID()
       const thread = aThread({ externalId, quotes: 1, from: post % 20 })
       posted.push(await postThread(sluice, thread, post % 4 === 3 ? 'respond-async' : undefined))
-      await delay(REST_MS)
     }
   }
   const running = Array.from({ length: CALLERS }, call)

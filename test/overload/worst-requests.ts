@@ -80,6 +80,9 @@ export const WINDOWS: Readonly<Record<string, Window>> = {
     listOperations: ({ keys }) => ({ path: '/admin/operations', key: keys.operator }),
     getOperation: ({ paths, keys }) => ({ path: paths.operation, key: keys.operator }),
   },
+  'of exports of 10,000 quotes': {
+    exportSources: ({ keys }) => ({ path: '/sources:export', key: keys.jobs }),
+  },
   "of operators' acts": {
     retryFailedJobs: ({ keys }) => ({ path: '/admin/jobs:retry', ...actOn(keys.operator) }),
     discardFailedJobs: ({ keys }) => ({ path: '/admin/jobs:discard', ...actOn(keys.operator) }),

@@ -22,11 +22,6 @@ export interface SoakReport {
 
 const CALLERS = 12
 /**
- * Each caller's pause: some post at the moment of each fault, and the machine has time left for the
- * tests beside.
- */
-const REST_MS = 50
-/**
  * How long the last jobs may take once all parts work again: locks expire, and tries have pauses.
  */
 const DRAINED_WITHIN_MS = 60_000
@@ -53,7 +48,7 @@ export async function runSoak(
     { url: world.balancer.url, key: world.sluice.key },
     {
       callers: CALLERS,
-      restMs: REST_MS,
+      restMs: 0,
       prefer: () => random.pick([undefined, 'wait=2', 'respond-async']),
     },
   )

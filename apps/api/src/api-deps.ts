@@ -3,6 +3,7 @@ import type { Keyring, KnownKey, RefusedKey } from '@sluice/credentials/keys'
 import type { ViewFor } from '@sluice/operations'
 import type { Logger, Readiness } from '@sluice/process'
 import type * as queue from '@sluice/queue'
+import type { ExportThreads } from '@sluice/store/export'
 import type { SourceReads } from '@sluice/store/read'
 import type { BodyParser } from './body/body-parser.ts'
 import type { ApiMetrics } from './metrics.ts'
@@ -38,6 +39,7 @@ export interface ApiDeps extends SourceReads {
   findJob: (tenant: string, jobId: string) => Promise<queue.FoundJob | undefined>
   /** @throws {QueueUnavailableError} */
   readRetained: queue.Results['readRetained']
+  exportThreads: ExportThreads
   imports: ReturnType<typeof queue.createImports>
   viewFor: ViewFor
   /** Limits concurrent reads of sources (a Budget used as a semaphore: each read takes 1). */

@@ -5,6 +5,7 @@ import { createReadState, openAdmin, watchRedisLoss } from '@sluice/operations'
 import { checkOf, listen, openMetrics, settingsOrExit, shareFor } from '@sluice/process'
 import { connectLike } from '@sluice/process/redis'
 import * as queue from '@sluice/queue'
+import { createExportThreads } from '@sluice/store/export'
 import { createSourceReads } from '@sluice/store/read'
 import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
@@ -120,6 +121,7 @@ await runProcess({
         queue.orUnavailable(queue.findJob(enqueuer.queues, results, tenant, id)),
       readRetained: (id) => queue.orUnavailable(results.readRetained(id)),
       ...createSourceReads(db),
+      exportThreads: createExportThreads(db),
       readBudget: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       readTurns: createReadTurns(),
       imports: queue.createImports(redis, keys),

@@ -184,9 +184,11 @@ function listOf({ since, limit = DEFAULT_OF_PAGE, ...query }: SourcesFields): So
   return {
     ...query,
     limit,
-    ...(since !== undefined && { since: new Date(parseIsoDate(since) ?? since) }),
+    ...(since !== undefined && { since: dateOf(since) }),
   }
 }
+
+const dateOf = (text: string) => new Date(parseIsoDate(text) ?? text)
 
 const SOURCES_PER_LOOKUP = 1_000
 
@@ -220,3 +222,50 @@ export function createLookupParser(limits: Pick<Limits, 'externalId' | 'jsonValu
   const parse = createParser(LookupRequestSchema(limits))
   return (text: Buffer) => parseBody(text, limits, parse)
 }
+
+/** The form of an export's cursor: a source, perhaps a position in it, and a mark of the export. */
+export const EXPORT_CURSOR = /^([\w-]{24})(?:~(\d{16}\.\d{6}))?~([\w-]{8})$/
+
+/** The query of `GET /sources:export`. */
+export function ExportQuerySchema({ string }: Pick<Limits, 'string'>) {
+  return closed('ExportQuery', {
+    tenant: optional(text("Whose threads. For an operator's key only, which needs it.")),
+    service: optional(oneOf(SERVICES, 'Only threads of this service.')),
+    since: optional(
+      Type.String({ format: ISO_DATE, description: 'Only threads that were posted since then.' }),
+    ),
+    speaker: optional(
+      required(string, 'Only quotes of this speaker, and only threads that have one.'),
+    ),
+    after: optional(
+      Type.String({
+        pattern: EXPORT_CURSOR.source,
+        description: '`next` of the page before, of the same export.',
+      }),
+    ),
+  })
+}
+
+/** What an export has, and the cursor after which a page begins. */
+export interface ExportQuery {
+  service?: Service
+  since?: Date
+  speaker?: string
+  after?: string
+}
+
+/** Makes the parser of the query of `GET /sources:export`. */
+export function createExportParser(limits: Pick<Limits, 'string'>) {
+  const parseFields = createQueryParser(ExportQuerySchema(limits))
+  return (params: Params): Parsed<ExportQuery & { tenant?: string }> => {
+    const query = parseFields(params)
+    if (!query.ok) return query
+    const { since, ...others } = query.value
+    return { ok: true, value: { ...others, ...(since !== undefined && { since: dateOf(since) }) } }
+  }
+}
+
+/** The last line of a page of an export that has another one. */
+export const ExportNextSchema = named('ExportNext', {
+  next: text('Give it as `after` for the next page.'),
+})

@@ -97,6 +97,11 @@ export function quoteIdsOf(sourceId: string, quotes: readonly QuoteFields[]): st
     const content = contentOf(quote)
     const before = equalsBefore.get(content) ?? 0
     equalsBefore.set(content, before + 1)
-    return sourceId + hashTuple('content', content, before)
+    return contentIdOf(sourceId, content, before)
   })
+}
+
+/** Returns the id of a quote without an externalId. `before`: equal quotes before it. */
+export function contentIdOf(sourceId: string, content: string, before: number): string {
+  return sourceId + hashTuple('content', content, before)
 }

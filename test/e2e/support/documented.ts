@@ -1,7 +1,13 @@
 // Finds the part of an answer that `/openapi.json` lacks: its status, its code, a header, a field.
 import assert from 'node:assert/strict'
 import { describeApi } from '@sluice/api/openapi'
-import { DEFAULT_LIMITS, PROBLEM_MEDIA_TYPE, type ProblemCode, problemType } from '@sluice/contract'
+import {
+  DEFAULT_LIMITS,
+  PROBLEM_MEDIA_TYPE,
+  type ProblemCode,
+  problemType,
+  WELL_FORMED,
+} from '@sluice/contract'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 
@@ -16,6 +22,7 @@ export interface Reply {
 const description = describeApi(DEFAULT_LIMITS)
 
 const validator = formats.default(new Ajv2020({ allErrors: true, strict: false }))
+validator.addFormat(WELL_FORMED, (text) => text.isWellFormed())
 validator.addSchema(Object(closed(description)), 'api')
 
 /** OpenAPI does not list these headers: they belong to the connection, or are the media type. */

@@ -1,10 +1,9 @@
 // Writes an import's answer. Its reader may not begin before it has sent everything, so a file
 // stores what it has not read.
-import { once } from 'node:events'
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
-import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { roomFor } from '../request/middleware.ts'
 import { CallerGoneError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import type { Budget } from '../request/shares.ts'
@@ -101,15 +100,6 @@ export function createSpillingAnswer(
       release()
     },
   }
-}
-
-/** Resolves when the response has room, or the reader has disconnected. */
-async function roomFor(response: ServerResponse): Promise<void> {
-  if (response.destroyed || !response.writableNeedDrain) return
-  const ended = new AbortController()
-  const { signal } = ended
-  await Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })])
-  ended.abort()
 }
 
 /**

@@ -1,6 +1,7 @@
 // The middleware that each request passes through: opens the context, checks the key, admits the
 // request, handles it, and sends the answer.
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
 import type { KeyRole } from '@sluice/credentials/keys'
@@ -122,8 +123,17 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
   }
 }
 
-/** Who may call a route: everybody, or a key of this role. */
-export type Access = 'open' | Exclude<KeyRole, 'viewer'>
+/**
+ * Who may call a route: everybody, a key of this role, or a key that may export: an importer's, or
+ * an operator's that names the tenant.
+ */
+export type Access = 'open' | Exclude<KeyRole, 'viewer'> | 'exporter'
+
+const REFUSALS = {
+  importer: 'importer_only',
+  operator: 'operator_only',
+  exporter: 'importer_only',
+} as const
 
 /**
  * Opens a route to a request: records the route in the context, begins a span if the request is
@@ -145,7 +155,7 @@ export function openRoute({ settings }: MiddlewareDeps, path: string, access: Ac
         attributes,
       })
     }
-    if (!mayCall(context.key?.role, access, method)) throw new ProblemError(`${access}_only`)
+    if (!mayCall(context.key?.role, access, method)) throw new ProblemError(REFUSALS[access])
     next()
   }
 }
@@ -153,7 +163,7 @@ export function openRoute({ settings }: MiddlewareDeps, path: string, access: Ac
 /** Returns whether a key of this role may call a route. A viewer may read what operators read. */
 export function mayCall(role: KeyRole | undefined, access: Access, method: string): boolean {
   if (role === 'viewer') return access === 'operator' && (method === 'GET' || method === 'HEAD')
-  return role === access
+  return access === 'exporter' ? role !== undefined : role === access
 }
 
 /** Admits a request, handles it, and sends its answer. */
@@ -294,4 +304,21 @@ function quotaHeaders(
     'ratelimit-policy': `"${QUOTA_POLICY}";q=${burstQuotes};w=${window};sluice-unit="quotes"`,
     ratelimit: `"${QUOTA_POLICY}";r=${left};t=${Math.ceil(seconds)}`,
   }
+}
+
+/**
+ * Resolves when the response has room for more, or its reader has disconnected.
+ *
+ * @param signal ends the wait: it rejects.
+ */
+export async function roomFor(
+  response: ServerResponse,
+  signal = new AbortController().signal,
+): Promise<void> {
+  if (response.destroyed || !response.writableNeedDrain) return
+  const ended = new AbortController()
+  const either = { signal: AbortSignal.any([ended.signal, signal]) }
+  await Promise.race([once(response, 'drain', either), once(response, 'close', either)]).finally(
+    () => ended.abort(),
+  )
 }

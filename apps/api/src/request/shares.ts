@@ -114,16 +114,18 @@ export interface RoomDeps extends AnswerDeps {
  * MongoDB. After a large read, its tenant must wait before the next one. While the key's quota is
  * used up, a page ends at its free size.
  */
-export async function readWithinLimits(
+export async function readWithinLimits<Result>(
   { readBudget, readTurns, enqueuer }: RoomDeps,
   context: RequestContext,
-  read: (mostCharacters?: number) => Promise<Answer>,
-): Promise<Answer> {
+  read: (mostCharacters?: number) => Promise<Result>,
+  restTimes = REST_TIMES,
+): Promise<Result> {
   const { tenant, quota } = context
   if (!readBudget.take(tenant, 1)) throw overloaded()
   const isUsedUp = () => quota !== undefined && enqueuer.quotaLeft(quota) === 0
   try {
-    return await readTurns.take(context, () => read(isUsedUp() ? FREE_ANSWER_BYTES : undefined))
+    const most = () => (isUsedUp() ? FREE_ANSWER_BYTES : undefined)
+    return await readTurns.take(context, () => read(most()), undefined, restTimes)
   } finally {
     readBudget.release(tenant, 1)
   }
@@ -150,13 +152,14 @@ export function createReadTurns() {
      * Reads when it is the tenant's turn.
      *
      * @param restMs how long the tenant's next read waits, if that is known in advance. Otherwise,
-     * if the answer is charged, it waits `REST_TIMES` times as long as this read took.
+     * if the answer is charged, it waits `restTimes` times as long as this read took.
      * @throws {ProblemError} 503.
      */
     async take<Result>(
       context: Reader,
       read: () => Promise<Result>,
       restMs?: number,
+      restTimes = REST_TIMES,
     ): Promise<Result> {
       const { tenant, signal } = context
       const start = nextTurnOf(tenant)
@@ -170,7 +173,7 @@ export function createReadTurns() {
         const found = await read()
         const restsNow = restMs === undefined && context.chargedBytes > 0
         if (restsNow)
-          restUntil.set(tenant, nextTurnOf(tenant) + REST_TIMES * (performance.now() - began))
+          restUntil.set(tenant, nextTurnOf(tenant) + restTimes * (performance.now() - began))
         return found
       } catch (error) {
         throw signal.aborted ? signal.reason : error

@@ -30,6 +30,7 @@ const ACCESS_PROBLEMS = {
   importer: ['importer_only', ...KEYED],
   // Every route for operators needs Redis.
   operator: ['operator_only', ...KEYED, 'queue_unavailable'],
+  exporter: ['importer_only', ...KEYED],
 } as const satisfies Record<Route['access'], Codes>
 
 /** The problems of a request with a body. */
@@ -52,8 +53,14 @@ const ENQUEUING: Codes = [
   'acceptance_unknown',
 ]
 
+const IMPORTERS = {
+  name: 'Importers',
+  description: 'Post threads and look up what became of them.',
+}
+
 const TAGS = {
-  importer: { name: 'Importers', description: 'Post threads and look up what became of them.' },
+  importer: IMPORTERS,
+  exporter: IMPORTERS,
   operator: {
     name: 'Operators',
     description:
@@ -84,7 +91,7 @@ export function describeRoutes(routes: readonly Route[]) {
     openapi: '3.1.1',
     info: { title: 'Sluice', version: '1', description: ABOUT },
     servers: [{ url: '/' }],
-    tags: Object.values(TAGS),
+    tags: [...new Set(Object.values(TAGS))],
     paths,
     components: {
       schemas,

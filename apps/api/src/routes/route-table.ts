@@ -16,6 +16,7 @@ import { postImport } from '../imports/post-import.ts'
 import { getJob } from '../jobs/get-job.ts'
 import { parseQuery } from '../request/request-context.ts'
 import { IMPORT_ITEMS, limitsAnswer } from '../settings.ts'
+import { exportSources } from '../sources/export-sources.ts'
 import { getSource, getSources, lookUpSources } from '../sources/get-sources.ts'
 import { postSource } from '../sources/post-source.ts'
 import { describeRoutes } from './describe-routes.ts'
@@ -110,6 +111,13 @@ function importerRoutes(limits: contract.Limits): Route[] {
       onlyReads: true,
       answers: { 200: ['The stored sources.', json(contract.LookupAnswerSchema)] },
       problems: ['store_unavailable'],
+    }),
+    get('exportSources', '/sources:export', 'exporter', 'stream', exportSources, {
+      summary: 'Exports the threads of a tenant, as they can be posted again',
+      description: `Each line is a thread in the form of a post, which stores it with the same ids. A thread with more than 5,000 quotes, or a million characters, has several lines. If another page follows, the last line is \`{"next":"…"}\`.`,
+      parameters: queryParameters(contract.ExportQuerySchema(limits), content.EXPORT_EXAMPLES),
+      answers: { 200: ['A page of threads.', content.exportContent(thread)] },
+      problems: ['store_unavailable', 'stopping'],
     }),
     post('postImport', '/sources:batch', 'importer', 'items', postImport, {
       summary: 'Stores many sources, each on its own',

@@ -54,6 +54,7 @@ export const ANSWER_BOUNDS = {
   request: `The answer has the quotes of the request. Beyond ${FREE}, and a kilobyte for each quote, it charges the quota.`,
   items: 'The answer has a result of bounded size for each item.',
   page: `A page ends once its texts have about half a million characters. Beyond ${FREE}, it charges the quota.`,
+  stream: `A page ends after 16 MiB or three seconds. Beyond ${FREE}, it charges the quota, and it ends when that is used up.`,
   size: `Beyond ${FREE}, the answer charges the quota, and is read only while that is not used up.`,
   payload: `The answer has the request of the job. After one beyond ${FREE}, the next of an operator waits.`,
   entries: 'The answer has a bounded number of entries of bounded size.',
@@ -319,6 +320,23 @@ export const threadsContent = (schema: object, maxItems: number): Content => ({
 
 export const lookupContent = (schema: object): Content =>
   json(schema, { service, externalIds: [externalId, 'unknown'] }, 'Two names')
+
+const EXPORT_CURSOR = `${SOURCE_ID}~C7x3Rj3S`
+export const EXPORT_EXAMPLES = {
+  tenant: 'acme',
+  service,
+  since: '2024-05-01T00:00:00Z',
+  speaker: 'ada',
+  after: EXPORT_CURSOR,
+}
+
+/** The threads of an export, and the cursor of its next page. */
+export const exportContent = (schema: object): Content =>
+  lines(
+    { anyOf: [schema, contract.ExportNextSchema] },
+    [thread, { next: EXPORT_CURSOR }],
+    'A thread, and the cursor of the next page',
+  )
 
 export const STORED = json(contract.ThreadAnswerSchema, {
   message: contract.MESSAGE,

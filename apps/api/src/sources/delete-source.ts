@@ -51,7 +51,7 @@ function deleting<Query extends { tenant?: string }>(
 }
 
 /**
- * Sets the tenant of a request that deletes: an operator names it. @throws {ProblemError} 400.
+ * Sets the tenant of a deletion or an export: an operator names it. @throws {ProblemError} 400.
  */
 export function chooseTenant(context: RequestContext, tenant: string | undefined): void {
   const isOperator = context.key?.role === 'operator'
