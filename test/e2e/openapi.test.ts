@@ -43,13 +43,14 @@ describe('the API explains itself', () => {
   })
 
   const routes = Object.entries(describeApi(DEFAULT_LIMITS).paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, { security }]) => ({
+    Object.entries(methods).map(([method, { security, tags }]) => ({
       method: method.toUpperCase(),
+      needsRight: tags.includes('Deletions'),
       path: path.replaceAll(/\{\w+\}/g, 'unknown'),
       roles: security.flatMap(({ key }) => key),
     })),
   )
-  for (const { method, path, roles } of routes) {
+  for (const { method, path, roles, needsRight } of routes) {
     const isOpen = roles.length === 0
     test(`${method} ${path} is served to ${isOpen ? 'everybody' : `each ${roles.join(' and ')}, and to nobody else`}`, async () => {
       for (const [sender, caller] of Object.entries(callers)) {
@@ -58,6 +59,7 @@ describe('the API explains itself', () => {
         if (isServed)
           assert.ok(reply.status !== 403 && reply.status !== 405, `${reply.status} to ${sender}`)
         else if (sender === 'open') problemIn(reply, 403, 'api_key_invalid')
+        else if (needsRight) problemIn(reply, 403, 'deletes_forbidden')
         else problemIn(reply, 403, roles.includes('importer') ? 'importer_only' : 'operator_only')
       }
     })

@@ -97,6 +97,14 @@ export const WINDOWS: Readonly<Record<string, Window>> = {
       key: keys.operator,
     }),
   },
+  'of erasures': {
+    erase: ({ keys }) => {
+      const body = JSON.stringify({ speaker: 'x'.repeat(2_000), reason: 'x'.repeat(200) })
+      return { method: 'POST', path: '/erasures', key: keys.deletes, body, type: JSON_TYPE }
+    },
+    listErasures: ({ keys }) => ({ path: '/erasures', key: keys.deletes }),
+    getErasure: ({ keys }) => ({ path: `/erasures/${UNKNOWN_ID}`, key: keys.deletes }),
+  },
   'of posts that repeat 10,000 quotes': {
     postSource: ({ keys }) => ({
       method: 'POST',
@@ -141,6 +149,7 @@ export async function prepareWorst({ url, db }: TestSluice) {
     sources: await keyOf('sources'),
     imports: await keyOf('imports'),
     other: await keyOf('other'),
+    deletes: (await createKey(db, { tenant: 'deletes', name: 'deletes', deletes: true })).key,
     operator: (await createKey(db, { role: 'operator', name: 'on call' })).key,
   }
   async function post(

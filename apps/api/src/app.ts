@@ -48,6 +48,7 @@ export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): 
   app.use(authenticate(deps))
   addRoutes('importer')
   addRoutes('operator')
+  addRoutes('deleter')
   addRoutes('exporter')
   app.use(() => {
     throw new ProblemError('route_unknown')

@@ -76,9 +76,11 @@ await runProcess({
     const parser = createBodyParser(settings)
     release('body parser', parser.close)
     const bodyBudget = createBudget({ maxBytes: settings.bodiesBytes, tenantShare })
-    const { viewFor, runOperations } = openAdmin(redis, keys, db)
+    const { viewFor, erasures, runOperations } = openAdmin(redis, keys, db)
     const stopOperations = runOperations({
       jobsPerSecond: settings.operationJobsPerSecond,
+      enqueue: enqueuer.enqueue,
+      findResults: results.find,
       onStep({ operation: { id, kind } }, { isLast }) {
         if (isLast) log.info({ operationId: id, kind }, 'operation.completed')
       },
@@ -126,6 +128,7 @@ await runProcess({
       readTurns: createReadTurns(),
       imports: queue.createImports(redis, keys),
       viewFor,
+      erasures,
       parser,
       bodyBudget,
       publicBudget: createBudget({ maxBytes: OPEN_BYTES, tenantShare: 1, restMs: 1_000 }),

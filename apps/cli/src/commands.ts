@@ -23,6 +23,7 @@ export const commandsOf = (deps: CliDeps): Readonly<Record<string, () => Promise
   import: async () => (await import('@sluice/importer')).importCommand(deps),
   list: async () => (await import('./sources/sources-commands.ts')).listCommand(deps),
   get: async () => (await import('./sources/sources-commands.ts')).getCommand(deps),
+  erase: async () => (await import('./sources/erase-command.ts')).eraseCommand(deps),
   keys: async () => (await import('./keys/keys-command.ts')).keysCommand(deps),
   tenants: async () => (await import('./tenants/tenants-command.ts')).tenantsCommand(deps),
   login: async () => (await import('./login/login-command.ts')).loginCommand(deps),

@@ -32,6 +32,7 @@ export type ProblemCode =
   | 'api_key_invalid'
   | 'importer_only'
   | 'operator_only'
+  | 'deletes_forbidden'
   | 'route_unknown'
   | 'import_unknown'
   | 'source_unknown'

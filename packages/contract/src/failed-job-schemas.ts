@@ -1,6 +1,7 @@
 // Failed jobs and operations, for operators: schemas of requests and answers, the types that derive
 // from them, and parsers of requests.
 import type { Static } from 'typebox'
+import { ErasedSchema } from './erasures.ts'
 import { parseIsoDate } from './field-values.ts'
 import {
   closed,
@@ -174,11 +175,12 @@ export const ResumeQuerySchema = closed('ResumeQuery', { why })
  */
 export const OperationSchema = named('Operation', {
   id: uuid('The id of the operation.'),
-  kind: oneOf(['retry', 'discard', 'pause', 'resume']),
+  kind: oneOf(['retry', 'discard', 'pause', 'resume', 'erase']),
   by: text(
     "The id of the operator's key (`sluice keys list`), or the user that made the operator's login link.",
   ),
   filter: optional(FailedJobFilterSchema),
+  erases: optional(ErasedSchema),
   reasonGroup: optional(text('What the reasons of the failures of `filter.group` have in common.')),
   lane: optional(oneOf(['interactive', 'bulk'], 'The lane that was paused or resumed.')),
   why: optional(text('What the operator said about it.')),
@@ -190,9 +192,10 @@ export const OperationSchema = named('Operation', {
     'Jobs to examine: the named ones, or the failed jobs of the time that the filter gives.',
   ),
   examined: count('Jobs examined so far.'),
-  done: count('Jobs that were retried or discarded.'),
+  done: count('Jobs that were retried or discarded, or quotes that were erased.'),
   stored: optional(count('Of the retried jobs: those that were stored since.')),
   failedAgain: optional(count('Of the retried jobs: those that failed for good again.')),
+  failed: optional(count('Of an erasure: its jobs that failed for good.')),
 })
 
 export const OperationListSchema = named('OperationList', {
@@ -207,14 +210,18 @@ export type RecordedAttempt = Static<typeof RecordedAttemptSchema>
 export type FailedThread = Static<typeof FailedThreadSchema>
 export type Operation = Static<typeof OperationSchema>
 export type LaneOperationKind = 'pause' | 'resume'
-export type OperationKind = Exclude<Operation['kind'], LaneOperationKind>
+/** Erases a speaker. */
+export type ThreadOperationKind = 'erase'
+export type OperationKind = Exclude<Operation['kind'], LaneOperationKind | ThreadOperationKind>
 /**
  * A cursor among failed jobs, newest first: when the job failed, in ms since 1970, and the job's
  * id.
  */
 export type FailedJobPlace = { at: number; id: string }
 export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: FailedJobPlace }
-export type OperationRequest = { ids: string[] } | { filter: FailedJobFilter }
+export type OperationRequest =
+  | { ids: string[] }
+  | ({ filter: FailedJobFilter } & Pick<Operation, 'erases' | 'why'>)
 
 /** Checks the query of `GET /admin/job-groups`. */
 export const parseFailedJobFilter = createQueryParser(FailedJobFilterSchema)

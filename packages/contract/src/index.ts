@@ -11,6 +11,7 @@ export {
   spanCounts,
 } from './counts.ts'
 export * from './deletions.ts'
+export * from './erasures.ts'
 export * from './failed-job-schemas.ts'
 export {
   contentOf,

@@ -40,6 +40,14 @@ export const PROBLEMS = {
       'The key is valid, but it is not an operator’s. The paths under `/admin` handle the failed jobs of all tenants. A viewer’s key can only read there, and can’t filter by `reason`.',
     remedy: 'Use a key that was created with `sluice keys create --role operator`.',
   },
+  deletes_forbidden: {
+    status: 403,
+    title: 'Key may not delete',
+    meaning:
+      "This is a viewer's key, or an importer's that was created without the right to delete or that names another tenant. Nothing was deleted.",
+    remedy:
+      'Use a key that was created with `sluice keys create --deletes`, or an operator’s key with the parameter `tenant`.',
+  },
   route_unknown: {
     status: 404,
     title: 'Nothing at this path',

@@ -7,6 +7,7 @@ import { shareFor } from '@sluice/process'
 import { createImports, isJobId, LANES, orUnavailable, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
+import { createEraseStep, createErasures, type EraseDeps } from './erase/erase-speaker.ts'
 import { createFailedJobs } from './failed/failed-jobs.ts'
 import * as masks from './failed/masks.ts'
 import { createOperations } from './failed/operations.ts'
@@ -47,10 +48,18 @@ export function openAdmin(redis: Redis, keys: QueueKeys, db: Db) {
   const reads = openReads(redis, keys, db)
   return {
     viewFor: (person: Person) => viewOf(reads, person),
-    runOperations: (options: Omit<RunOptions, keyof Reads>) =>
-      runOperations({ ...reads, ...options }),
+    erasures: createErasures(db, reads.operations),
+    runOperations: ({ enqueue, findResults, ...options }: OperationsToRun) =>
+      runOperations({
+        ...reads,
+        takeEraseStep: createEraseStep({ redis, keys, db, enqueue, findResults }),
+        ...options,
+      }),
   }
 }
+
+type OperationsToRun = Omit<RunOptions, keyof Reads | 'takeEraseStep'> &
+  Pick<EraseDeps, 'enqueue' | 'findResults'>
 
 /**
  * Pages that refresh themselves share a grouping for this time, because grouping 100,000 jobs takes

@@ -55,6 +55,7 @@ const OTHER_METHOD: readonly ProblemCode[] = [
   'method_not_allowed',
   'importer_only',
   'operator_only',
+  'deletes_forbidden',
 ]
 
 const templates = Object.keys(description.paths)

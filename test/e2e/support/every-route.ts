@@ -25,6 +25,7 @@ export async function sendToEveryRoute(
   await send(importer, 'GET', '/sources?service=slack&externalId=none')
   await send(operator, 'GET', `/admin/find?q=${id}`)
 
+  await send(importer, 'POST', '/erasures', { speaker: 'nobody' })
   await send(importer, 'POST', '/sources', someThread())
   await send(importer, 'POST', '/sources:batch', [someThread()])
   await send(importer, 'POST', '/sources:lookup', { service: 'slack', externalIds: ['none'] })

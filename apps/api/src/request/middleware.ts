@@ -124,15 +124,17 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
 }
 
 /**
- * Who may call a route: everybody, a key of this role, or a key that may export: an importer's, or
- * an operator's that names the tenant.
+ * Who may call a route: everybody, a key of this role, a key that may export (an importer's, or an
+ * operator's that names the tenant), or a key that may delete (an operator's, or an importer's that
+ * was created so).
  */
-export type Access = 'open' | Exclude<KeyRole, 'viewer'> | 'exporter'
+export type Access = 'open' | Exclude<KeyRole, 'viewer'> | 'exporter' | 'deleter'
 
 const REFUSALS = {
   importer: 'importer_only',
   operator: 'operator_only',
   exporter: 'importer_only',
+  deleter: 'deletes_forbidden',
 } as const
 
 /**
@@ -155,7 +157,9 @@ export function openRoute({ settings }: MiddlewareDeps, path: string, access: Ac
         attributes,
       })
     }
-    if (!mayCall(context.key?.role, access, method)) throw new ProblemError(REFUSALS[access])
+    const { role, deletes } = context.key ?? {}
+    const lacksRight = access === 'deleter' && role === 'importer' && deletes !== true
+    if (lacksRight || !mayCall(role, access, method)) throw new ProblemError(REFUSALS[access])
     next()
   }
 }
@@ -163,7 +167,7 @@ export function openRoute({ settings }: MiddlewareDeps, path: string, access: Ac
 /** Returns whether a key of this role may call a route. A viewer may read what operators read. */
 export function mayCall(role: KeyRole | undefined, access: Access, method: string): boolean {
   if (role === 'viewer') return access === 'operator' && (method === 'GET' || method === 'HEAD')
-  return access === 'exporter' ? role !== undefined : role === access
+  return access === 'exporter' || access === 'deleter' ? role !== undefined : role === access
 }
 
 /** Admits a request, handles it, and sends its answer. */
@@ -183,14 +187,15 @@ const LAGS =
   'The process lacks time: its event loop lags by more than MAX_LOOP_DELAY_MS. The request was not accepted, and never will be.'
 
 /**
- * Refuses a POST before its body is read: if the key's quota or a bound of the queue is used up (by
- * a copy that is at most 250 ms old), if Redis does not answer, or if the event loop lags, because
- * each further request delays all others.
+ * Refuses a post or a deletion before its body is read: if the key's quota or a bound of the queue
+ * is used up (by a copy that is at most 250 ms old), if Redis does not answer, or if the event loop
+ * lags, because each further request delays all others.
  */
 function admit({ enqueuer, loopDelay, settings }: MiddlewareDeps, context: RequestContext): void {
   if (loopDelay.p99Ms > settings.maxLoopDelayMs) throw overloaded(LAGS)
-  const { tenant, quota, path, prefer } = context
-  const lane = path === '/sources' && prefer.waits ? 'interactive' : 'bulk'
+  const { tenant, quota, path, prefer, request } = context
+  const isOne = path === '/sources' || request.method === 'DELETE'
+  const lane = isOne && prefer.waits ? 'interactive' : 'bulk'
   enqueuer.admit({ tenant, ...(quota !== undefined && { quota }) }, lane)
 }
 
@@ -291,7 +296,8 @@ function quotaHeaders(
   { status, headers }: Pick<Answer, 'status' | 'headers'>,
 ): Answer['headers'] {
   const isUsedUp = status === 429
-  if (quota === undefined || (request.method !== 'POST' && !isUsedUp)) return undefined
+  const reads = request.method === 'GET' || request.method === 'HEAD'
+  if (quota === undefined || (reads && !isUsedUp)) return undefined
   const left = isUsedUp ? 0 : status < 300 ? quotaLeft(quota) : undefined
   if (left === undefined) return undefined
   const { burstQuotes, quotesPerSecond } = quota

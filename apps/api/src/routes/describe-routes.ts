@@ -31,6 +31,7 @@ const ACCESS_PROBLEMS = {
   // Every route for operators needs Redis.
   operator: ['operator_only', ...KEYED, 'queue_unavailable'],
   exporter: ['importer_only', ...KEYED],
+  deleter: ['deletes_forbidden', ...KEYED],
 } as const satisfies Record<Route['access'], Codes>
 
 /** The problems of a request with a body. */
@@ -65,6 +66,11 @@ const TAGS = {
     name: 'Operators',
     description:
       'Handle failed jobs of all tenants. A viewer may read, without payloads and quoted values.',
+  },
+  deleter: {
+    name: 'Deletions',
+    description:
+      'Delete threads and messages. The key is an operator’s, or was created with `--deletes`.',
   },
   open: { name: 'Service', description: 'Needs no key.' },
 } as const satisfies Record<Route['access'], { name: string; description: string }>
@@ -133,7 +139,7 @@ const CODINGS = 'May be compressed: `Content-Encoding` is then gzip, br, deflate
 function describeAnswers(route: Route): Record<string, DescribedAnswer> {
   const answers: Record<string, DescribedAnswer> = {}
   const ofPost: readonly HeaderName[] =
-    route.method === 'post' ? ['RateLimit', 'RateLimit-Policy'] : []
+    route.method === 'get' ? [] : ['RateLimit', 'RateLimit-Policy']
   for (const [status, [description, content, headers = []]] of Object.entries(route.answers))
     answers[status] = {
       description,

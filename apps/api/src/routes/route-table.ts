@@ -16,6 +16,7 @@ import { postImport } from '../imports/post-import.ts'
 import { getJob } from '../jobs/get-job.ts'
 import { parseQuery } from '../request/request-context.ts'
 import { IMPORT_ITEMS, limitsAnswer } from '../settings.ts'
+import { getErasure, getErasures, postErasure } from '../sources/erasures.ts'
 import { exportSources } from '../sources/export-sources.ts'
 import { getSource, getSources, lookUpSources } from '../sources/get-sources.ts'
 import { postSource } from '../sources/post-source.ts'
@@ -55,7 +56,7 @@ const SORTED =
 
 /** All routes, in the order of the document. */
 export function apiRoutes(limits: contract.Limits): Route[] {
-  return [...importerRoutes(limits), ...OPERATOR_ROUTES, ...OPEN_ROUTES]
+  return [...importerRoutes(limits), ...erasureRoutes(), ...OPERATOR_ROUTES, ...OPEN_ROUTES]
 }
 
 function importerRoutes(limits: contract.Limits): Route[] {
@@ -158,6 +159,41 @@ function importerRoutes(limits: contract.Limits): Route[] {
         ],
       },
       problems: ['job_unknown', 'queue_unavailable', 'rate_limited'],
+    }),
+  ]
+}
+
+function erasureRoutes(): Route[] {
+  const ofTenant = queryParameters(contract.DeleteByIdQuerySchema, { tenant: 'acme' })
+  return [
+    post('erase', '/erasures', 'deleter', 'entries', postErasure, {
+      summary: "Erases a person's quotes",
+      description:
+        'In all threads that were accepted before, in the background. The quotes keep their ids, places, votes and replies. A title and a description go, too, if the quote with the externalId of their source does. What is posted later is stored.',
+      onlyReads: true,
+      parameters: ofTenant,
+      body: json(contract.ErasureRequestSchema, { speaker: 'Ada', service: 'slack' }),
+      answers: {
+        202: [
+          'It is open. `Location` has its progress.',
+          json(contract.ErasureSchema),
+          ['Location'],
+        ],
+      },
+      problems: ['operations_full', 'queue_unavailable', 'store_unavailable'],
+    }),
+    get('listErasures', '/erasures', 'deleter', 'entries', getErasures, {
+      summary: 'Lists erasures, newest first',
+      parameters: ofTenant,
+      answers: { 200: ['The erasures.', json(contract.ErasureListSchema)] },
+      problems: ['queue_unavailable'],
+    }),
+    get('getErasure', '/erasures/{id}', 'deleter', 'entries', getErasure, {
+      summary: 'The progress of an erasure',
+      description: 'A completed erasure can be read for a week.',
+      parameters: [idOf('the erasure'), ...ofTenant],
+      answers: { 200: ['The progress so far.', json(contract.ErasureSchema)] },
+      problems: ['operation_unknown', 'queue_unavailable'],
     }),
   ]
 }

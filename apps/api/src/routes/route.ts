@@ -69,7 +69,7 @@ export function enqueues({
   access,
   onlyReads,
 }: Pick<Route, 'method' | 'access' | 'onlyReads'>): boolean {
-  return method === 'post' && access === 'importer' && !onlyReads
+  return method !== 'get' && (access === 'importer' || access === 'deleter') && !onlyReads
 }
 
 export type Content = Readonly<Record<string, MediaType>>

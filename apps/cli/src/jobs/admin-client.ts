@@ -2,7 +2,13 @@
 // look-ups and status.
 import { setTimeout as delay } from 'node:timers/promises'
 import * as contract from '@sluice/contract'
-import { type ApiOptions, type FindApiDeps, findApi, UserError } from '@sluice/terminal'
+import {
+  type ApiOptions,
+  type FindApiDeps,
+  findApi,
+  type KeyHolder,
+  UserError,
+} from '@sluice/terminal'
 import { createAnswerCheck, createBoundedFetch, findSilence, silenceOf } from '../answers.ts'
 
 /**
@@ -81,14 +87,10 @@ const checks = {
   status: createAnswerCheck(contract.StatusSchema),
 }
 
-/**
- * Opens a client of the API that the options name or, without options, of this folder's API. With a
- * fallback, it reads from Redis and MongoDB while the API does not answer. Changes always need the
- * API.
- * @throws {UserError}
- */
-export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fallback?: Fallback) {
-  const { url, apiKey: key } = await findApi(deps, options, 'operator')
+/** Makes the function that asks the API that the options name. @throws {UserError} */
+export async function createAsk(deps: FindApiDeps, options: ApiOptions, holder: KeyHolder) {
+  const { url, apiKey: key } = await findApi(deps, options, holder)
+  return { url, ask }
 
   async function request(path: string, init: RequestInit): Promise<Response> {
     const headers = {
@@ -107,6 +109,7 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
     throw response.status < 500 ? new RefusedError(text) : new UserError(text)
   }
 
+  /** Sends the body by POST, or reads without one. */
   async function ask<Answer>(
     check: (answer: unknown) => Answer,
     path: string,
@@ -119,6 +122,16 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
   function unreachable(error: unknown): never {
     throw new UserError(silenceOf(url, error))
   }
+}
+
+/**
+ * Opens a client of the API that the options name or, without options, of this folder's API. With a
+ * fallback, it reads from Redis and MongoDB while the API does not answer. Changes always need the
+ * API.
+ * @throws {UserError}
+ */
+export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fallback?: Fallback) {
+  const { url, ask } = await createAsk(deps, options, 'operator')
 
   /**
    * Opens an operation. If the API hangs, sends nothing, because the API could carry out the

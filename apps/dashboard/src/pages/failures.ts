@@ -200,6 +200,7 @@ function operationCells({
     html`<a href="/failures/${group}">${reasonLine(of.reasonGroup ?? `group ${group}`)}</a>`
   const jobs = html`${filter === undefined && plural(total, 'selected job')}${reason}
 ${Object.entries(group ? others : (filter ?? {})).map(([name, value]) => html`<div><span class="note">${name}</span> <span class="reason">${value}</span></div>`)}`
+  if (kind === 'erase') return [...asked, jobs, html`${state}: ${plural(done, 'quote')} erased`]
   const bar = progress(
     `Progress of the ${kind}`,
     state === 'completed' ? Math.max(total, 1) : examined,

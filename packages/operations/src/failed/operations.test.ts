@@ -56,6 +56,7 @@ function run(
   const stop = runOperations({
     failedJobs,
     operations,
+    takeEraseStep: async () => assert.fail(),
     jobsPerSecond,
     onStep,
     onError: assert.fail,
@@ -157,7 +158,10 @@ test('operations are carried out in the order in which they were opened', async 
   const completed = Promise.withResolvers<void>()
   const onStep = ({ operation }: OpenOperation) => operation.id === id && completed.resolve()
   t.onTestFinished(
-    runOperations({ failedJobs, operations, jobsPerSecond: 1_000, onStep, onError: assert.fail }),
+    runOperations({
+      ...{ failedJobs, operations, takeEraseStep: async () => assert.fail() },
+      ...{ jobsPerSecond: 1_000, onStep, onError: assert.fail },
+    }),
   )
   await completed.promise
   assert.deepEqual(

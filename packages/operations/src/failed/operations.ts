@@ -9,6 +9,7 @@ import {
   type OperationRequest,
   type PauseQuery,
   type Status,
+  type ThreadOperationKind,
 } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
@@ -20,20 +21,30 @@ export class OperationsFullError extends Error {
   override name = 'OperationsFullError'
 }
 
+/** Where an erasure goes on: after the source with this `id`. `at` is 0. */
+export interface ErasurePlace extends FailedJobPlace {
+  /** The next thread's last quote that was examined, if the thread has too many for one step. */
+  quote?: string | undefined
+  /** The job whose result the next step reads. */
+  job?: string
+}
+
 /** An operation with its request, as Redis keeps it. */
 export interface OpenOperation {
-  operation: Operation & { kind: OperationKind }
+  operation: Operation & { kind: OperationKind | ThreadOperationKind }
   request: OperationRequest
-  /** The last job that the filter's scan examined. The next step continues after it. */
-  after?: FailedJobPlace | undefined
+  /** What the last step examined. The next step continues after it. */
+  after?: ErasurePlace | undefined
 }
 
 export interface StepDone {
   examined: number
   done: number
   isLast: boolean
-  /** The last job that this step's scan examined. */
-  after?: FailedJobPlace | undefined
+  /** The last job, or the last thread, that this step examined. */
+  after?: ErasurePlace | undefined
+  /** The jobs of an erasure that failed for good. */
+  failed?: number
 }
 
 export type Operations = ReturnType<typeof createOperations>
@@ -76,7 +87,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
   function newOperation(
     facts: Pick<
       Operation,
-      'kind' | 'state' | 'by' | 'filter' | 'reasonGroup' | 'lane' | 'why' | 'total'
+      'kind' | 'state' | 'by' | 'filter' | 'erases' | 'reasonGroup' | 'lane' | 'why' | 'total'
     >,
   ): Operation {
     const now = new Date().toISOString()
@@ -93,13 +104,13 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
      * @throws {OperationsFullError | QueueUnavailableError}
      */
     async open(
-      kind: OperationKind,
+      kind: OperationKind | ThreadOperationKind,
       request: OperationRequest,
       total: number,
       by: string,
       reasonGroup?: string,
     ): Promise<Operation> {
-      const filter = 'filter' in request ? { filter: request.filter } : {}
+      const filter = 'filter' in request ? request : {}
       const reason = reasonGroup === undefined ? {} : { reasonGroup }
       const operation = newOperation({ kind, state: 'waiting', by, ...filter, ...reason, total })
       const texts = [operation.id, JSON.stringify(operation), JSON.stringify(request)]
@@ -164,7 +175,9 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       const { id } = operation
       const [examined, done] = [operation.examined + step.examined, operation.done + step.done]
       const state = step.isLast ? 'completed' : 'active'
-      const changed = { ...operation, state, changedAt: new Date().toISOString(), examined, done }
+      const failed = (operation.failed ?? 0) + (step.failed ?? 0)
+      const counts = { examined, done, ...(failed > 0 && { failed }) }
+      const changed = { ...operation, state, changedAt: new Date().toISOString(), ...counts }
       const keptMs = step.isLast ? FINISHED_KEPT_MS : UNFINISHED_KEPT_MS
       const after = step.after ? JSON.stringify(step.after) : ''
       return (

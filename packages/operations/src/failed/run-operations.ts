@@ -2,12 +2,14 @@
 // the process that has the lease.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { OperationKind } from '@sluice/contract'
 import type { FailedJobs } from './failed-jobs.ts'
 import type { OpenOperation, Operations, StepDone } from './operations.ts'
 
 export interface RunOptions {
   failedJobs: Pick<FailedJobs, 'scan' | 'move' | 'count'>
   operations: Operations
+  takeEraseStep: (open: OpenOperation) => Promise<StepDone>
   /**
    * The most jobs a second, for all operations and processes together, because the lease lets only
    * one process work.
@@ -23,6 +25,8 @@ const LOOK_MS = 1_000
 const REST_MS = 5
 /** The most jobs of one step, which is one script. */
 const JOBS_PER_STEP = 100
+/** This number of threads that an erasure reads counts as one job. */
+const THREADS_PER_JOB = 10
 
 /**
  * Carries out operations until the returned function is called. If the process ends during an
@@ -32,6 +36,7 @@ const JOBS_PER_STEP = 100
 export function runOperations({
   failedJobs,
   operations,
+  takeEraseStep,
   jobsPerSecond,
   onStep,
   onError,
@@ -44,10 +49,14 @@ export function runOperations({
   async function runNext(): Promise<number> {
     const open = await operations.claim(token)
     if (open === undefined) return LOOK_MS
-    const step = await takeStep(failedJobs, open, limit)
+    const { kind } = open.operation
+    const step = await (kind === 'erase'
+      ? takeEraseStep(open)
+      : takeStep(failedJobs, kind, open, limit))
     if (!(await operations.record(token, open, step))) return LOOK_MS
     onStep(open, step)
-    return Math.max((step.done / jobsPerSecond) * 1_000, REST_MS)
+    const counted = kind === 'erase' ? step.examined / THREADS_PER_JOB : step.done
+    return Math.max((counted / jobsPerSecond) * 1_000, REST_MS)
   }
 
   async function keepRunning(): Promise<void> {
@@ -69,11 +78,11 @@ export function runOperations({
 
 async function takeStep(
   failedJobs: RunOptions['failedJobs'],
-  open: OpenOperation,
+  kind: OperationKind,
+  { operation, request, after }: OpenOperation,
   limit: number,
 ): Promise<StepDone> {
-  const { operation, request, after } = open
-  const { kind, total, examined, by } = operation
+  const { total, examined, by } = operation
   if ('ids' in request) {
     const ids = request.ids.slice(examined, examined + limit)
     const done = await failedJobs.move(kind, ids, by, operation.id)

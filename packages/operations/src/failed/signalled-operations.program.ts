@@ -26,6 +26,7 @@ const stop = runOperations({
       return ids.length
     },
   },
+  takeEraseStep: () => assert.fail(),
   jobsPerSecond: Number(jobsPerSecond),
   onStep: () =>
     assert.ok(steps < Number(last), 'a step counts that the process took without the lease'),

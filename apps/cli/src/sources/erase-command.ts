@@ -1,0 +1,74 @@
+// The command `sluice erase`: it erases the quotes of a speaker.
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Erasure, ErasureSchema, SERVICES } from '@sluice/contract'
+import { type ApiOptions, apiOptions, counted, printAnswer, UserError } from '@sluice/terminal'
+import { Command, Option } from 'commander'
+import { createAnswerCheck } from '../answers.ts'
+import { createAsk } from '../jobs/admin-client.ts'
+import type { SourcesDeps } from './sources-commands.ts'
+
+interface EraseDeps extends SourcesDeps {
+  /** Asks the user. Returns false if nobody can answer. */
+  confirm: (question: string) => Promise<boolean>
+  show: (line: string) => void
+}
+
+interface EraseOptions extends ApiOptions {
+  service?: string
+  tenant?: string
+  dryRun?: true
+  reason?: string
+  yes?: true
+  json?: true
+}
+
+const POLL_MS = 500
+const check = createAnswerCheck(ErasureSchema)
+
+/** `sluice erase`. Throws UserError if the API refuses, or if quotes could not be erased. */
+export function eraseCommand(deps: EraseDeps): Command {
+  const command = new Command('erase').description(
+    'Erases the texts and the name of a speaker in all threads. Needs a key that may delete',
+  )
+  return apiOptions(command, 'importer')
+    .argument('<speaker>', 'the speaker as it was posted')
+    .addOption(new Option('--service <service>', 'only in its threads').choices(SERVICES))
+    .option('--tenant <name>', "the tenant of the threads, with an operator's key")
+    .option('--reason <text>', 'why, for people: without the name')
+    .option('--dry-run', 'only counts')
+    .option('--yes', 'erases without asking')
+    .option('--json', 'prints the answer of the API')
+    .action((speaker, options) => erase(deps, speaker, options))
+}
+
+async function erase(deps: EraseDeps, speaker: string, options: EraseOptions): Promise<void> {
+  const { tenant, service, reason } = options
+  const query = tenant === undefined ? '' : `?${new URLSearchParams({ tenant })}`
+  const { ask } = await createAsk(deps, options, tenant === undefined ? 'importer' : 'operator')
+
+  async function run(dryRun: boolean): Promise<Erasure> {
+    let erasure = await ask(check, `/erasures${query}`, { speaker, service, dryRun, reason })
+    if (!dryRun) deps.show(`Erasure ${erasure.id} goes on if you end this command.`)
+    while (erasure.state !== 'completed') {
+      await delay(POLL_MS)
+      erasure = await ask(check, `/erasures/${erasure.id}${query}`)
+    }
+    return erasure
+  }
+
+  const isDry = options.dryRun === true
+  if (!isDry && !options.yes) {
+    const { quotes, threads } = await run(true)
+    const of = `${counted(quotes, 'message')} of this speaker in ${counted(threads, 'thread')}`
+    if (!(await deps.confirm(`Erase ${of}? This can't be undone.`)))
+      throw new UserError('Nothing was erased. Add --yes to erase without being asked.')
+  }
+  const erasure = await run(isDry)
+  printAnswer(deps, options, erasure, ({ quotes, threads }) => [
+    `${counted(quotes, 'message')} ${isDry ? 'would be ' : ''}erased in ${counted(threads, 'thread')}.`,
+  ])
+  if (erasure.failed > 0)
+    throw new UserError(
+      `${counted(erasure.failed, 'job')} failed: see \`sluice jobs failed\`, and retry them.`,
+    )
+}

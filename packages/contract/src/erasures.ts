@@ -1,0 +1,62 @@
+// Erasures of a person's words: the body of `POST /erasures`, and its answer.
+import type { Static } from 'typebox'
+import { closed, count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
+import { parseBody } from './parse-thread.ts'
+import type { JsonBounds } from './refused-text.ts'
+import { required, SERVICES } from './thread-request.ts'
+import type { Parsed } from './validation-errors.ts'
+import { createParser } from './validator.ts'
+
+const mode = oneOf(
+  ['redact'],
+  'Text and speaker become `[erased]`, and the rest of the quote stays.',
+)
+const dryRun = Type.Boolean({ description: 'Only counts what it would erase.' })
+
+/** An unknown field is an error: the caller may mean to erase less. */
+export const ErasureRequestSchema = closed('ErasureRequest', {
+  speaker: required(
+    2_000,
+    'The speaker as it was posted. Case counts; white space around it and the Unicode form (NFC, NFD) do not.',
+  ),
+  service: optional(oneOf(SERVICES, 'Only in threads of this service.')),
+  mode: optional(mode),
+  dryRun: optional(dryRun),
+  reason: optional(
+    Type.String({ maxLength: 200, description: 'Why, for people. Leave the name out.' }),
+  ),
+})
+
+const erased = {
+  speaker: text('A keyed hash of the speaker. Nobody can find the name by it.'),
+  mode,
+  dryRun,
+}
+/** What an operation erases. */
+export const ErasedSchema = Type.Object(erased)
+
+export const ErasureSchema = named('Erasure', {
+  id: Type.String({ format: 'uuid', description: 'The id of the erasure.' }),
+  tenant: text('The tenant of the threads.'),
+  service: optional(text('The service of the threads, if only one was asked for.')),
+  ...erased,
+  reason: optional(text('As it was sent.')),
+  by: text('The id of the key.'),
+  state: oneOf(['waiting', 'active', 'completed']),
+  createdAt: moment('When it was asked for.'),
+  changedAt: moment('When its progress was last recorded.'),
+  threads: count('Threads that were examined.'),
+  quotes: count('Quotes that were erased.'),
+  failed: count('Jobs of it that failed. They erase what they name once they are retried.'),
+})
+
+export const ErasureListSchema = named('ErasureList', { erasures: Type.Array(ErasureSchema) })
+
+export type ErasureRequest = Static<typeof ErasureRequestSchema>
+export type Erasure = Static<typeof ErasureSchema>
+
+const parseErasure = createParser(ErasureRequestSchema)
+
+/** Parses the body of `POST /erasures`. */
+export const parseErasureRequest = (text: Buffer, limits: JsonBounds): Parsed<ErasureRequest> =>
+  parseBody(text, limits, parseErasure)

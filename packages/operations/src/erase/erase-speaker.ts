@@ -1,0 +1,240 @@
+// Erases the quotes of a speaker in the threads of a tenant, as an operation (`../failed`). No index
+// finds a speaker's quotes, because posts would pay for it: the operation reads all quotes of the
+// tenant, a few threads in each step.
+import { createHmac, randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Erasure, ErasureRequest, Operation } from '@sluice/contract'
+import {
+  type Deletion,
+  type Enqueuer,
+  isJobId,
+  newJobId,
+  orUnavailable,
+  QueueFullError,
+  type QueueKeys,
+  type Results,
+} from '@sluice/queue'
+import { quotesOf } from '@sluice/store/ids'
+import { chunksOf, type QuoteDocument, type SourceDocument, withinTime } from '@sluice/store/read'
+import type { Redis } from 'ioredis'
+import type { Db } from 'mongodb'
+import type { ErasurePlace, OpenOperation, Operations, StepDone } from '../failed/operations.ts'
+import { createReadState, createReadTenant } from '../overview/overview.ts'
+
+/** Bounds of one step, which must be shorter than the lease of operations. */
+const THREADS_PER_STEP = 100
+const QUOTES_PER_STEP = 2_000
+const SOURCES_PER_STEP = 5_000
+/** Bounds the time that a worker needs for one of the deletions of a job. */
+const QUOTES_PER_DELETION = 100
+/** The pause before a step that waits for others. */
+const WAIT_MS = 100
+const PRIMARY = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
+const NOBODY = new AbortController().signal
+
+type KeyDocument = { _id: string; key: string }
+
+/** Reads the key of the hashes of speakers. The first reader makes it. @throws {CommandFailedError} */
+async function readKey(db: Db): Promise<string> {
+  const made = { $setOnInsert: { key: randomBytes(32).toString('base64url') } }
+  const options = {
+    upsert: true,
+    returnDocument: 'after',
+    writeConcern: { w: 'majority' },
+  } as const
+  const keys = db.collection<KeyDocument>('layout')
+  const found = await withinTime(NOBODY, () =>
+    keys.findOneAndUpdate({ _id: 'speakers' }, made, options),
+  )
+  if (found === null) throw new Error('the key of speakers was not stored')
+  return found.key
+}
+
+/**
+ * Returns the hash by which a tenant's speaker is recorded and recognised. Names are equal if they
+ * have the same characters in the Unicode form NFC, without white space around them. Case counts.
+ */
+function hashSpeaker(key: string, tenant: string, speaker: string): string {
+  const name = JSON.stringify([tenant, speaker.normalize('NFC').trim()])
+  return createHmac('sha256', key).update(name).digest('base64url').slice(0, 24)
+}
+
+function erasureOf({ filter, erases, why, ...operation }: Operation): Erasure | undefined {
+  if (filter?.tenant === undefined || erases === undefined) return undefined
+  const { tenant, service } = filter
+  const { id, by, state, createdAt, changedAt, examined, done, failed = 0 } = operation
+  return {
+    ...{ id, tenant, ...(service !== undefined && { service }), ...erases },
+    ...(why !== undefined && { reason: why }),
+    ...{ by, state, createdAt, changedAt, threads: examined, quotes: done, failed },
+  }
+}
+
+export type Erasures = ReturnType<typeof createErasures>
+
+/** Makes the functions that open and show the erasures of a tenant. */
+export function createErasures(db: Db, operations: Pick<Operations, 'open' | 'find' | 'list'>) {
+  return {
+    /** @throws {OperationsFullError | QueueUnavailableError | CommandFailedError} */
+    async open(tenant: string, by: string, request: ErasureRequest): Promise<Erasure> {
+      const { service, mode = 'redact', dryRun = false, reason } = request
+      const speaker = hashSpeaker(await readKey(db), tenant, request.speaker)
+      const filter = { tenant, ...(service !== undefined && { service }) }
+      const erases = { speaker, mode, dryRun }
+      const why = reason === undefined ? {} : { why: reason }
+      const opened = erasureOf(await operations.open('erase', { filter, erases, ...why }, 0, by))
+      if (opened === undefined) throw new Error('an erasure without a tenant')
+      return opened
+    },
+    /** Returns undefined if the tenant has no erasure with this id. */
+    async find(tenant: string, id: string): Promise<Erasure | undefined> {
+      const operation = isJobId(id) ? await orUnavailable(operations.find(id)) : undefined
+      const erasure = operation && erasureOf(operation)
+      return erasure?.tenant === tenant ? erasure : undefined
+    },
+    /** Lists the erasures, newest first. */
+    async list(tenant: string): Promise<Erasure[]> {
+      const found = (await orUnavailable(operations.list())).flatMap((one) => erasureOf(one) ?? [])
+      return found.filter((one) => one.tenant === tenant)
+    },
+  }
+}
+
+export interface EraseDeps {
+  redis: Redis
+  keys: QueueKeys
+  db: Db
+  enqueue: Enqueuer['enqueue']
+  findResults: Results['find']
+}
+
+/**
+ * Makes the function that takes the next step of an erasure. A step depends only on what is recorded,
+ * so any process can take it after a crash.
+ */
+export function createEraseStep({ redis, keys, db, enqueue, findResults }: EraseDeps) {
+  const readState = createReadState(redis, keys)
+  const readTenant = createReadTenant(redis, keys)
+  const sources = db.collection<SourceDocument>('sources', PRIMARY)
+  const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
+
+  /**
+   * Returns whether all that was accepted up to this moment is stored or has failed: the tenant has
+   * no job in the queue, or all jobs are younger.
+   */
+  async function isDrained(tenant: string, at: number): Promise<boolean> {
+    if ((await readTenant(tenant)).threads === 0) return true
+    // Before the reading: a late answer must not make jobs seem younger.
+    const now = Date.now()
+    const { queued } = await readState()
+    const ages = queued.flatMap(({ state, oldestMs }) => (state === 'failed' ? [] : oldestMs))
+    return now - Math.max(...ages) > at
+  }
+
+  /**
+   * Finds the next threads of the tenant, in the order of their ids, among those of all tenants.
+   * `last`: the last id that was examined, undefined if no source is left.
+   */
+  async function findThreads(tenant: string, after: string) {
+    const fields = { service: 1, externalId: 1, quoteCount: 1 }
+    const inOrder = { sort: { _id: 1 }, limit: THREADS_PER_STEP, projection: fields } as const
+    return withinTime(NOBODY, async (signal) => {
+      const nth = {
+        sort: { _id: 1 },
+        projection: { _id: 1 },
+        skip: SOURCES_PER_STEP,
+        signal,
+      } as const
+      const end = (await sources.findOne({ _id: { $gt: after } }, nth))?._id
+      const range = { $gt: after, ...(end !== undefined && { $lte: end }) }
+      const found = await sources.find({ _id: range, tenant }, { ...inOrder, signal }).toArray()
+      let count = 0
+      const fits = found.findIndex(({ quoteCount }) => {
+        count += quoteCount
+        return count > QUOTES_PER_STEP
+      })
+      const threads = found.slice(0, fits === -1 ? found.length : Math.max(fits, 1))
+      const isAll = threads.length === found.length && found.length < THREADS_PER_STEP
+      return { threads, last: (isAll && end) || threads.at(-1)?._id }
+    })
+  }
+
+  /** Finds the next quotes of these threads, in the order of their ids. */
+  const findQuotes = (ids: string[], after: string | undefined) =>
+    withinTime(NOBODY, (signal) => {
+      const { _id, ...filter } = quotesOf(...ids)
+      const range = { ...filter, _id: after === undefined ? _id : { ..._id, $gt: after } }
+      const projection = { sourceId: 1, speaker: 1 }
+      const options = { projection, sort: { _id: 1 }, limit: QUOTES_PER_STEP, signal } as const
+      return quotes.find(range, options).toArray()
+    })
+
+  return async ({ operation, after = START }: OpenOperation): Promise<StepDone> => {
+    const { id: requestId, by, createdAt, filter = {}, erases } = operation
+    const { tenant = '', service } = filter
+    if (erases === undefined) throw new Error('an erasure that erases nothing')
+    const waits = async () => {
+      await delay(WAIT_MS)
+      return { examined: 0, done: 0, isLast: false, after }
+    }
+    if (after.job !== undefined) {
+      const results = await findResults([after.job])
+      const result = results.get(after.job)
+      if (results.has(after.job) && result === undefined) return waits()
+      const { job: _, ...place } = after
+      const receipts = result?.receipts ?? [null]
+      const counts = receipts.map((one) => (one && 'quotes' in one.source ? one.source.quotes : 0))
+      const done = counts.reduce((sum, count) => sum + count, 0)
+      const failed = receipts.includes(null) ? 1 : 0
+      return { examined: 0, done, failed, isLast: false, after: place }
+    }
+    if (after.id === '' && !(await isDrained(tenant, Date.parse(createdAt)))) return waits()
+
+    const { threads, last } = await findThreads(tenant, after.id)
+    if (last === undefined) return { examined: 0, done: 0, isLast: true }
+    const wanted = threads.filter((thread) => (service ?? thread.service) === thread.service)
+    const ids = wanted.map(({ _id }) => _id)
+    const read = ids.length === 0 ? [] : await findQuotes(ids, after.quote)
+    const hashOf = createHashOf(await readKey(db), tenant)
+    const found = read.filter(
+      ({ speaker }) => speaker !== undefined && hashOf(speaker) === erases.speaker,
+    )
+    // A thread with more quotes takes several steps.
+    const isWhole = threads.length !== 1 || read.length < QUOTES_PER_STEP
+    const place: ErasurePlace = isWhole
+      ? { at: 0, id: last }
+      : { ...after, quote: read.at(-1)?._id }
+    const step = { examined: isWhole ? wanted.length : 0, isLast: false, after: place }
+    if (erases.dryRun || found.length === 0)
+      return { ...step, done: erases.dryRun ? found.length : 0 }
+
+    const ofSource = Map.groupBy(found, ({ sourceId }) => sourceId)
+    const deletions = wanted.flatMap(({ _id: sourceId, service, externalId }): Deletion[] =>
+      Array.from(chunksOf(ofSource.get(sourceId) ?? [], QUOTES_PER_DELETION), (some) => ({
+        deletes: { sourceId, quoteIds: some.map(({ _id }) => _id), redacts: true },
+        name: { service, externalId },
+      })),
+    )
+    const job = { tenant, requestId, keyId: by, retained: true, threads: deletions }
+    const jobId = newJobId(deletions[0]?.name.externalId)
+    try {
+      await enqueue(jobId, 'bulk', job)
+    } catch (error) {
+      if (error instanceof QueueFullError) return waits()
+      throw error
+    }
+    return { ...step, done: 0, after: { ...place, job: jobId } }
+  }
+}
+
+const START: ErasurePlace = { at: 0, id: '' }
+
+/** Makes a function that hashes speakers, each different one once. */
+function createHashOf(key: string, tenant: string) {
+  const hashes = new Map<string, string>()
+  return (speaker: string): string => {
+    const hash = hashes.get(speaker) ?? hashSpeaker(key, tenant, speaker)
+    hashes.set(speaker, hash)
+    return hash
+  }
+}

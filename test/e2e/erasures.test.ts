@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { createParser, type Erasure, ErasureSchema } from '@sluice/contract'
+import { createKey } from '@sluice/credentials/keys'
+import { sourceIdOf } from '@sluice/store/ids'
+import { type TestContext, test } from 'vitest'
+import { runSluice } from '../support/run-sluice.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
+import { createCaller, type Reply } from './support/caller.ts'
+import { acceptedIn, problemIn, sourcePageIn, storedIn } from './support/read-reply.ts'
+
+/** Starts a Sluice with callers that may delete: of the tenant `acme`, and of another one. */
+async function start(t: TestContext, settings: Record<string, string> = {}) {
+  const sluice = await startSluice(t, { settings })
+  const keyOf = async (tenant: string) =>
+    (await createKey(sluice.db, { tenant, name: 'deletes', deletes: true })).key
+  const key = await keyOf('acme')
+  const acme = createCaller({ url: sluice.url, key })
+  const globex = createCaller({ url: sluice.url, key: await keyOf('globex') })
+  const json = { 'content-type': 'application/json' }
+  const open = async (request: object) => {
+    const reply = await acme.send('/erasures', {
+      ...{ method: 'POST', headers: json, body: request },
+    })
+    return erasureIn(reply, 202)
+  }
+  /** Erases, and returns the completed erasure. */
+  const erase = async (request: object) => {
+    const { id } = await open(request)
+    return until('the erasure is completed', async () => {
+      const erasure = erasureIn(await acme.get(`/erasures/${id}`), 200)
+      return erasure.state === 'completed' ? erasure : undefined
+    })
+  }
+  return { sluice, key, acme, globex, open, erase }
+}
+
+const parse = createParser(ErasureSchema)
+function erasureIn({ status, text }: Reply, expected: number): Erasure {
+  assert.equal(status, expected, text)
+  const parsed = parse(JSON.parse(text))
+  assert.ok(parsed.ok, text)
+  return parsed.value
+}
+
+const thread = (externalId: string, speaker = 'Ada') => ({
+  ...{ service: 'slack', externalId, title: 'Ada asks', description: 'of Ada' },
+  quotes: [
+    { externalId, text: 'two words', speaker, upVotes: 2 },
+    { externalId: `${externalId}-2`, text: 'not hers', speaker: 'Bob', replyingTo: externalId },
+  ],
+})
+const idOf = (externalId: string) => sourceIdOf('acme', { service: 'slack', externalId })
+
+test('a redacted speaker is gone, and stays gone when an older post is delivered', async (t) => {
+  const { acme, globex, erase } = await start(t)
+  storedIn(await acme.post(thread('one')))
+  storedIn(await acme.post(thread('two', 'Ada Lovelace')))
+  storedIn(await globex.post(thread('one')))
+  const erasure = await erase({ speaker: ' Ada\u00a0', reason: 'asked for' })
+  assert.deepEqual(
+    [erasure.threads, erasure.quotes, erasure.failed, erasure.mode, erasure.reason],
+    [2, 1, 0, 'redact', 'asked for'],
+  )
+  assert.doesNotMatch(JSON.stringify(erasure), /ada/i)
+  const { source, quotes } = sourcePageIn(await acme.get(`/sources/${idOf('one')}`))
+  assert.deepEqual(
+    [source.title, source.description, source.wordCount],
+    ['[erased]', '[erased]', 2],
+  )
+  assert.deepEqual(
+    quotes.map(({ text, speaker, upVotes, replyingTo }) => [text, speaker, upVotes, replyingTo]),
+    [
+      ['[erased]', '[erased]', 2, undefined],
+      ['not hers', 'Bob', undefined, 'one'],
+    ],
+  )
+  assert.equal(sourcePageIn(await acme.get(`/sources/${idOf('two')}`)).source.wordCount, 4)
+  const foreign = sourceIdOf('globex', { service: 'slack', externalId: 'one' })
+  assert.equal(sourcePageIn(await globex.get(`/sources/${foreign}`)).source.title, 'Ada asks')
+  problemIn(await globex.get(`/erasures/${erasure.id}`), 404, 'operation_unknown')
+  assert.equal((await erase({ speaker: 'Ada' })).quotes, 0)
+  // What is posted later is stored.
+  const again = storedIn(await acme.post(thread('one')))
+  assert.deepEqual([again.source.wordCount, again.quotes[0]?.speaker], [4, 'Ada'])
+})
+
+test('names are equal in all Unicode forms, and no character of them is a pattern', async (t) => {
+  const { acme, erase } = await start(t)
+  const names = ['Zoé', 'Zoe\u0301', '  Zoé\n', 'zoé', 'Zoe', '.*', 'A(da', '$ne', '^Z.+']
+  for (const [at, speaker] of names.entries()) storedIn(await acme.post(thread(`t${at}`, speaker)))
+  async function speakers() {
+    const found = []
+    for (const at of names.keys())
+      found.push(sourcePageIn(await acme.get(`/sources/${idOf(`t${at}`)}`)).quotes[0]?.speaker)
+    return found
+  }
+  assert.equal((await erase({ speaker: 'Zoé', service: 'email' })).quotes, 0)
+  assert.equal((await erase({ speaker: 'Zoe\u0301', dryRun: true })).quotes, 3)
+  assert.equal((await erase({ speaker: 'Zoe\u0301' })).quotes, 3)
+  const gone = '[erased]'
+  assert.deepEqual(await speakers(), [gone, gone, gone, ...names.slice(3)])
+  for (const speaker of ['.*', 'A(da', '$ne', '^Z.+'])
+    assert.equal((await erase({ speaker })).quotes, 1, speaker)
+  assert.deepEqual(await speakers(), [gone, gone, gone, 'zoé', 'Zoe', gone, gone, gone, gone])
+})
+
+test('an erasure goes on after its workers and its API were killed, with exact totals', async (t) => {
+  const settings = { OPERATION_JOBS_PER_SECOND: '1000' }
+  const { sluice, key, acme, open } = await start(t, settings)
+  const lines = Array.from({ length: 400 }, (_, at) => JSON.stringify(thread(`t${at}`)))
+  assert.equal((await acme.postImport(lines.join('\n'))).status, 200)
+  const { id } = await open({ speaker: 'Ada' })
+  const quotes = sluice.db.collection('quotes')
+  const erased = () => quotes.countDocuments({ speaker: '[erased]' })
+  await until('some are erased', async () => (await erased()) > 0)
+  for (const one of [sluice.api, ...sluice.workers]) {
+    one.signal('SIGKILL')
+    await one.ended
+  }
+  const [{ url }] = await Promise.all([sluice.startApi(), sluice.startWorker()])
+  const { get } = createCaller({ url, key })
+  await until('the erasure is completed', async () => {
+    const reply = await get(`/erasures/${id}`)
+    return reply.status === 200 && erasureIn(reply, 200).state === 'completed'
+  })
+  assert.deepEqual([await erased(), await quotes.countDocuments({ speaker: 'Ada' })], [400, 0])
+  const [totals] = await sluice.db
+    .collection('sources')
+    .aggregate([
+      {
+        $group: {
+          _id: null,
+          words: { $sum: '$wordCount' },
+          least: { $min: '$wordCount' },
+          quotes: { $sum: '$quoteCount' },
+          titles: { $addToSet: '$title' },
+        },
+      },
+    ])
+    .toArray()
+  assert.deepEqual(totals, { _id: null, words: 800, least: 2, quotes: 800, titles: ['[erased]'] })
+})
+
+test('posts that waited when the erasure was asked for are erased, too', async (t) => {
+  const { sluice, acme, open } = await start(t)
+  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+  const operator = createCaller({ url: sluice.url, key })
+  await operator.send('/admin/lanes/bulk:pause', { method: 'POST' })
+  acceptedIn(await acme.post(thread('one'), { prefer: 'respond-async' }))
+  const { id } = await open({ speaker: 'Ada' })
+  const state = async () => erasureIn(await acme.get(`/erasures/${id}`), 200)
+  await until('the operation begins', async () => (await state()).state === 'active')
+  await operator.send('/admin/lanes/bulk:resume', { method: 'POST' })
+  const done = await until('it is completed', async () => {
+    const erasure = await state()
+    return erasure.state === 'completed' ? erasure : undefined
+  })
+  assert.deepEqual([done.threads, done.quotes], [1, 1])
+  problemIn(await operator.get('/erasures'), 400, 'request_invalid')
+  assert.match((await operator.get('/erasures?tenant=acme')).text, new RegExp(id))
+  assert.match((await acme.get('/erasures')).text, new RegExp(id))
+})
+
+test('`sluice erase` counts, erases and says how much; a key without the right may not', async (t) => {
+  const { sluice, key, acme } = await start(t)
+  storedIn(await acme.post(thread('one')))
+  const run = (...args: string[]) =>
+    runSluice(
+      { settings: { ...sluice.settings, SLUICE_API_KEY: key } },
+      ...['erase', 'Ada', '--url', sluice.url, ...args],
+    )
+  assert.deepEqual((await run('--dry-run')).stdout, '1 message would be erased in 1 thread.\n')
+  const asked = await run()
+  assert.deepEqual([asked.code, asked.stdout], [1, ''])
+  assert.match(asked.stderr, /Nothing was erased\. Add --yes/)
+  assert.deepEqual((await run('--yes')).stdout, '1 message erased in 1 thread.\n')
+  const poor = await createKey(sluice.db, { tenant: 'acme', name: 'posts' })
+  const caller = createCaller({ url: sluice.url, key: poor.key })
+  problemIn(await caller.get('/erasures'), 403, 'deletes_forbidden')
+})
+
+test('a thread with more quotes than one step reads is erased whole', async (t) => {
+  const { sluice, acme, erase } = await start(t, { OPERATION_JOBS_PER_SECOND: '1000' })
+  const quotes = Array.from({ length: 2_500 }, (_, at) => ({
+    ...{ externalId: `q${at}`, text: 'a word', speaker: at % 5 === 0 ? 'Ada' : 'Bob' },
+  }))
+  const source = { service: 'slack', title: 'A thread' }
+  storedIn(await acme.post({ ...source, externalId: 'large', quotes }))
+  storedIn(await acme.post(thread('small')))
+  const erasure = await erase({ speaker: 'Ada' })
+  assert.deepEqual([erasure.threads, erasure.quotes, erasure.failed], [2, 501, 0])
+  const left = sluice.db.collection('quotes')
+  assert.equal(await left.countDocuments({ speaker: 'Ada' }), 0)
+  const large = await sluice.db.collection('sources').findOne({ externalId: 'large' })
+  assert.deepEqual([large?.title, large?.wordCount, large?.quoteCount], ['A thread', 4_000, 2_500])
+})
