@@ -7,7 +7,14 @@ import { runSluice } from '../support/run-sluice.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { createCaller, type Reply } from './support/caller.ts'
-import { acceptedIn, problemIn, sourcePageIn, storedIn } from './support/read-reply.ts'
+import {
+  acceptedIn,
+  jobIn,
+  jobPathIn,
+  problemIn,
+  sourcePageIn,
+  storedIn,
+} from './support/read-reply.ts'
 
 /** Starts a Sluice with callers that may delete: of the tenant `acme`, and of another one. */
 async function start(t: TestContext, settings: Record<string, string> = {}) {
@@ -194,4 +201,26 @@ test('a thread with more quotes than one step reads is erased whole', async (t) 
   assert.equal(await left.countDocuments({ speaker: 'Ada' }), 0)
   const large = await sluice.db.collection('sources').findOne({ externalId: 'large' })
   assert.deepEqual([large?.title, large?.wordCount, large?.quoteCount], ['A thread', 4_000, 2_500])
+})
+
+test('what a failed job has of the speaker is gone, also once it is retried', async (t) => {
+  const { sluice, acme, erase } = await start(t)
+  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+  const operator = createCaller({ url: sluice.url, key })
+  const broken = sluice.db.collection<{ _id: string }>('sources')
+  await broken.insertOne({ _id: idOf('one') })
+  const posted = await acme.post(thread('one'), { prefer: 'respond-async' })
+  assert.equal(jobIn(await acme.get(jobPathIn(posted), { prefer: 'wait=30' })).state, 'failed')
+  await broken.deleteOne({ _id: idOf('one') })
+
+  assert.equal((await erase({ speaker: 'Ada', service: 'slack' })).failed, 0)
+  assert.doesNotMatch((await operator.get(`/admin${jobPathIn(posted)}`)).text, /two words/)
+  const headers = { 'content-type': 'application/json' }
+  await operator.send('/admin/jobs:retry', { method: 'POST', headers, body: { filter: {} } })
+  await until('the job is stored', () => sluice.db.collection('quotes').countDocuments())
+  const { quotes } = sourcePageIn(await acme.get(`/sources/${idOf('one')}`))
+  assert.deepEqual(
+    quotes.map(({ speaker }) => speaker),
+    ['Bob'],
+  )
 })

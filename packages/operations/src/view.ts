@@ -52,7 +52,7 @@ export function openAdmin(redis: Redis, keys: QueueKeys, db: Db) {
     runOperations: ({ enqueue, findResults, ...options }: OperationsToRun) =>
       runOperations({
         ...reads,
-        takeEraseStep: createEraseStep({ redis, keys, db, enqueue, findResults }),
+        takeEraseStep: createEraseStep({ ...reads, redis, keys, db, enqueue, findResults }),
         ...options,
       }),
   }

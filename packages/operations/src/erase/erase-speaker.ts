@@ -3,10 +3,17 @@
 // tenant, a few threads in each step.
 import { createHmac, randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Erasure, ErasureRequest, Operation } from '@sluice/contract'
+import type {
+  Erasure,
+  ErasureRequest,
+  FailedJobFilter,
+  FailedJobPlace,
+  Operation,
+} from '@sluice/contract'
 import {
   type Deletion,
   type Enqueuer,
+  type IngestJob,
   isJobId,
   newJobId,
   orUnavailable,
@@ -14,10 +21,11 @@ import {
   type QueueKeys,
   type Results,
 } from '@sluice/queue'
-import { quotesOf } from '@sluice/store/ids'
+import { quoteIdsOf, quotesOf, sourceIdOf } from '@sluice/store/ids'
 import { chunksOf, type QuoteDocument, type SourceDocument, withinTime } from '@sluice/store/read'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
+import type { FailedJobs } from '../failed/failed-jobs.ts'
 import type { ErasurePlace, OpenOperation, Operations, StepDone } from '../failed/operations.ts'
 import { createReadState, createReadTenant } from '../overview/overview.ts'
 
@@ -25,6 +33,7 @@ import { createReadState, createReadTenant } from '../overview/overview.ts'
 const THREADS_PER_STEP = 100
 const QUOTES_PER_STEP = 2_000
 const SOURCES_PER_STEP = 5_000
+const FAILED_PER_STEP = 5
 /** Bounds the time that a worker needs for one of the deletions of a job. */
 const QUOTES_PER_DELETION = 100
 /** The pause before a step that waits for others. */
@@ -106,13 +115,15 @@ export interface EraseDeps {
   db: Db
   enqueue: Enqueuer['enqueue']
   findResults: Results['find']
+  failedJobs: Pick<FailedJobs, 'scan'>
 }
 
 /**
  * Makes the function that takes the next step of an erasure. A step depends only on what is recorded,
  * so any process can take it after a crash.
  */
-export function createEraseStep({ redis, keys, db, enqueue, findResults }: EraseDeps) {
+export function createEraseStep(deps: EraseDeps) {
+  const { redis, keys, db, failedJobs, enqueue, findResults } = deps
   const readState = createReadState(redis, keys)
   const readTenant = createReadTenant(redis, keys)
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
@@ -159,6 +170,35 @@ export function createEraseStep({ redis, keys, db, enqueue, findResults }: Erase
     })
   }
 
+  /**
+   * Makes deletions of what the next failed jobs have of the speaker. A redaction also removes the
+   * words from their payloads, so they stay gone when an operator retries the jobs.
+   */
+  async function findFailed(
+    { tenant = '', service }: FailedJobFilter,
+    after: FailedJobPlace | undefined,
+    isWanted: (quote: { speaker?: string }) => boolean,
+  ) {
+    const filter = { tenant, ...(service !== undefined && { service }) }
+    const query = { filter, limit: FAILED_PER_STEP, ...(after && { after }) }
+    const { jobs, next } = await failedJobs.scan(query)
+    const lanes = Object.values(keys.jobs)
+    const texts = await Promise.all(
+      jobs.flatMap(({ id }) => lanes.map((lane) => redis.hget(lane + id, 'data'))),
+    )
+    const payloads = texts.flatMap((text): IngestJob[] => (text ? [JSON.parse(text)] : []))
+    const deletions = payloads.flatMap(({ threads }) =>
+      threads.flatMap((thread) => {
+        if ('deletes' in thread) return []
+        const sourceId = sourceIdOf(tenant, thread.source)
+        const quoteIds = quoteIdsOf(sourceId, thread.quotes)
+        const wanted = quoteIds.filter((_, at) => isWanted(thread.quotes[at] ?? {}))
+        return deletionsOf(sourceId, thread.source, wanted)
+      }),
+    )
+    return { deletions, next }
+  }
+
   /** Finds the next quotes of these threads, in the order of their ids. */
   const findQuotes = (ids: string[], after: string | undefined) =>
     withinTime(NOBODY, (signal) => {
@@ -188,46 +228,72 @@ export function createEraseStep({ redis, keys, db, enqueue, findResults }: Erase
       const failed = receipts.includes(null) ? 1 : 0
       return { examined: 0, done, failed, isLast: false, after: place }
     }
-    if (after.id === '' && !(await isDrained(tenant, Date.parse(createdAt)))) return waits()
+    const hashOf = createHashOf(await readKey(db), tenant)
+    const isWanted = ({ speaker }: { speaker?: string }) =>
+      speaker !== undefined && hashOf(speaker) === erases.speaker
+    if (after.id === '') {
+      if (!(await isDrained(tenant, Date.parse(createdAt)))) return waits()
+      const { deletions, next } = await findFailed(filter, after.failed, isWanted)
+      const place = next === undefined ? FIRST : { ...START, failed: next }
+      return send(erases.dryRun ? [] : deletions, { examined: 0, after: place })
+    }
 
     const { threads, last } = await findThreads(tenant, after.id)
     if (last === undefined) return { examined: 0, done: 0, isLast: true }
     const wanted = threads.filter((thread) => (service ?? thread.service) === thread.service)
     const ids = wanted.map(({ _id }) => _id)
     const read = ids.length === 0 ? [] : await findQuotes(ids, after.quote)
-    const hashOf = createHashOf(await readKey(db), tenant)
-    const found = read.filter(
-      ({ speaker }) => speaker !== undefined && hashOf(speaker) === erases.speaker,
-    )
-    // A thread with more quotes takes several steps.
-    const isWhole = threads.length !== 1 || read.length < QUOTES_PER_STEP
+    const found = read.filter(isWanted)
+    // Threads with more quotes take several steps. Ids of quotes begin with those of their sources.
+    const isWhole = read.length < QUOTES_PER_STEP
     const place: ErasurePlace = isWhole
       ? { at: 0, id: last }
       : { ...after, quote: read.at(-1)?._id }
-    const step = { examined: isWhole ? wanted.length : 0, isLast: false, after: place }
-    if (erases.dryRun || found.length === 0)
-      return { ...step, done: erases.dryRun ? found.length : 0 }
-
+    const step = { examined: isWhole ? wanted.length : 0, after: place }
+    if (erases.dryRun) return { ...step, done: found.length, isLast: false }
     const ofSource = Map.groupBy(found, ({ sourceId }) => sourceId)
-    const deletions = wanted.flatMap(({ _id: sourceId, service, externalId }): Deletion[] =>
-      Array.from(chunksOf(ofSource.get(sourceId) ?? [], QUOTES_PER_DELETION), (some) => ({
-        deletes: { sourceId, quoteIds: some.map(({ _id }) => _id), redacts: true },
-        name: { service, externalId },
-      })),
+    const deletions = wanted.flatMap((thread) =>
+      deletionsOf(
+        thread._id,
+        thread,
+        (ofSource.get(thread._id) ?? []).map(({ _id }) => _id),
+      ),
     )
-    const job = { tenant, requestId, keyId: by, retained: true, threads: deletions }
-    const jobId = newJobId(deletions[0]?.name.externalId)
-    try {
-      await enqueue(jobId, 'bulk', job)
-    } catch (error) {
-      if (error instanceof QueueFullError) return waits()
-      throw error
+    return send(deletions, step)
+
+    /** Enqueues deletions, if there are any. The next step reads their result. */
+    async function send(
+      threads: Deletion[],
+      step: { examined: number; after: ErasurePlace },
+    ): Promise<StepDone> {
+      if (threads.length === 0) return { ...step, done: 0, isLast: false }
+      const jobId = newJobId(threads[0]?.name.externalId)
+      try {
+        await enqueue(jobId, 'bulk', { tenant, requestId, keyId: by, retained: true, threads })
+      } catch (error) {
+        if (error instanceof QueueFullError) return waits()
+        throw error
+      }
+      return { ...step, done: 0, isLast: false, after: { ...step.after, job: jobId } }
     }
-    return { ...step, done: 0, after: { ...place, job: jobId } }
   }
 }
 
 const START: ErasurePlace = { at: 0, id: '' }
+/** Before all ids of sources. */
+const FIRST: ErasurePlace = { at: 0, id: '!' }
+
+/** Makes the deletions that redact these quotes of a source. */
+function deletionsOf(
+  sourceId: string,
+  { service, externalId }: Deletion['name'],
+  quoteIds: string[],
+): Deletion[] {
+  return Array.from(chunksOf(quoteIds, QUOTES_PER_DELETION), (some) => ({
+    deletes: { sourceId, quoteIds: some, redacts: true },
+    name: { service, externalId },
+  }))
+}
 
 /** Makes a function that hashes speakers, each different one once. */
 function createHashOf(key: string, tenant: string) {

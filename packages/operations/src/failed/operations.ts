@@ -23,8 +23,10 @@ export class OperationsFullError extends Error {
 
 /** Where an erasure goes on: after the source with this `id`. `at` is 0. */
 export interface ErasurePlace extends FailedJobPlace {
-  /** The next thread's last quote that was examined, if the thread has too many for one step. */
+  /** The last quote that was examined, if the next threads have too many for one step. */
   quote?: string | undefined
+  /** The last failed job that was examined. Failed jobs come before threads. */
+  failed?: FailedJobPlace
   /** The job whose result the next step reads. */
   job?: string
 }
