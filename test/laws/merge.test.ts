@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import {
   inputThread,
+  isLive,
   type PostRequest,
   planThread,
   type QuoteDocument,
@@ -32,6 +33,8 @@ class Memory {
       requests,
     )
     const { quoteWrites } = plan
+    const planned = plan.source.document
+    assert(isLive(planned))
     const mine = requests.map(({ id }) => ({
       request: id,
       since: new Date(),
@@ -41,8 +44,7 @@ class Memory {
     const isMine = ({ request }: { request: string }) => requests.some(({ id }) => id === request)
     const before = this.source?.meta.tokens ?? []
     const others = before.filter((token) => !isMine(token))
-    const opened =
-      this.source && !this.isFinal(plan, before.some(isMine)) ? this.source : plan.source.document
+    const opened = this.source && !this.isFinal(plan, before.some(isMine)) ? this.source : planned
     if (quoteWrites.length > 0 || this.source === undefined)
       this.source = { ...opened, meta: { ...opened.meta, tokens: [...others, ...mine] } }
     const torn = tear === undefined ? quoteWrites.length : Math.floor(tear * quoteWrites.length)
@@ -52,11 +54,11 @@ class Memory {
     this.writes = quoteWrites.length + Number(plan.source.advanced || plan.source.changed)
     if (tear !== undefined) return undefined
     const all = [...this.quotes.values()]
-    const { tokens: _, ...meta } = plan.source.document.meta
+    const { tokens: _, ...meta } = planned.meta
     const wordCount = all.reduce((sum, quote) => sum + quote.wordCount, 0)
     const left = others.length > 0 && { tokens: others }
     this.source = {
-      ...plan.source.document,
+      ...planned,
       wordCount,
       quoteCount: all.length,
       meta: { ...meta, ...left },

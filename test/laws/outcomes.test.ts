@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { QuoteFields } from '@sluice/contract'
-import type { PostRequest, StoredAnswer } from '@sluice/store'
+import { isLive, type PostRequest, type StoredAnswer } from '@sluice/store'
 import { describe, it } from 'vitest'
 import { createMemoryDatabase } from './explorer/memory-database.ts'
 import { requestOf } from './support/histories.ts'
@@ -26,7 +26,7 @@ describe('a request is answered `updated`', () => {
     const isQuoteUpdate = (kind: string, name: string) => kind === 'update' && name === 'quotes'
     const titles: unknown[] = []
     const interrupted = interruptedBefore(commands, isQuoteUpdate, async () => {
-      titles.push(all('sources')[0]?.title)
+      titles.push(all('sources').filter(isLive)[0]?.title)
       await storeOnce(commands, [request(6, 'newest title', [quote('q1', 'other text')])])
     })
     const slow = request(5, 'new title', [quote('q1')])
@@ -51,7 +51,11 @@ describe('a request is answered `updated`', () => {
     const titles: unknown[] = []
     const isLook = (kind: string) => kind === 'findVersions'
     const interrupted = interruptedBefore(refusing, isLook, async () => {
-      titles.push(all('sources').find(({ externalId }) => externalId === 't1')?.title)
+      titles.push(
+        all('sources')
+          .filter(isLive)
+          .find(({ externalId }) => externalId === 't1')?.title,
+      )
       await storeOnce(commands, [request(6, 'newest title', [])])
     })
     const slow = request(5, 'new title', [])

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { QuoteFields } from '@sluice/contract'
-import { createBatchStore, type DeleteRequest, type PostRequest } from '@sluice/store'
+import { createBatchStore, type DeleteRequest, isLive, type PostRequest } from '@sluice/store'
 import { quoteIdOf, sourceIdOf } from '@sluice/store/ids'
 import { test } from 'vitest'
 import { createMemoryDatabase } from './explorer/memory-database.ts'
@@ -31,7 +31,9 @@ function open() {
   const { commands, all } = createMemoryDatabase()
   const { store } = createBatchStore(commands)
   const stored = () => {
-    const [{ title, description, wordCount, quoteCount } = assert.fail()] = all('sources')
+    const [stored = assert.fail()] = all('sources')
+    assert(isLive(stored))
+    const { title, description, wordCount, quoteCount } = stored
     const quotes = all('quotes')
       .toSorted((one, other) => (one.position < other.position ? -1 : 1))
       .map(({ text, speaker, wordCount: words }) => [text, speaker, words])

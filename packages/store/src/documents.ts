@@ -87,24 +87,39 @@ export interface WriterDocument {
   watermark: number
 }
 
-export interface SourceDocument extends SourceValues {
-  _id: string
+/** The last deletion of a source. */
+export interface DeletionMark {
+  /** Every field and quote with this stamp or an older one is deleted. */
+  stamp: number
   tenant: string
-  service: SourceFields['service']
-  externalId: string
-  createdAt: Date
-  /** The earliest moment at which a request for this source was accepted. */
-  acceptedAt: Date
-  status: typeof STORED_STATUS
+  request: string
+  /** The number of quotes that it removed. Absent if nothing was there, or until it has ended. */
+  quotes?: number
+  /**
+   * Present until it has ended: the number of quotes that were there, absent if nothing was, and
+   * the source's cover.
+   */
+  before?: { quotes?: number; cover?: number }
+  /**
+   * The stamps of other tenants' deletions, by the tenants' hashes. A deletion may name any id, so
+   * nobody knows whose a tombstone is. Each stamp counts only for requests of its tenant.
+   */
+  others?: Record<string, number>
+}
+
+/**
+ * A source, or a tombstone: what stays of a deleted source until a later post replaces it. A
+ * tombstone has no field by which a list or a look-up finds it.
+ */
+export interface SourceOrTombstone {
+  _id: string
+  tenant?: string
   /** The words of all stored quotes, and their number. Exact while no token is open. */
   wordCount: number
   quoteCount: number
-  meta: Meta & {
-    /**
-     * The tenant's hash, `acceptedAt` and `_id` in one text, which sorts a tenant's sources by
-     * date.
-     */
-    listKey: string
+  meta: {
+    version: ObjectId
+    stamp?: number
     /**
      * A stamp that counts for all quotes: for each field with an older stamp, unless the quote's
      * own cover is as high.
@@ -121,7 +136,40 @@ export interface SourceDocument extends SourceValues {
      * equals it, only stamps change.
      */
     digest?: string
+    deletion?: DeletionMark
   }
+}
+
+/** The marks of a source that count for its quotes. */
+export type SourceMarks = Pick<SourceOrTombstone['meta'], 'cover' | 'deletion'>
+
+export interface SourceDocument extends SourceValues, SourceOrTombstone {
+  tenant: string
+  service: SourceFields['service']
+  externalId: string
+  createdAt: Date
+  /** The earliest moment at which a request for this source was accepted. */
+  acceptedAt: Date
+  status: typeof STORED_STATUS
+  meta: SourceOrTombstone['meta'] &
+    Meta & {
+      /**
+       * The tenant's hash, `acceptedAt` and `_id` in one text, which sorts a tenant's sources by
+       * date.
+       */
+      listKey: string
+    }
+}
+
+/** Returns whether this is a source, and no tombstone. */
+export function isLive(source: SourceOrTombstone): source is SourceDocument {
+  return source.tenant !== undefined
+}
+
+/** Returns the stamp of the last deletion, of any tenant, or 0. */
+export function deletedUpTo(source: { meta: SourceMarks } | undefined): number {
+  const { stamp = 0, others = {} } = source?.meta.deletion ?? {}
+  return Math.max(stamp, ...Object.values(others))
 }
 
 export interface QuoteDocument extends QuoteValues {
@@ -204,7 +252,7 @@ export interface InputThread extends Pick<PostRequest, 'id' | 'stamp' | 'redeliv
  * A write of a document: an insert, or an update that takes effect only if the stored version is
  * still the one that was read.
  */
-export interface GuardedWrite<Stored = SourceDocument | QuoteDocument> {
+export interface GuardedWrite<Stored = SourceOrTombstone | QuoteWithoutText> {
   /**
    * `stored`: the document as it was read, absent if none was stored. `document`: the document as
    * it is to be stored.
@@ -233,13 +281,13 @@ export type QuoteDraft = Draft<QuoteDocument>
  * stored quotes that the requests name, but not the quotes of repeats.
  */
 export interface StoredThread {
-  source?: SourceDocument | undefined
+  source?: SourceOrTombstone | undefined
   quotes: ReadonlyMap<string, QuoteDocument>
 }
 
 /** The writes that store all of the thread's requests, and the outcomes to answer. */
 export interface ThreadPlan {
-  source: SourceDraft
+  source: Draft<SourceOrTombstone>
   /** Every quote that the requests name, as it will be stored. */
   quotes: ReadonlyMap<string, QuoteDraft>
   /**
@@ -290,7 +338,7 @@ export interface ThreadRound {
 
 /** A thread whose source is open, so that its quotes may be written. */
 export interface OpenThread extends ThreadRound {
-  source: SourceDocument
+  source: SourceOrTombstone
   /**
    * Whether the source already has its final totals and fields. If not, it is reserved, and they
    * are committed after the quotes.

@@ -6,6 +6,7 @@ export type {
   PostRequest,
   QuoteDocument,
   SourceDocument,
+  SourceOrTombstone,
   StoreAnswer,
   StoredAnswer,
   StoredThread,
@@ -13,6 +14,8 @@ export type {
   ThreadPlan,
   WriterDocument,
 } from './documents.ts'
+export { isLive } from './documents.ts'
+export { deletedBy, seenQuote } from './merge/deletions.ts'
 export { inputThread } from './merge/drafts.ts'
 export {
   allRefused,

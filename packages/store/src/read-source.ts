@@ -13,16 +13,18 @@ import type { Collection, Db, Filter } from 'mongodb'
 import {
   type QuoteDocument,
   type SourceDocument,
+  type SourceMarks,
   STALE_MS,
   type WriterDocument,
   type WriterToken,
 } from './documents.ts'
 import { hashTuple, listCursorOf, listPrefixOf, quotesOf } from './ids.ts'
+import { seenFilter, seenQuote } from './merge/deletions.ts'
 import { chunksOf, IDS_PER_QUERY } from './mongodb/commands.ts'
 import { asCommandFailed, CommandFailedError } from './mongodb/store-errors.ts'
 
 export type { QuoteDocument, SourceDocument }
-export { CommandFailedError, chunksOf, IDS_PER_QUERY }
+export { CommandFailedError, chunksOf, IDS_PER_QUERY, seenFilter }
 
 /**
  * Returns the oldest write of a source that should have ended by now, if its tokens show one: the
@@ -42,7 +44,6 @@ export type SourceReads = ReturnType<typeof createSourceReads>
 
 type StoredSource = Pick<SourceDocument, '_id' | 'createdAt' | 'tenant'> &
   Omit<SourcePage['source'], 'id' | 'createdAt'>
-type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'>
 
 // Read only the fields that callers see, because other tools may keep large fields in the same
 // documents.
@@ -77,14 +78,15 @@ export function createSourceReads(db: Db) {
       most = PAGE_CHARACTERS,
     ) =>
       withinTime<SourcePage | undefined>(gone, async (signal) => {
-        const source = await sources.findOne<StoredSource>(
+        const source = await sources.findOne<StoredSource & { meta?: SourceMarks }>(
           { _id: id },
-          { projection: SOURCE_FIELDS, signal },
+          { projection: { ...SOURCE_FIELDS, 'meta.deletion': 1, 'meta.cover': 1 }, signal },
         )
         if (source?.tenant !== tenant) return undefined
+        const { meta = {}, ...shown } = source
         return {
-          source: shownSource(source),
-          ...(await readQuotes(quotes, id, query, signal, most)),
+          source: shownSource(shown),
+          ...(await readQuotes(quotes, { _id: id, meta }, query, signal, most)),
         }
       }),
     /**
@@ -206,7 +208,7 @@ type QuotePage = Omit<SourcePage, 'source'>
  */
 async function readQuotes(
   quotes: Collection<QuoteDocument>,
-  sourceId: string,
+  source: { _id: string; meta: SourceMarks },
   { limit, after }: PageQuery,
   signal: AbortSignal,
   most: number,
@@ -217,17 +219,20 @@ async function readQuotes(
    */
   async function read(byDate: boolean, filter: Filter<QuoteDocument> = {}): Promise<QuotePage> {
     const how = {
-      projection: QUOTE_FIELDS,
+      ...(source.meta.deletion === undefined && { projection: QUOTE_FIELDS }),
       sort: byDate ? BY_DATE : BY_POSITION,
       allowDiskUse: true,
     }
-    const found = quotes.find<StoredQuote>(
-      { ...quotesOf(sourceId), ...filter },
+    const found = quotes.find(
+      { ...quotesOf(source._id), ...seenFilter(source), ...filter },
       { ...how, ...optionsOf(limit, signal, most) },
     )
     const { page, last } = await pageOf(found, limit, most)
     return {
-      quotes: page.map(shownQuote),
+      quotes: page.flatMap((quote) => {
+        const seen = seenQuote(quote, source)
+        return seen === undefined ? [] : [shownQuote(seen)]
+      }),
       ...(last && { next: quoteCursorText(cursorOf(last, byDate)) }),
     }
   }
@@ -254,7 +259,7 @@ function afterPosition({ position, id }: QuoteCursor): Filter<QuoteDocument> {
   return { $or: [{ position: { $gt: position } }, { position, _id: { $gt: id } }] }
 }
 
-function cursorOf({ _id, createdAt, position }: StoredQuote, byDate: boolean): QuoteCursor {
+function cursorOf({ _id, createdAt, position }: QuoteDocument, byDate: boolean): QuoteCursor {
   return {
     ...(byDate && createdAt !== undefined && { date: createdAt.getTime() }),
     position,
@@ -372,7 +377,14 @@ function shownSource({
   }
 }
 
-function shownQuote({ _id, createdAt, ...fields }: StoredQuote): SourcePage['quotes'][number] {
+function shownQuote({
+  _id,
+  sourceId: _source,
+  wordCount: _words,
+  meta: _meta,
+  createdAt,
+  ...fields
+}: QuoteDocument): SourcePage['quotes'][number] {
   return createdAt === undefined
     ? { id: _id, ...fields }
     : { id: _id, ...fields, createdAt: createdAt.toISOString() }

@@ -7,12 +7,16 @@ import {
   type PostRequest,
   type Runtime,
   repairSources,
-  type StoredAnswer,
+  type StoreAnswer,
+  type StoreRequest,
 } from '@sluice/store'
+import { sourceIdOfRequest } from '@sluice/store/ids'
 import { MongoNetworkError } from 'mongodb'
+import { stampOf } from '../support/visible.ts'
+import { DeletionLaw } from './deletion-law.ts'
 import type { Delivery, History, RepairPlan, WorkerPlan } from './history.ts'
 import { OutcomeLaw } from './outcome-law.ts'
-import { assertPositions } from './position-law.ts'
+import { assertPositions, deletedUpTo } from './position-law.ts'
 import type { Process } from './process.ts'
 import { Simulation } from './simulation.ts'
 import { assertAnswerIsStored, assertStored, visibleThreads, withoutTotals } from './stored-law.ts'
@@ -37,14 +41,16 @@ export async function explore(history: History, trace?: (line: string) => void):
   const simulation: Simulation = new Simulation({ ...history, onWrite, trace })
   const positions = new Map<string, string>()
   const outcomes = new OutcomeLaw(simulation.database)
+  const deletions = new DeletionLaw(simulation.database, history.requests)
   const watermarks = new Map<string, number>()
   function onWrite(): void {
     assertTotals(simulation)
     if (history.removal === undefined) assertWatermarks(simulation, watermarks)
     assertPositions(simulation, positions)
     outcomes.watch()
+    deletions.watch()
   }
-  const run = new Run(simulation, outcomes, history)
+  const run = new Run(simulation, outcomes, deletions, history)
   const work = history.workers.flatMap((plan) => run.startWorker(plan))
   const repairs = history.repairs.map((plan) => run.repairLater(plan))
   await simulation.runUntil(Promise.all([...work, ...repairs]))
@@ -53,7 +59,7 @@ export async function explore(history: History, trace?: (line: string) => void):
   await simulation.runOut()
   const failed = history.requests.filter(({ id }) => !run.answered.has(id))
   if (!run.hasCrashed) assertAgreement(simulation)
-  outcomes.assertCreatedOnce(failed)
+  outcomes.assertCreatedOnce(history.requests, failed)
   const reposts = await run.repostLast(failed)
   assertStored(simulation, [...history.requests, ...reposts], failed)
   await run.assertRepaired()
@@ -62,7 +68,8 @@ export async function explore(history: History, trace?: (line: string) => void):
 class Run {
   readonly simulation: Simulation
   readonly #outcomes: OutcomeLaw
-  readonly requests: readonly PostRequest[]
+  readonly #deletions: DeletionLaw
+  readonly requests: readonly StoreRequest[]
   /** The requests of which a delivery succeeded. */
   readonly answered = new Set<string>()
   /** The number of deliveries of each request. */
@@ -76,10 +83,12 @@ class Run {
   constructor(
     simulation: Simulation,
     outcomes: OutcomeLaw,
+    deletions: DeletionLaw,
     { requests, workers, hopeless, isTimed, loss, removal }: History,
   ) {
     this.simulation = simulation
     this.#outcomes = outcomes
+    this.#deletions = deletions
     this.requests = requests
     this.#hopeless = hopeless
     this.#isTimed = isTimed
@@ -117,7 +126,7 @@ class Run {
     }
   }
 
-  #delivery(request: PostRequest, forgets: boolean): PostRequest {
+  #delivery(request: StoreRequest, forgets: boolean): StoreRequest {
     const before = this.#deliveries.get(request.id) ?? 0
     this.#deliveries.set(request.id, before + 1)
     if (forgets && before > 0) this.#forgotten.add(request.id)
@@ -128,7 +137,7 @@ class Run {
     storeRequests: typeof storeAll,
     store: BatchStore,
     { runtime }: Process,
-    batch: readonly PostRequest[],
+    batch: readonly StoreRequest[],
   ): Promise<void> {
     const began = this.simulation.now
     const answers = await storeRequests(store, runtime, batch)
@@ -138,11 +147,18 @@ class Run {
     for (const request of batch) {
       const answer = answers.get(request.id)
       if (answer === undefined) throw new Error(`${request.id} was not answered`)
-      assertAnswerIsStored(this.simulation, answer)
+      this.answered.add(request.id)
+      if ('deletes' in request) {
+        assert('outcome' in answer)
+        this.#deletions.noteDeleted(request, answer)
+        continue
+      }
+      assert('source' in answer)
+      assertAnswerIsStored(this.simulation, request, answer)
+      this.#deletions.noteStored(request, answer)
       const isOnly = this.#deliveries.get(request.id) === 1
       const knows = (isOnly || request.redelivered) && !this.#forgotten.has(request.id)
       this.#outcomes.assertAnswer(request, answer, knows)
-      this.answered.add(request.id)
     }
   }
 
@@ -169,14 +185,15 @@ class Run {
   }
 
   /**
-   * Law 2: the last request of each thread changes nothing when it is posted again. Law 3: it
+   * Law 2: the last post of each thread that is not deleted changes nothing when it is posted again. Law 3: it
    * leaves exact totals, even if a dead writer's token was in the source. Returns the reposts.
    */
-  async repostLast(failed: readonly PostRequest[]): Promise<PostRequest[]> {
+  async repostLast(failed: readonly StoreRequest[]): Promise<PostRequest[]> {
     if (this.hasCrashed) await this.simulation.pass(STALE_MS)
-    const last = new Map(
-      this.requests.map((request) => [request.thread.source.externalId, request]),
-    )
+    const last = new Map<string, PostRequest>()
+    for (const request of this.requests)
+      if ('thread' in request) last.set(sourceIdOfRequest(request), request)
+      else if (request.tenant === 'acme') last.delete(request.deletes.sourceId)
     const reposts = [...last.values()].map((request) => {
       return {
         ...request,
@@ -185,7 +202,7 @@ class Run {
         redelivered: false,
       }
     })
-    const before = visibleThreads(this.simulation)
+    const before = visibleThreads(this.simulation.database)
     const { commands, runtime } = this.simulation.startProcess(0)
     let wasPaused = false
     const answers = await this.simulation.runUntil(
@@ -193,14 +210,15 @@ class Run {
         wasPaused = true
       }),
     )
-    assertAgreement(this.simulation)
+    assertAgreement(this.simulation, (source) => last.has(source._id))
     if (failed.length > 0) return reposts
-    assert.deepEqual(withoutTotals(visibleThreads(this.simulation)), withoutTotals(before))
+    assert.deepEqual(withoutTotals(visibleThreads(this.simulation.database)), withoutTotals(before))
     // A process that was paused amid its commands delivers the request again, and does not know
     // what it changed before.
     if (wasPaused) return reposts
-    for (const [id, { source, quotes }] of answers) {
-      const outcomes = [source, ...quotes].map(({ outcome }) => outcome)
+    for (const [id, answer] of answers) {
+      assert('source' in answer)
+      const outcomes = [answer.source, ...answer.quotes].map(({ outcome }) => outcome)
       assert(
         outcomes.every((outcome) => outcome === 'unchanged'),
         `the repost ${id} was answered ${outcomes}`,
@@ -213,10 +231,16 @@ class Run {
   async assertRepaired(): Promise<void> {
     await this.simulation.runOut()
     await this.simulation.pass(LONG_MS)
+    this.simulation.database.confirm()
     const process = this.simulation.startProcess(0)
-    if (this.hasCrashed) await this.simulation.runUntil(repair(process))
+    const deletes = this.requests.some((request) => 'deletes' in request)
+    if (!this.hasCrashed) assert.deepEqual(openTokens(this.simulation), [])
+    if (this.hasCrashed || deletes) await this.simulation.runUntil(repair(process))
     assert.deepEqual(openTokens(this.simulation), [])
     assertAgreement(this.simulation)
+    const { database } = this.simulation
+    for (const { _id, position, sourceId } of database.all('quotes'))
+      assert(stampOf(position) > deletedUpTo(database, sourceId), `${_id} is deleted, and is there`)
   }
 }
 
@@ -231,9 +255,9 @@ async function repair({ commands, runtime }: Process): Promise<void> {
 async function storeAll(
   store: BatchStore,
   runtime: Runtime,
-  requests: readonly PostRequest[],
-): Promise<Map<string, StoredAnswer>> {
-  const answers = new Map<string, StoredAnswer>()
+  requests: readonly StoreRequest[],
+): Promise<Map<string, StoreAnswer>> {
+  const answers = new Map<string, StoreAnswer>()
   for (let left = requests; left.length > 0; ) {
     for (const [id, answer] of await store.store(left)) answers.set(id, answer)
     left = left.filter(({ id }) => !answers.has(id))
@@ -246,7 +270,7 @@ async function storeAll(
 async function storeForSure(
   store: BatchStore,
   runtime: Runtime,
-  requests: readonly PostRequest[],
+  requests: readonly StoreRequest[],
   onPause = () => {},
 ): ReturnType<typeof storeAll> {
   try {

@@ -1,5 +1,6 @@
 import type { Thread } from '@sluice/contract'
-import type { PostRequest } from '@sluice/store'
+import type { DeleteRequest, PostRequest, StoreRequest } from '@sluice/store'
+import { sourceIdOf } from '@sluice/store/ids'
 import fc from 'fast-check'
 import { requestOf, history as requestsOf, thread, tinyThread } from '../support/histories.ts'
 import type { Break, Conflict, Disturbance, Fault } from './process.ts'
@@ -35,7 +36,7 @@ export interface RepairPlan {
 }
 
 export interface History extends Mishaps {
-  requests: PostRequest[]
+  requests: StoreRequest[]
   workers: WorkerPlan[]
   /** Repairs that run at the same time. */
   repairs: RepairPlan[]
@@ -114,7 +115,7 @@ const repair: fc.Arbitrary<RepairPlan> = fc.record({
 const MOST_WORKERS = 3
 
 /** Histories in which several processes meet, and much goes wrong. */
-function meetings(requests: fc.Arbitrary<PostRequest[]>, minWorkers = 1): fc.Arbitrary<History> {
+function meetings(requests: fc.Arbitrary<StoreRequest[]>, minWorkers = 1): fc.Arbitrary<History> {
   return fc.record({
     requests,
     workers: fc.array(worker, { minLength: minWorkers, maxLength: MOST_WORKERS, size: 'max' }),
@@ -141,7 +142,7 @@ function meetings(requests: fc.Arbitrary<PostRequest[]>, minWorkers = 1): fc.Arb
  * Histories in which one process stores one request after the other, in any order, and settles
  * each. Nothing goes wrong.
  */
-function turns(requests: fc.Arbitrary<PostRequest[]>): fc.Arbitrary<History> {
+function turns(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History> {
   const places = fc.array(fc.nat(5), { minLength: 4, maxLength: 8 })
   return fc.tuple(requests, places).map(([some, order]) => {
     const lane = order.map((place): Delivery => ({ places: [place], after: 1_000, forgets: false }))
@@ -198,7 +199,7 @@ export function workerOf(lanes: Delivery[][]): WorkerPlan {
 }
 
 /** A history in which nothing goes wrong. */
-export function historyOf(requests: PostRequest[], workers: WorkerPlan[]): History {
+export function historyOf(requests: StoreRequest[], workers: WorkerPlan[]): History {
   return {
     requests,
     workers,
@@ -217,12 +218,11 @@ export function historyOf(requests: PostRequest[], workers: WorkerPlan[]): Histo
  */
 function twins(history: History): History {
   const { requests, workers } = history
-  const twinOf = ({ id, thread, ...request }: PostRequest): PostRequest => {
-    return {
-      ...request,
-      id: `${id}-twin`,
-      thread: { ...thread, source: { ...thread.source, externalId: 'twin' } },
-    }
+  const twinOf = (request: StoreRequest): StoreRequest => {
+    const id = `${request.id}-twin`
+    if ('deletes' in request) return { ...request, id }
+    const source = { ...request.thread.source, externalId: 'twin' }
+    return { ...request, id, thread: { ...request.thread, source } }
   }
   const both = (lane: Delivery[]) =>
     lane.map((one) => ({
@@ -269,6 +269,30 @@ function editingAppends(): fc.Arbitrary<PostRequest[]> {
 
 const reposts = requestsOf(tinyThread(), 6)
 
+/** Some of these posts become deletions of their sources. A few are of another tenant. */
+function amongDeletions(requests: fc.Arbitrary<PostRequest[]>): fc.Arbitrary<StoreRequest[]> {
+  const tenant = fc.constantFrom('acme', 'acme', 'acme', 'acme', 'other')
+  const places = fc.dictionary(fc.constantFrom('0', '1', '2', '3', '4', '5'), tenant, {
+    minKeys: 1,
+    maxKeys: 3,
+  })
+  return fc.tuple(requests, places).map(([posts, chosen]) =>
+    posts.map((post, place): StoreRequest => {
+      const tenant = chosen[place]
+      if (tenant === undefined) return post
+      const { id, stamp, redelivered } = post
+      const sourceId = sourceIdOf(post.tenant, post.thread.source)
+      return { id, tenant, stamp, redelivered, deletes: { sourceId } } satisfies DeleteRequest
+    }),
+  )
+}
+
+const deletions = {
+  edits: amongDeletions(requestsOf(thread(['t1']), 6)),
+  reposts: amongDeletions(reposts),
+  appends: amongDeletions(requestsOf(appends(), 6)),
+}
+
 /** The kinds of histories. */
 export const HISTORY_KINDS = {
   'edits of many fields': meetings(requestsOf(thread(['t1']), 6)),
@@ -279,6 +303,10 @@ export const HISTORY_KINDS = {
   ),
   'reposts in any order': turns(reposts),
   'reposts of two threads': fc.oneof(meetings(reposts), turns(reposts)).map(twins),
+  'deletions among edits': meetings(deletions.edits),
+  'deletions among reposts': meetings(deletions.reposts),
+  'deletions among appends': meetings(deletions.appends),
+  'deletions in any order': fc.oneof(turns(deletions.edits), turns(deletions.reposts)),
   'a hot thread': hotThreads(),
 }
 

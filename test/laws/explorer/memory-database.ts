@@ -1,10 +1,12 @@
-import type {
-  CollectionName,
-  Documents,
-  ReadConcern,
-  StoreCommands,
-  UpdateStatement,
-  WriteReply,
+import {
+  type CollectionName,
+  type Documents,
+  type ReadConcern,
+  type SourceOrTombstone,
+  type StoreCommands,
+  seenQuote,
+  type UpdateStatement,
+  type WriteReply,
 } from '@sluice/store'
 import { type Document, ObjectId } from 'mongodb'
 
@@ -25,12 +27,20 @@ export function createMemoryDatabase(writesPerCommand = 250) {
   /** The documents that the primary has, and those of them that a majority has. */
   const seenBy = { local: emptyCollections(), majority: emptyCollections() }
   /** The documents that were written since a majority had all. */
-  let unconfirmed: { name: CollectionName; document: Document }[] = []
+  let unconfirmed: { name: CollectionName; document: Document; isRemoved?: true }[] = []
 
   function store(name: CollectionName, document: Document): void {
     const stored = frozenCopy(document)
     put(seenBy.local, name, stored)
     unconfirmed.push({ name, document: stored })
+  }
+
+  function removeQuote(_id: string, upTo: number): number {
+    const quote = seenBy.local.quotes.get(_id)
+    if (quote === undefined || quote.meta.stamp > upTo) return 0
+    seenBy.local.quotes.delete(_id)
+    unconfirmed.push({ name: 'quotes', document: { _id }, isRemoved: true })
+    return 1
   }
 
   /** The documents of a collection, as they are stored. */
@@ -82,15 +92,31 @@ export function createMemoryDatabase(writesPerCommand = 250) {
      * Walks the index: a quote that is inserted meanwhile is summed, but the walk does not return
      * to a quote that was updated.
      */
-    *sumQuotes(_id: string) {
+    *sumQuotes(_id: string, marked: readonly SourceOrTombstone[] = []) {
+      const source = marked.find((one) => one._id === _id)
       const sum = { _id, wordCount: 0, quoteCount: 0 }
       for (const quote of seenBy.majority.quotes.values()) {
         if (quote.sourceId !== _id || !quote._id.startsWith(_id)) continue
+        if (seenQuote(quote, source) === undefined) continue
         sum.wordCount += quote.wordCount
         sum.quoteCount += 1
         yield
       }
       return sum.quoteCount === 0 ? [] : [sum]
+    },
+    *findQuotesOf(
+      sourceId: string,
+      { after, limit, upTo }: Parameters<StoreCommands['findQuotesOf']>[1],
+    ) {
+      const ids = all('quotes').flatMap((quote) =>
+        quote.sourceId === sourceId && quote._id > after ? [quote._id] : [],
+      )
+      const found = yield* runs.findWithoutTexts(ids.sort())
+      return found.filter(({ position }) => upTo === undefined || position <= upTo).slice(0, limit)
+    },
+    *removeQuotes(ids: readonly string[], upTo: number): Run<WriteReply> {
+      const counts = yield* each(ids, (id) => removeQuote(id, upTo))
+      return { n: counts.reduce((sum, count) => sum + count, 0), refused: [] }
     },
     *insert(name: CollectionName, documents: readonly Document[]): Run<WriteReply> {
       const wereAbsent = yield* each(documents, (document) => insertOne(name, document))
@@ -106,7 +132,10 @@ export function createMemoryDatabase(writesPerCommand = 250) {
   }
 
   function confirm(): void {
-    for (const { name, document } of unconfirmed) put(seenBy.majority, name, document)
+    for (const { name, document, isRemoved } of unconfirmed) {
+      if (isRemoved) seenBy.majority[name].delete(document._id)
+      else put(seenBy.majority, name, document)
+    }
     unconfirmed = []
   }
   const confirmed = (reply: WriteReply) => {
@@ -119,7 +148,9 @@ export function createMemoryDatabase(writesPerCommand = 250) {
     find: async (name, ids, concern) => atOnce(runs.find(name, ids, concern)),
     findWithoutTexts: async (ids, concern) => atOnce(runs.findWithoutTexts(ids, concern)),
     findVersions: async (name, ids, withEpoch) => atOnce(runs.findVersions(name, ids, withEpoch)),
-    sumQuotes: async (sourceIds) => sourceIds.flatMap((id) => atOnce(runs.sumQuotes(id))),
+    findQuotesOf: async (sourceId, page) => atOnce(runs.findQuotesOf(sourceId, page)),
+    sumQuotes: async (sourceIds, { marked } = {}) =>
+      sourceIds.flatMap((id) => atOnce(runs.sumQuotes(id, marked))),
     async *scanSources() {
       yield all('sources').map(({ _id, wordCount, quoteCount, meta }) => ({
         _id,
@@ -130,6 +161,7 @@ export function createMemoryDatabase(writesPerCommand = 250) {
     },
     insert: async (name, documents) => confirmed(atOnce(runs.insert(name, documents))),
     update: async (name, statements) => confirmed(atOnce(runs.update(name, statements))),
+    removeQuotes: async (_, ids, upTo) => confirmed(atOnce(runs.removeQuotes(ids, upTo))),
     prepare: async () => {},
   }
 

@@ -1,6 +1,7 @@
-// All guards of the store, in two files because one would be too long.
+// All guards of the store, in three files because one would be too long.
+import { deletionMutants } from './deletion-mutants.ts'
 import { mergeMutants } from './merge-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { writeMutants } from './write-mutants.ts'
 
-export const mutants: readonly Mutant[] = [...writeMutants, ...mergeMutants]
+export const mutants: readonly Mutant[] = [...writeMutants, ...mergeMutants, ...deletionMutants]

@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
-import type { PostRequest, QuoteDocument, SourceDocument, StoredAnswer } from '@sluice/store'
+import {
+  isLive,
+  type PostRequest,
+  type QuoteDocument,
+  type SourceDocument,
+  type StoredAnswer,
+  type StoreRequest,
+} from '@sluice/store'
+import { sourceIdIn } from '@sluice/store/ids'
 import type { MemoryDatabase } from './memory-database.ts'
+import { deletedUpTo } from './position-law.ts'
 
 // The law of outcomes: `created` exactly once for each document, and `unchanged` only if nothing of
 // the request took effect.
@@ -28,8 +37,12 @@ export class OutcomeLaw {
       if (before === document) continue
       this.#seen.set(document._id, document)
       const { insertedBy, changedBy } = document.meta
-      if (before === undefined) this.#note(insertedBy, document)
-      else if (changedBy !== undefined && !isDeepStrictEqual(valuesOf(before), valuesOf(document)))
+      if (before?.meta.insertedBy !== insertedBy) this.#note(insertedBy, document)
+      else if (
+        before &&
+        changedBy !== undefined &&
+        !isDeepStrictEqual(valuesOf(before), valuesOf(document))
+      )
         this.#note(changedBy, document)
     }
   }
@@ -41,7 +54,7 @@ export class OutcomeLaw {
   }
 
   #documents(): Stored[] {
-    return [...this.#database.all('sources'), ...this.#database.all('quotes')]
+    return [...this.#database.all('sources').filter(isLive), ...this.#database.all('quotes')]
   }
 
   /**
@@ -63,13 +76,17 @@ export class OutcomeLaw {
     }
   }
 
-  /** Holds when every job has ended. */
-  assertCreatedOnce(failed: readonly PostRequest[]): void {
+  /** Holds when every job has ended. What a deleted request created may be created again. */
+  assertCreatedOnce(requests: readonly StoreRequest[], failed: typeof requests): void {
     const failedIds = new Set(failed.map(({ id }) => id))
+    const stamps = new Map(requests.map(({ id, stamp }) => [id, stamp]))
     for (const { _id, meta } of this.#documents()) {
+      const upTo = deletedUpTo(this.#database, sourceIdIn(_id))
+      const isLater = (id: string) => (stamps.get(id) ?? 0) > upTo
+      if (!isLater(meta.insertedBy)) continue
       const expected = failedIds.has(meta.insertedBy) ? [] : [meta.insertedBy]
       assert.deepEqual(
-        [...(this.#creators.get(_id) ?? [])],
+        [...(this.#creators.get(_id) ?? [])].filter(isLater),
         expected,
         `the requests that were answered created for ${_id}`,
       )

@@ -1,14 +1,28 @@
 import assert from 'node:assert/strict'
+import { deletedBy } from '@sluice/store'
+import { stampOf } from '../support/visible.ts'
+import type { MemoryDatabase } from './memory-database.ts'
 import type { Simulation } from './simulation.ts'
 
 // The law of positions: in the end each quote's position is the smallest of all accepted requests
-// (`stored-law.ts`). On the way it only gets smaller.
+// (`stored-law.ts`). On the way it only gets smaller, unless its
+// source is deleted.
 
 /** Holds after every write. Remembers the positions in `seen`. */
 export function assertPositions({ database }: Simulation, seen: Map<string, string>): void {
-  for (const { _id, position } of database.all('quotes')) {
+  for (const { _id, sourceId, position } of database.all('quotes')) {
     const before = seen.get(_id)
-    assert(before === undefined || position <= before, `${_id} lost its position ${before}`)
+    const isDeleted = before !== undefined && stampOf(before) <= deletedUpTo(database, sourceId)
+    assert(
+      before === undefined || position <= before || isDeleted,
+      `${_id} lost its position ${before}`,
+    )
     seen.set(_id, position)
   }
+}
+
+/** Returns the stamp of the deletion of a source, 0 without one. */
+export function deletedUpTo(database: MemoryDatabase, sourceId: string): number {
+  const source = database.all('sources').find(({ _id }) => _id === sourceId)
+  return source === undefined ? 0 : deletedBy('acme', source)
 }

@@ -90,7 +90,7 @@ export function commandsOf({ commands, runs }: MemoryDatabase, send: Send): Stor
   ) => (ids.length === 0 ? Promise.resolve([]) : read(run, ...words, ids))
   const write = <Item>(
     name: CollectionName,
-    act: 'insert' | 'update',
+    act: 'insert' | 'update' | 'remove',
     items: readonly Item[],
     run: (some: readonly Item[]) => Run<WriteReply>,
     idsOf: (item: Item) => string[],
@@ -114,11 +114,21 @@ export function commandsOf({ commands, runs }: MemoryDatabase, send: Send): Stor
       readByIds(ids, () => runs.findWithoutTexts(ids, concern), 'find quotes without texts'),
     findVersions: (name, ids, withEpoch) =>
       readByIds(ids, () => runs.findVersions(name, ids, withEpoch), 'versions', name),
-    async sumQuotes(ids) {
+    findQuotesOf: (sourceId, page) =>
+      read(() => runs.findQuotesOf(sourceId, page), 'find quotes of', [sourceId]),
+    async sumQuotes(ids, { marked } = {}) {
       return (
-        await Promise.all(ids.map((id) => read(() => runs.sumQuotes(id), 'sum', [id])))
+        await Promise.all(ids.map((id) => read(() => runs.sumQuotes(id, marked), 'sum', [id])))
       ).flat()
     },
+    removeQuotes: (_, ids, upTo) =>
+      write(
+        'quotes',
+        'remove',
+        ids,
+        (some) => runs.removeQuotes(some, upTo),
+        (id) => [id],
+      ),
     insert: (name, documents) =>
       write(
         name,

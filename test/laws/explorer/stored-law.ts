@@ -1,17 +1,30 @@
 import assert from 'node:assert/strict'
-import type { PostRequest, QuoteDocument, StoredAnswer } from '@sluice/store'
+import {
+  isLive,
+  type PostRequest,
+  type StoredAnswer,
+  type StoreRequest,
+  seenQuote,
+} from '@sluice/store'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
-import { expectedThreads } from '../support/oracle.ts'
-import { visible } from '../support/visible.ts'
+import { expectedThreads, type Visible } from '../support/oracle.ts'
+import { stampOf, visible } from '../support/visible.ts'
+import type { MemoryDatabase } from './memory-database.ts'
+import { deletedUpTo } from './position-law.ts'
 import type { Simulation } from './simulation.ts'
 
 // Laws 1 and 4: what was answered is stored, and as the requests make it.
 
-/** Law 4, at the moment of the answer. */
+/** Threads have later dates than requests, whose stamps begin with 1970. */
+const FIRST_DATE = Date.UTC(2000, 0)
+
+/** Law 4, at the moment of the answer, unless a later deletion has deleted it. */
 export function assertAnswerIsStored(
   { database }: Simulation,
+  { stamp }: PostRequest,
   { source, quotes }: StoredAnswer,
 ): void {
+  if (stamp <= deletedUpTo(database, source.id)) return
   const ids = new Set(
     [...database.all('sources', 'majority'), ...database.all('quotes', 'majority')].map(
       ({ _id }) => _id,
@@ -29,42 +42,74 @@ export function assertAnswerIsStored(
  */
 export function assertStored(
   simulation: Simulation,
-  requests: readonly PostRequest[],
+  requests: readonly StoreRequest[],
   failed: typeof requests,
 ): void {
-  const stored = visibleThreads(simulation)
+  const posts = requests.filter((request) => 'thread' in request)
+  const deletions = requests.filter((request) => 'deletes' in request)
+  const stored = visibleThreads(simulation.database)
   const possible = subsetsOf(failed).map((left) =>
     expectedThreads(requests.filter((request) => !left.includes(request))),
   )
+  const likeStored = possible.map(
+    (threads) =>
+      new Map([...threads].map(([id, thread]) => [id, withLaterPlaces(thread, stored.get(id))])),
+  )
   if (failed.length === 0) {
-    assert.deepEqual(stored, possible[0])
+    assert.deepEqual(stored, deletions.length > 0 ? likeStored[0] : possible[0])
     return
   }
   for (const [id, thread] of stored) {
     for (const [quoteId, quote] of Object.entries(thread.quotes))
       assert(
-        possible.some((threads) => isSame(threads.get(id)?.quotes[quoteId], quote)),
+        likeStored.some((threads) => isSame(threads.get(id)?.quotes[quoteId], quote)),
         `${quoteId} is as no order makes it`,
       )
   }
-  for (const request of requests.filter((one) => !failed.includes(one))) {
-    const quotes = stored.get(sourceIdOf(request.tenant, request.thread.source))?.quotes ?? {}
-    for (const id of quoteIdsOf(
-      sourceIdOf(request.tenant, request.thread.source),
-      request.thread.quotes,
-    ))
-      assert(id in quotes)
+  for (const request of posts.filter((one) => !failed.includes(one))) {
+    const sourceId = sourceIdOf(request.tenant, request.thread.source)
+    const isLater = ({ stamp, deletes }: (typeof deletions)[number]) =>
+      stamp > request.stamp && deletes.sourceId === sourceId
+    if (deletions.some(isLater)) continue
+    const quotes = stored.get(sourceId)?.quotes ?? {}
+    for (const id of quoteIdsOf(sourceId, request.thread.quotes)) assert(id in quotes)
   }
 }
 
-export function visibleThreads({ database }: Simulation): Map<string, ReturnType<typeof visible>> {
-  const quotes = new Map<string, QuoteDocument[]>()
-  for (const quote of database.all('quotes'))
-    quotes.set(quote.sourceId, [...(quotes.get(quote.sourceId) ?? []), quote])
+/**
+ * If a deletion is stored after later posts, the first of these may be unknown. Positions, and a
+ * date that no request gave, may then be of another of them.
+ */
+function withLaterPlaces(expected: Visible, stored: Visible | undefined): Visible {
+  const isDerived = (date: unknown) => date instanceof Date && date.getTime() < FIRST_DATE
+  const places = Object.values(expected.quotes).map(({ position }) => stampOf(String(position)))
+  const first = Math.min(...places)
+  const quotes = Object.entries(expected.quotes).map(([id, quote]) => {
+    const position = String(stored?.quotes[id]?.position)
+    const isLater = stampOf(position) >= Math.max(first, stampOf(String(quote.position)))
+    return [id, isLater ? { ...quote, position } : quote]
+  })
+  const createdAt = stored?.source.createdAt
+  const isLater =
+    isDerived(createdAt) &&
+    isDerived(expected.source.createdAt) &&
+    Number(createdAt) >= Number(expected.source.createdAt)
+  return {
+    source: { ...expected.source, ...(isLater && { createdAt }) },
+    quotes: Object.fromEntries(quotes),
+  }
+}
+
+/** What readers see. */
+export function visibleThreads(database: Pick<MemoryDatabase, 'all'>): Map<string, Visible> {
+  const quotes = Map.groupBy(database.all('quotes'), ({ sourceId }) => sourceId)
   return new Map(
-    database
-      .all('sources')
-      .map((source) => [source._id, visible(source, quotes.get(source._id) ?? [])]),
+    database.all('sources').flatMap((source) => {
+      const shown = (quotes.get(source._id) ?? []).flatMap(
+        (quote) => seenQuote(quote, source) ?? [],
+      )
+      return isLive(source) ? [[source._id, visible(source, shown)]] : []
+    }),
   )
 }
 

@@ -172,8 +172,8 @@ export const writeMutants: Mutant[] = [
   one(
     'a commit keeps the totals in place of a sum',
     'write/sum-sources.ts',
-    '{ ...document, ...(sums.get(stored._id) ?? NO_QUOTES) }',
-    '{ ...(sums.get(stored._id) ?? NO_QUOTES), ...document }',
+    'withTotals(document, sums.get(stored._id) ?? NO_QUOTES)',
+    '({ ...(sums.get(stored._id) ?? NO_QUOTES), ...document })',
   ),
   one(
     'a sum removes the tokens of others',

@@ -49,7 +49,9 @@ export function mortal(commands: StoreCommands, fate: Fate | undefined): StoreCo
     find: (name, ids) => read(() => commands.find(name, ids)),
     findWithoutTexts: (ids) => read(() => commands.findWithoutTexts(ids)),
     findVersions: (...args) => read(() => commands.findVersions(...args)),
-    sumQuotes: (ids) => read(() => commands.sumQuotes(ids)),
+    findQuotesOf: (id, page) => read(() => commands.findQuotesOf(id, page)),
+    sumQuotes: (ids, how) => read(() => commands.sumQuotes(ids, how)),
+    removeQuotes: (id, ids, upTo) => write(ids, (some) => commands.removeQuotes(id, some, upTo)),
     insert: (name, documents) => write(documents, (some) => commands.insert(name, some)),
     update: (name, statements) =>
       isRenewing(name, statements)

@@ -1,5 +1,5 @@
 import type { QuoteFields, SourceFields } from '@sluice/contract'
-import type { PostRequest } from '@sluice/store'
+import type { StoreRequest } from '@sluice/store'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 
 /** What anyone can see of a stored thread. */
@@ -17,17 +17,24 @@ type PlacedQuote = QuoteFields & { position: string }
  * Processes each request once, in the order of acceptance, in the plainest way: what the store must
  * end as, by thread.
  */
-export function expectedThreads(requests: readonly PostRequest[]): Map<string, Visible> {
+export function expectedThreads(requests: readonly StoreRequest[]): Map<string, Visible> {
   const threads = new Map<
     string,
-    { source: SourceFields; acceptedAt: Date; quotes: Map<string, PlacedQuote> }
+    { tenant: string; source: SourceFields; acceptedAt: Date; quotes: Map<string, PlacedQuote> }
   >()
-  for (const { tenant, stamp, thread } of requests) {
+  for (const request of requests) {
+    const { tenant, stamp } = request
+    if ('deletes' in request) {
+      const { sourceId } = request.deletes
+      if (threads.get(sourceId)?.tenant === tenant) threads.delete(sourceId)
+      continue
+    }
+    const { thread } = request
     const id = sourceIdOf(tenant, thread.source)
     const known = threads.get(id)
     const quotes = known?.quotes ?? new Map<string, PlacedQuote>()
     const acceptedAt = known?.acceptedAt ?? new Date(stamp / 1000)
-    threads.set(id, { source: { ...known?.source, ...thread.source }, acceptedAt, quotes })
+    threads.set(id, { tenant, source: { ...known?.source, ...thread.source }, acceptedAt, quotes })
     const ids = quoteIdsOf(id, thread.quotes)
     thread.quotes.forEach((quote, at) => {
       const before = quotes.get(ids[at] ?? '')

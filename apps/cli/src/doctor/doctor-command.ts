@@ -248,7 +248,7 @@ async function explain(db: Db, found: readonly ComparedSource[]): Promise<string
     .find({ _id: { $in: [...faults.keys()] } }, named)
   const lines = (await sources.toArray()).map(
     ({ _id, tenant, service, externalId }) =>
-      `  ${service}/${externalId} of tenant ${tenant} (${_id}): ${faults.get(_id)}`,
+      `  ${tenant ? `${service}/${externalId} of tenant ${tenant}` : 'deleted source'} (${_id}): ${faults.get(_id)}`,
   )
   const more = found.length - lines.length
   return more > 0 && lines.length > 0 ? [...lines, `  and ${more} more`] : lines

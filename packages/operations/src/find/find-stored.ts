@@ -9,6 +9,7 @@ import {
   IDS_PER_QUERY,
   type QuoteDocument,
   type SourceDocument,
+  seenFilter,
   withinTime,
 } from '@sluice/store/read'
 import type { Db } from 'mongodb'
@@ -19,7 +20,7 @@ type FoundSource = Pick<
 >
 type FoundQuote = Pick<QuoteDocument, '_id' | 'sourceId' | 'externalId' | 'meta'>
 
-const META = { 'meta.insertedBy': 1, 'meta.changedBy': 1 } as const
+const META = { 'meta.insertedBy': 1, 'meta.changedBy': 1, 'meta.deletion': 1 } as const
 const SOURCE_FIELDS = { tenant: 1, service: 1, externalId: 1, acceptedAt: 1, ...META } as const
 const QUOTE_FIELDS = { sourceId: 1, externalId: 1, ...META } as const
 
@@ -47,12 +48,14 @@ export function createFindStored(db: Db) {
     async function byIds(ids: readonly string[]): Promise<FoundSource[]> {
       const found: FoundSource[] = []
       const options = { projection: SOURCE_FIELDS, limit: HITS_SHOWN, signal }
+      // Not a deleted source: it has no tenant any more.
+      const live = { tenant: { $type: 'string' } } as const
       // One query after the other, so that a look-up occupies only one connection.
       for (const some of chunksOf(ids, IDS_PER_QUERY))
         if (found.length < HITS_SHOWN)
           found.push(
             ...(await sources
-              .find<FoundSource>({ _id: { $in: some }, ...ofWhom }, options)
+              .find<FoundSource>({ _id: { $in: some }, ...live, ...ofWhom }, options)
               .toArray()),
           )
       return found
@@ -80,10 +83,11 @@ export function createFindStored(db: Db) {
     const hits = found.map(sourceHit)
     if (!QUOTE_ID.test(text)) return hits
     const quote = { _id: text, sourceId: sourceIdIn(text) }
-    const foundQuote = await quotes.findOne<FoundQuote>(quote, { projection: QUOTE_FIELDS, signal })
-    if (foundQuote === null) return hits
-    const [source] = await byIds([foundQuote.sourceId])
-    return source === undefined ? hits : [...hits, quoteHit(foundQuote, source)]
+    const [source] = await byIds([quote.sourceId])
+    if (source === undefined) return hits
+    const seen = { ...quote, ...seenFilter(source) }
+    const foundQuote = await quotes.findOne<FoundQuote>(seen, { projection: QUOTE_FIELDS, signal })
+    return foundQuote === null ? hits : [...hits, quoteHit(foundQuote, source)]
   }
 
   /**

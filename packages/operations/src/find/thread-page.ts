@@ -6,6 +6,7 @@ import {
   createSourceReads,
   findUnfinished,
   type SourceDocument,
+  seenFilter,
   withinTime,
 } from '@sluice/store/read'
 import type { Db } from 'mongodb'
@@ -46,6 +47,7 @@ export function createReadThread(db: Db) {
   const { readSource } = createSourceReads(db)
 
   async function readWritings(
+    tenant: string,
     id: string,
     signal: AbortSignal,
   ): Promise<Pick<ThreadPage, 'writings' | 'unfinished'>> {
@@ -55,11 +57,16 @@ export function createReadThread(db: Db) {
       writings.set(request, writing)
       return writing
     }
+    const projection = { ...META, 'meta.tokens': 1, 'meta.deletion': 1 }
+    const source = await db
+      .collection<SourceDocument>('sources')
+      .findOne({ _id: id, tenant }, { projection, signal })
+    if (source === null) return { writings: [] }
     const pairs = db
       .collection('quotes')
       .aggregate<{ _id: { by: string; changedBy?: string }; quotes: number }>(
         [
-          { $match: quotesOf(id) },
+          { $match: { ...quotesOf(id), ...seenFilter(source) } },
           {
             $group: {
               _id: { by: '$meta.insertedBy', changedBy: '$meta.changedBy' },
@@ -75,13 +82,9 @@ export function createReadThread(db: Db) {
       of(_id.by).inserted += quotes
       if (_id.changedBy != null) of(_id.changedBy).changed += quotes
     }
-    const projection = { ...META, 'meta.tokens': 1 }
-    const source = await db
-      .collection<SourceDocument>('sources')
-      .findOne({ _id: id }, { projection, signal })
-    if (source?.meta.changedBy !== undefined) of(source.meta.changedBy).source = 'changed'
-    if (source !== null) of(source.meta.insertedBy).source = 'created'
-    const open = await findUnfinished(db, source?.meta.tokens ?? [], signal)
+    if (source.meta.changedBy !== undefined) of(source.meta.changedBy).source = 'changed'
+    of(source.meta.insertedBy).source = 'created'
+    const open = await findUnfinished(db, source.meta.tokens ?? [], signal)
     return {
       writings: [...writings.values()].sort((one, other) => (one.request < other.request ? 1 : -1)),
       ...(open && { unfinished: { request: open.request, since: open.since.toISOString() } }),
@@ -99,6 +102,8 @@ export function createReadThread(db: Db) {
     gone: AbortSignal,
   ): Promise<ThreadPage | undefined> => {
     const page = await readSource(tenant, id, query, gone)
-    return page && { ...page, ...(await withinTime(gone, (signal) => readWritings(id, signal))) }
+    return (
+      page && { ...page, ...(await withinTime(gone, (signal) => readWritings(tenant, id, signal))) }
+    )
   }
 }

@@ -12,6 +12,7 @@ import {
   type QuoteDraft,
   type SourceDocument,
   type SourceDraft,
+  type SourceOrTombstone,
   type SourceValues,
   type ThreadPlan,
 } from '../documents.ts'
@@ -70,13 +71,11 @@ export const UNCOUNTED = -1
  * Makes the draft of a source that is not stored. The request is the whole thread, so its digest is
  * kept.
  */
-export function newSource({
-  id: insertedBy,
-  names,
-  source,
-  stamp,
-  digest,
-}: InputThread): SourceDraft {
+export function newSource(
+  { id: insertedBy, names, source, stamp, digest }: InputThread,
+  tombstone?: SourceOrTombstone,
+): SourceDraft {
+  const { epoch, deletion } = tombstone?.meta ?? {}
   const acceptedAt = acceptedAtOf(stamp)
   const { values, derived } = withDerived(source, acceptedAt)
   const listKey = listKeyOf(names.tenant, acceptedAt, names._id)
@@ -94,6 +93,8 @@ export function newSource({
       ...derived,
       insertedBy,
       ...(digest !== undefined && { digest }),
+      ...(epoch && { epoch }),
+      ...(deletion && { deletion }),
     },
   }
   return { document, changed: true, advanced: true, outcome: 'created' }
@@ -133,6 +134,16 @@ const INDEX_DIGITS = 6
 /** Positions sort as text: by acceptance, then by the order in the request. */
 function positionAt(stamp: number, index: number): string {
   return `${String(stamp).padStart(STAMP_DIGITS, '0')}.${String(index).padStart(INDEX_DIGITS, '0')}`
+}
+
+/** Returns the last position that a request with this stamp can give. */
+export function lastPositionOf(stamp: number): string {
+  return positionAt(stamp, 10 ** INDEX_DIGITS - 1)
+}
+
+/** Returns the position with another stamp. */
+export function movedTo(stamp: number, position: string): string {
+  return positionAt(stamp, Number(position.slice(STAMP_DIGITS + 1)))
 }
 
 /** Stamps are microseconds since 1970, so a stamp is also the moment of acceptance. */

@@ -1,19 +1,22 @@
 // Merges requests into a stored thread or a new one. The functions are pure, because law 1
 // (docs/glossary.md) needs that.
 import type { Outcome } from '@sluice/contract'
-import type {
-  Draft,
-  InputQuote,
-  InputThread,
-  QuoteDocument,
-  QuoteDraft,
-  QuoteValues,
-  SourceDocument,
-  SourceDraft,
-  SourceValues,
-  Stamps,
-  StoredThread,
-  ThreadPlan,
+import {
+  type Draft,
+  deletedUpTo,
+  type InputQuote,
+  type InputThread,
+  isLive,
+  type QuoteDocument,
+  type QuoteDraft,
+  type QuoteValues,
+  type SourceDocument,
+  type SourceDraft,
+  type SourceMarks,
+  type SourceValues,
+  type Stamps,
+  type StoredThread,
+  type ThreadPlan,
 } from '../documents.ts'
 import { listKeyOf } from '../ids.ts'
 import {
@@ -33,7 +36,8 @@ export const REPLACED = ''
 
 /** Merges requests into the stored thread: at least one, in the order of their stamps. */
 export function mergeRequests(stored: StoredThread, requests: readonly InputThread[]): ThreadPlan {
-  let source: SourceDraft | undefined = stored.source && unmerged(stored.source)
+  const { source: before } = stored
+  let source = before && isLive(before) ? unmerged(before) : undefined
   const quotes = new Map<string, QuoteDraft>()
   const outcomes: ThreadPlan['outcomes'] = []
   for (const request of requests) {
@@ -41,18 +45,23 @@ export function mergeRequests(stored: StoredThread, requests: readonly InputThre
       outcomes.push({ source: 'unchanged', quotes: [] })
       continue
     }
-    source = source === undefined ? newSource(request) : mergeSource(source, request)
+    if (request.stamp <= deletedUpTo(before)) {
+      outcomes.push({ source: 'deleted', quotes: request.quotes.map(() => 'deleted') })
+      continue
+    }
+    source = source === undefined ? newSource(request, before) : mergeSource(source, request)
     const merged = mergeQuotes(stored, request, quotes)
     const isUpdated =
       source.outcome === 'unchanged' && merged.outcomes.some((one) => one !== 'unchanged')
     outcomes.push({ source: isUpdated ? 'updated' : source.outcome, quotes: merged.outcomes })
     if (merged.changed) source = markChanged(source, request.id)
   }
-  if (source === undefined) throw new Error('there is no request to merge')
+  const draft = source ?? (before && unmerged(before))
+  if (draft === undefined) throw new Error('there is no request to merge')
   const quoteWrites = [...quotes.values()].filter(({ advanced }) => advanced)
   const unread = quoteWrites.find(({ document }) => document.text === REPLACED)
   if (unread !== undefined) throw new Error(`the text of quote ${unread.document._id} was not read`)
-  return { source, quotes, quoteWrites, outcomes }
+  return { source: draft, quotes, quoteWrites, outcomes }
 }
 
 /**
@@ -60,6 +69,7 @@ export function mergeRequests(stored: StoredThread, requests: readonly InputThre
  * one, changed a quote.
  */
 function mergeQuotes(stored: StoredThread, request: InputThread, drafts: Map<string, QuoteDraft>) {
+  const { meta: marks = {} } = stored.source ?? {}
   const { cover = 0, tokens = [] } = stored.source?.meta ?? {}
   const wroteBefore = tokens.some((token) => token.request === request.id)
   let changed = false
@@ -71,7 +81,7 @@ function mergeQuotes(stored: StoredThread, request: InputThread, drafts: Map<str
     const draft =
       before === undefined
         ? newQuote(quote, request, cover)
-        : mergeQuote(before, quote, request, cover)
+        : mergeQuote(before, quote, request, marks)
     drafts.set(_id, draft)
     changed ||=
       draft.outcome !== 'unchanged' && (wroteBefore || draft.document !== before?.document)
@@ -119,7 +129,7 @@ function mergeValues<Some extends object>(
 }
 
 /** Returns one stamp for the newest fields, and one for each older field. */
-function foldStamps(stamps: Record<string, number>): Stamps {
+export function foldStamps(stamps: Record<string, number>): Stamps {
   const stamp = Math.max(0, ...Object.values(stamps))
   const older = Object.entries(stamps).filter(([, at]) => at < stamp)
   return older.length === 0 ? { stamp } : { stamp, stamps: Object.fromEntries(older) }
@@ -164,7 +174,7 @@ export function mergeSource(draft: SourceDraft, request: InputThread): SourceDra
   return { ...draft, document, changed: draft.changed || changed, advanced: true, outcome }
 }
 
-function inputOfSource(document: SourceDocument): SourceValues {
+export function inputOfSource(document: SourceDocument): SourceValues {
   const {
     _id,
     tenant,
@@ -191,7 +201,7 @@ function mergeQuote(
   draft: QuoteDraft,
   input: InputQuote,
   request: InputThread,
-  cover: number,
+  { cover = 0, deletion }: SourceMarks,
 ): QuoteDraft {
   const before = draft.document
   const { position } = input.names
@@ -204,8 +214,9 @@ function mergeQuote(
   )
   const isMoved = position < before.position
   // If the position gets smaller, no earlier delivery of the request has merged this quote, so it
-  // counts as advanced.
-  const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })
+  // counts as advanced. After a deletion, the position may be too large.
+  const isNew = advanced || (isMoved && deletion === undefined)
+  const outcome = outcomeOf(request, before.meta, { changed, advanced: isNew })
   if (!advanced && !isMoved) return { ...draft, outcome }
   const { stamps: _older, derived: _derived, ...kept } = before.meta
   const { values: full, derived } = withDerivedScore(values)
@@ -245,7 +256,7 @@ export function stampOfField(
   return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own
 }
 
-function inputOfQuote(document: QuoteDocument): QuoteValues {
+export function inputOfQuote(document: QuoteDocument): QuoteValues {
   const { _id, sourceId, position, wordCount, meta, ...values } = document
   if (meta.derived !== undefined) delete values.score
   return values

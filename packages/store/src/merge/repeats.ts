@@ -7,6 +7,7 @@ import type {
   InputThread,
   QuoteDraft,
   SourceDocument,
+  SourceOrTombstone,
   StoredThread,
   ThreadPlan,
 } from '../documents.ts'
@@ -17,10 +18,10 @@ import { mergeSource, unmerged } from './merge.ts'
  * Returns whether there is only one request, and it equals the last request of the source, which
  * contained all quotes. If so, no quotes need to be read.
  */
-export function isRepeat(source: SourceDocument, requests: readonly InputThread[]): boolean {
+export function isRepeat(source: SourceOrTombstone, requests: readonly InputThread[]): boolean {
   const [request] = requests
   if (request === undefined || requests.length > 1) return false
-  const { digest, tokens, stamp, cover = 0 } = source.meta
+  const { digest, tokens, stamp = 0, cover = 0 } = source.meta
   if (digest === undefined || digest !== request.digest || tokens !== undefined) return false
   return request.stamp > Math.max(stamp, cover)
 }

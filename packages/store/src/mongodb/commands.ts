@@ -5,11 +5,12 @@ import type {
   QuoteDocument,
   QuoteWithoutText,
   SourceDocument,
+  SourceOrTombstone,
   WriterDocument,
 } from '../documents.ts'
 
 export interface Documents {
-  sources: SourceDocument
+  sources: SourceOrTombstone
   quotes: QuoteDocument
   writers: WriterDocument
 }
@@ -53,7 +54,7 @@ export function allRefused({ length }: readonly unknown[]): WriteReply {
 export type QuoteTotals = Pick<SourceDocument, 'wordCount' | 'quoteCount'>
 
 /** The part of a source that can disagree with its quotes. */
-export type SourceTotals = QuoteTotals & Pick<SourceDocument, '_id' | 'meta'>
+export type SourceTotals = QuoteTotals & Pick<SourceOrTombstone, '_id' | 'meta'>
 
 /**
  * The most ids of a query: on the emulator SecantusDB, the cost of an id grows with their number.
@@ -84,6 +85,14 @@ export interface StoreCommands {
   /** Reads quotes by their ids without their texts, in any order. */
   findWithoutTexts(ids: readonly string[], concern?: ReadConcern): Promise<QuoteWithoutText[]>
   /**
+   * Reads a source's quotes without their texts, in the order of their ids: the first `limit` after
+   * the id `after`. With `upTo`, only those that have this position or an earlier one.
+   */
+  findQuotesOf(
+    sourceId: string,
+    page: { after: string; limit: number; upTo: string | undefined },
+  ): Promise<QuoteWithoutText[]>
+  /**
    * Reads only the versions and epochs of these documents. With `withEpoch`, omits documents
    * without an epoch.
    */
@@ -93,12 +102,13 @@ export interface StoreCommands {
     withEpoch?: 'withEpoch',
   ): Promise<Version[]>
   /**
-   * Sums the stored quotes of each source. Omits sources without quotes. `areNeighbours`: there are
-   * few other sources between these ids, so one query may sum many sources.
+   * Sums the stored quotes of each source. Omits sources without quotes.
+   * @param how `areNeighbours`: there are few other sources between these ids, so one query may sum
+   * many sources. `marked`: leaves out the quotes of which nothing is seen in these sources.
    */
   sumQuotes(
     sourceIds: readonly string[],
-    areNeighbours?: 'areNeighbours',
+    how?: { areNeighbours?: boolean; marked?: readonly SourceOrTombstone[] },
   ): Promise<(QuoteTotals & { _id: string })[]>
   /** Reads all sources, in pages of at most 25,000. This is no snapshot. */
   scanSources(): AsyncIterable<SourceTotals[]>
@@ -108,6 +118,8 @@ export interface StoreCommands {
    */
   insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>
   update(name: CollectionName, statements: readonly UpdateStatement[]): Promise<WriteReply>
+  /** Removes those of a source's quotes with these ids whose stamps are at most `upTo`. */
+  removeQuotes(sourceId: string, ids: readonly string[], upTo: number): Promise<WriteReply>
   /** Prepares the database for the first batch: creates the indexes. */
   prepare(): Promise<void>
 }

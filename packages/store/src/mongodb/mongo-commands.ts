@@ -1,8 +1,9 @@
 // Sends the store's commands to MongoDB.
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, type Document, MongoServerError, ObjectId, type Timestamp } from 'mongodb'
-import type { QuoteWithoutText, SourceDocument } from '../documents.ts'
+import type { QuoteDocument, QuoteWithoutText, SourceDocument } from '../documents.ts'
 import { quotesOf, sourceIdIn } from '../ids.ts'
+import { seenFilter } from '../merge/deletions.ts'
 import {
   allRefused,
   type CollectionName,
@@ -89,7 +90,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     }
   }
   function write(
-    kind: 'insert' | 'update',
+    kind: 'insert' | 'update' | 'delete',
     name: CollectionName,
     writes: Document,
     ids: readonly string[],
@@ -149,6 +150,10 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
       // the source that the quotes share.
       const ids = statements.map(({ q, multi }) => (multi ? (q.sourceId ?? '') : q._id))
       return write('update', name, { updates: statements }, ids)
+    },
+    removeQuotes(sourceId, ids, upTo) {
+      const q = { _id: { $in: ids }, sourceId, 'meta.stamp': { $lte: upTo } }
+      return write('delete', 'quotes', { deletes: [{ q, limit: 0 }] }, [sourceId])
     },
     ...rareCommands(db, within, () => writtenAt, options),
   }
@@ -238,11 +243,31 @@ function rareCommands(
   within: <Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>,
   writtenAt: () => Timestamp | undefined,
   options: CommandOptions,
-): Pick<StoreCommands, 'sumQuotes' | 'scanSources' | 'prepare'> {
+): Pick<StoreCommands, 'findQuotesOf' | 'sumQuotes' | 'scanSources' | 'prepare'> {
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
+  const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
   let hasSourceIndex = false
   return {
-    sumQuotes(sourceIds, areNeighbours) {
+    findQuotesOf(sourceId, { after, limit, upTo }) {
+      const { _id: range, ...of } = quotesOf(sourceId)
+      const filter = {
+        ...of,
+        _id: { $gt: after, $lt: range.$lt },
+        ...(upTo !== undefined && { position: { $lte: upTo } }),
+      }
+      const how = {
+        projection: { text: 0 },
+        sort: { _id: 1 },
+        limit,
+        batchSize: limit + 1,
+      } as const
+      return within('find', (signal) =>
+        quotes
+          .find<QuoteWithoutText>(filter, { ...how, readConcern: { level: 'local' }, signal })
+          .toArray(),
+      )
+    },
+    sumQuotes(sourceIds, { areNeighbours, marked = [] } = {}) {
       const sum = { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } }
       // With majority, because totals must not include a quote that is rolled back. After
       // `writtenAt`, because a new primary may be late to see quotes that the former one confirmed
@@ -250,7 +275,9 @@ function rareCommands(
       const afterClusterTime = writtenAt()
       const readConcern = { level: 'majority', ...(afterClusterTime && { afterClusterTime }) }
       const query = (some: readonly string[]) => {
-        const pipeline = [{ $match: quotesOf(...some) }, { $group: sum }]
+        const seen = seenFilter(...marked.filter(({ _id }) => some.includes(_id)))
+        const $match = { ...quotesOf(...some), ...seen }
+        const pipeline = [{ $match }, { $group: sum }]
         // A batch size above the number of sums, so that the first reply is the last.
         const command = {
           aggregate: 'quotes',

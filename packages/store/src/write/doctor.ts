@@ -55,13 +55,9 @@ export async function repairSources(
     for (const some of chunksOf(page, SOURCES_AT_ONCE)) {
       report.checked += some.length
       busy.push(
-        ...(await checkSome(
-          deps,
-          some,
-          (token) => !isStale(runtime, token),
-          report,
-          'areNeighbours',
-        )),
+        ...(await checkSome(deps, some, (token) => !isStale(runtime, token), report, {
+          areNeighbours: true,
+        })),
       )
       onProgress?.(report.checked, busy.length, report.wrong.length)
     }
@@ -82,11 +78,11 @@ export async function repairSources(
 /** Sums the quotes of as many sources in one command as MongoDB can. */
 function sumInSteps(commands: StoreCommands): StoreCommands['sumQuotes'] {
   const inSteps = createSteps(SOURCES_AT_ONCE, 1)
-  return async (ids, areNeighbours) => {
+  return async (ids, how) => {
     const sums: Awaited<ReturnType<StoreCommands['sumQuotes']>> = []
     for (let left = ids; left.length > 0; )
       await inSteps(async (step) => {
-        sums.push(...(await commands.sumQuotes(left.slice(0, step), areNeighbours)))
+        sums.push(...(await commands.sumQuotes(left.slice(0, step), how)))
         left = left.slice(step)
       })
     return sums
@@ -102,7 +98,7 @@ async function checkSome(
   some: readonly SourceTotals[],
   isAlive: (token: WriterToken) => boolean,
   report: RepairReport,
-  areNeighbours?: 'areNeighbours',
+  how?: Parameters<StoreCommands['sumQuotes']>[1],
 ): Promise<string[]> {
   const watermarks = createWatermarks(commands)
   await watermarks.read(some.flatMap(({ meta }) => meta.tokens ?? []))
@@ -110,7 +106,7 @@ async function checkSome(
   const isInUse = ({ meta }: SourceTotals) => meta.tokens?.some(isAlive) === true
   const notInUse = open.filter((source) => !isInUse(source))
   const toSum = notInUse.map(({ _id }) => _id)
-  const found = await commands.sumQuotes(toSum, areNeighbours)
+  const found = await commands.sumQuotes(toSum, how)
   const sums = new Map(found.map(({ _id, ...sum }) => [_id, sum]))
   const compared = notInUse.map((source) => compare(source, sums.get(source._id) ?? NO_QUOTES))
   const toConfirm = compared.filter((one) => !agrees(one) || one.openUntil !== undefined)

@@ -8,7 +8,8 @@ import type {
   OpenThread,
   QuoteDocument,
   QuoteDraft,
-  SourceDocument,
+  QuoteWithoutText,
+  SourceOrTombstone,
   ThreadRound,
   WriterBatch,
   WriterToken,
@@ -175,7 +176,7 @@ export async function writeGuarded(
 
 const charactersOf = ({ document, u = document }: GuardedWrite) => textLength(u)
 
-type Opening = Pick<OpenThread, 'isFinal' | 'source'> & { write?: GuardedWrite<SourceDocument> }
+type Opening = Pick<OpenThread, 'isFinal' | 'source'> & { write?: GuardedWrite<SourceOrTombstone> }
 
 /**
  * Plans the opening of a stored source: reserves the source, updates it to be `after`, or leaves it
@@ -183,8 +184,8 @@ type Opening = Pick<OpenThread, 'isFinal' | 'source'> & { write?: GuardedWrite<S
  */
 function planStored(
   round: ThreadRound,
-  before: SourceDocument,
-  after: SourceDocument,
+  before: SourceOrTombstone,
+  after: SourceOrTombstone,
   toSum: boolean,
 ): Opening {
   if (toSum || isCoverBesideQuotes(round, before)) {
@@ -200,12 +201,16 @@ function planStored(
  * Plans an update after which a stored document is `after`. If only stamps change, as in a repeat,
  * the update sets only the stamps: `sendUpdates` can then join the updates of many documents.
  */
-function planUpdate<Stored extends SourceDocument | QuoteDocument>(
+function planUpdate<Stored extends SourceOrTombstone | QuoteDocument>(
   stored: Stored,
   after: Stored,
 ): GuardedWrite<Stored> {
   const { version, stamp, cover } = after.meta
-  const restamped = planMarks(stored, { version, stamp, ...(cover !== undefined && { cover }) })
+  const restamped = planMarks(stored, {
+    version,
+    ...(stamp !== undefined && { stamp }),
+    ...(cover !== undefined && { cover }),
+  })
   return isDeepStrictEqual(restamped.document, after) ? restamped : { stored, document: after }
 }
 
@@ -213,7 +218,7 @@ function planUpdate<Stored extends SourceDocument | QuoteDocument>(
  * Returns whether a new cover must wait for the quotes. If it were stored first, it would give a
  * later stamp to their old values.
  */
-function isCoverBesideQuotes({ plan }: ThreadRound, stored: SourceDocument): boolean {
+function isCoverBesideQuotes({ plan }: ThreadRound, stored: SourceOrTombstone): boolean {
   return plan.source.document.meta.cover !== stored.meta.cover && plan.quoteWrites.length > 0
 }
 
@@ -226,7 +231,7 @@ export function needsNoWrite({ plan: { source, quoteWrites } }: ThreadRound): bo
  * Plans an update of only these marks. The new version refuses writes by processes that read the
  * source earlier.
  */
-export function planMarks<Stored extends SourceDocument | QuoteDocument>(
+export function planMarks<Stored extends SourceOrTombstone | QuoteWithoutText>(
   stored: Stored,
   marks: {
     version: ObjectId

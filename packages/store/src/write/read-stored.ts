@@ -7,12 +7,13 @@ import type {
   OpenThread,
   QuoteDocument,
   QuoteWithoutText,
-  SourceDocument,
+  SourceOrTombstone,
   StoredThread,
   ThreadRound,
   ThreadWork,
   WriterToken,
 } from '../documents.ts'
+import { asSeenBy, seenQuote } from '../merge/deletions.ts'
 import { textDigestOf } from '../merge/drafts.ts'
 import { REPLACED, stampOfField } from '../merge/merge.ts'
 import { isRepeat } from '../merge/repeats.ts'
@@ -54,7 +55,8 @@ export async function readStoredThreads(
   const open = found.map(deps.watermarks.withoutSettledTokens)
   const sources = new Map(open.map((source) => [source._id, source]))
   const threads = works.map((work) => {
-    const source = sources.get(work.id)
+    const found = sources.get(work.id)
+    const source = found && asSeenBy(work.requests[0]?.names.tenant ?? '', found)
     return {
       work,
       source,
@@ -176,7 +178,7 @@ type InputText = { _id: string; text: string; stamp: number }
 async function readQuotes(
   commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,
   requests: readonly InputThread[],
-  sources: ReadonlyMap<string, SourceDocument>,
+  sources: ReadonlyMap<string, SourceOrTombstone>,
 ): Promise<Map<string, QuoteDocument>> {
   const texts = requests.flatMap(({ quotes, stamp }) =>
     quotes.map(({ names: { _id }, values: { text } }): InputText => ({ _id, text, stamp })),
@@ -185,21 +187,22 @@ async function readQuotes(
   const found = await commands.findWithoutTexts([...input.keys()], 'majority')
   const quotes = new Map<string, QuoteDocument>()
   const unread: QuoteWithoutText[] = []
-  for (const quote of found) {
-    const text = knownText(
-      quote,
-      input.get(quote._id) ?? [],
-      sources.get(quote.sourceId)?.meta.cover ?? 0,
-    )
+  for (const stored of found) {
+    const source = sources.get(stored.sourceId)
+    const isMarked = source?.meta.deletion !== undefined
+    const quote = isMarked ? seenQuote({ ...stored, text: REPLACED }, source) : stored
+    if (quote === undefined) continue
+    const text = knownText(quote, input.get(quote._id) ?? [], source?.meta.cover ?? 0)
     if (text === undefined) unread.push(quote)
     else quotes.set(quote._id, { ...quote, text })
   }
   let characters = 0
   for (const some of chunksOf(unread, TEXTS_PER_QUERY)) {
     const ids = some.map(({ _id }) => _id)
-    for (const quote of await commands.find('quotes', ids, 'majority')) {
-      quotes.set(quote._id, quote)
-      characters += quote.text.length
+    for (const stored of await commands.find('quotes', ids, 'majority')) {
+      const quote = seenQuote(stored, sources.get(stored.sourceId))
+      if (quote !== undefined) quotes.set(quote._id, quote)
+      characters += stored.text.length
       if (characters > MAX_CHARACTERS)
         throw new Error(
           `stored texts that are newer than the request's exceed ${MAX_CHARACTERS} characters`,

@@ -3,8 +3,10 @@
 import type { Outcome } from '@sluice/contract'
 import {
   type DeleteRequest,
+  deletedUpTo,
   ERASED,
   type InputThread,
+  isLive,
   type OpenThread,
   type PostRequest,
   type QuoteDocument,
@@ -18,13 +20,22 @@ import {
   type ThreadWork,
 } from '../documents.ts'
 import { sourceIdOfRequest } from '../ids.ts'
-import { inputRedaction, inputThread, planNew, textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
+import {
+  inputRedaction,
+  inputThread,
+  newQuote,
+  newSource,
+  planNew,
+  textDigestOf,
+  UNCOUNTED,
+} from '../merge/drafts.ts'
 import { mergeRequests } from '../merge/merge.ts'
 import { planRepeat, shortenRepeats } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime, type Runtime } from '../mongodb/mongo-commands.ts'
 import { asCommandFailed } from '../mongodb/store-errors.ts'
 import { countWords, createSlices, SLICE_MS, type Slices } from '../words/count-words.ts'
+import { deleteSources } from './delete-sources.ts'
 import { needsNoWrite, openSources, writeQuotes } from './guarded-writes.ts'
 import {
   prepareNextRound,
@@ -81,17 +92,19 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
     try {
       if (!isPrepared) await commands.prepare()
       isPrepared = true
-      const answers = new Map<string, StoreAnswer>()
       const posts = requests.filter((request) => 'thread' in request)
       const deletions = requests.filter((request) => 'deletes' in request)
       const redactions = deletions.filter(({ deletes }) => deletes.redacts)
-      if (redactions.length < deletions.length) throw new Error('deletions are not stored yet')
+      const toDelete = deletions.filter(({ deletes }) => !deletes.redacts)
+      const answers = new Map<string, StoreAnswer>(
+        toDelete.length > 0 ? await deleteSources(sumDeps, toDelete) : [],
+      )
       const storeRedactions = async () => {
         const read = await readRedactions(deps, redactions, answers)
         await storeBatch({ ...deps, answers, unended: new Set(), onLastWrite }, read)
         return answers
       }
-      if (posts.length === 0) return storeRedactions()
+      if (posts.length === 0) return redactions.length > 0 ? await storeRedactions() : answers
       const works = groupByThread(posts.map(inputThread))
       const read =
         wereNew && !works.some(({ readsMajority }) => readsMajority)
@@ -239,8 +252,10 @@ export function planThread(stored: StoredThread, requests: readonly InputThread[
   const [first] = requests
   if (stored.source === undefined && first && !first.redacts && requests.length === 1)
     return planNew(first)
-  const repeat = stored.source && planRepeat(stored.source, requests)
-  return repeat ?? shortenRepeats(stored, requests, mergeRequests(stored, requests))
+  const { source } = stored
+  const repeat = source && isLive(source) && planRepeat(source, requests)
+  const live = requests.filter(({ stamp }) => stamp > deletedUpTo(source))
+  return repeat || shortenRepeats(stored, live, mergeRequests(stored, requests))
 }
 
 /** Ends each batch whose threads are all stored, or do not have the batch's token. */
@@ -264,7 +279,8 @@ async function readRedactions(
   const sources = new Map(found.map((source) => [source._id, source]))
   const inputs = redactions.flatMap((request) => {
     const source = sources.get(request.deletes.sourceId)
-    if (source?.tenant === request.tenant) return [inputRedaction(request, source)]
+    if (source && isLive(source) && source.tenant === request.tenant)
+      return [inputRedaction(request, source)]
     answers.set(request.id, { outcome: 'absent', quotes: 0 })
     return []
   })
@@ -291,18 +307,22 @@ function groupByThread(inputs: readonly InputThread[]): ThreadWork[] {
 /** Makes the answer to each request of a stored thread, by the request's id. */
 function answersOf({ work, plan, source }: OpenThread): [string, StoreAnswer][] {
   return work.requests.map((request, at) => {
-    const outcomes = plan.outcomes[at]
+    const { source: outcome, quotes: outcomes } = plan.outcomes[at] ?? {}
     if (request.redacts) {
-      const quotes = outcomes?.quotes.filter((one) => one === 'updated').length ?? 0
-      const outcome = outcomes?.source === 'updated' ? 'deleted' : 'absent'
-      return [request.id, { outcome, quotes }]
+      const quotes = outcomes?.filter((one) => one === 'updated').length ?? 0
+      return [request.id, { outcome: outcome === 'updated' ? 'deleted' : 'absent', quotes }]
     }
-    const quotes = request.quotes.map(({ names: { _id } }, index) => {
-      const draft = plan.quotes.get(_id)
-      if (draft === undefined) throw new Error(`quote ${_id} was not planned`)
-      return quoteAnswer(draft.document, outcomes?.quotes[index] ?? 'unchanged')
+    const quotes = request.quotes.map((quote, index) => {
+      // The answer to a deleted request has what it sent: nothing of it is stored.
+      const draft =
+        outcomes?.[index] === 'deleted'
+          ? newQuote(quote, request, 0)
+          : plan.quotes.get(quote.names._id)
+      if (draft === undefined) throw new Error(`quote ${quote.names._id} was not planned`)
+      return quoteAnswer(draft.document, outcomes?.[index] ?? 'unchanged')
     })
-    return [request.id, { source: sourceAnswer(source, outcomes?.source ?? 'unchanged'), quotes }]
+    const document = isLive(source) && outcome !== 'deleted' ? source : newSource(request).document
+    return [request.id, { source: sourceAnswer(document, outcome ?? 'unchanged'), quotes }]
   })
 }
 

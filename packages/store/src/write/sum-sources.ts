@@ -2,8 +2,15 @@
 // quotes the sum missed finds the new epoch, and recounts. The reservation, its renewals and the
 // wait for other writers only help sums to succeed.
 import type { ObjectId } from 'mongodb'
-import type { GuardedWrite, OpenThread, SourceDocument, WriterToken } from '../documents.ts'
+import {
+  deletedUpTo,
+  type GuardedWrite,
+  type OpenThread,
+  type SourceOrTombstone,
+  type WriterToken,
+} from '../documents.ts'
 import { compareIds } from '../ids.ts'
+import { endedMark } from '../merge/deletions.ts'
 import { chunksOf, type QuoteTotals, type StoreCommands } from '../mongodb/commands.ts'
 import {
   planMarks,
@@ -12,6 +19,7 @@ import {
   writeGuarded,
   writeQuotes,
 } from './guarded-writes.ts'
+import { removeDeleted } from './remove-deleted.ts'
 import {
   ageOf,
   type createIsExcluded,
@@ -96,7 +104,7 @@ async function recountOnce(
 /**
  * Removes the digest, because the sum may count quotes that the digest's request did not contain.
  */
-function withoutDigest(stored: SourceDocument): Commit {
+function withoutDigest(stored: SourceOrTombstone): Commit {
   const { digest: _, ...meta } = stored.meta
   return { stored, document: { ...stored, meta } }
 }
@@ -119,7 +127,10 @@ export async function writeAndSum(
 }
 
 /** Returns the threads that have one of these sources, each with the source as it is stored now. */
-function stillOpen(open: readonly OpenThread[], sources: readonly SourceDocument[]): OpenThread[] {
+function stillOpen(
+  open: readonly OpenThread[],
+  sources: readonly SourceOrTombstone[],
+): OpenThread[] {
   const stored = new Map(sources.map((source) => [source._id, source]))
   return open.flatMap((thread) => {
     const source = stored.get(thread.source._id)
@@ -158,19 +169,19 @@ function isOfOneOf(threads: readonly OpenThread[]): IsToken {
 }
 
 /**
- * Waits for the writers of open tokens, sets a new epoch, writes quotes, sums, and commits the
- * totals. Removes the tokens that `isOwn` selects: all of their quotes are written before the sum
+ * Waits for the writers of open tokens, sets a new epoch, removes deleted quotes, writes quotes,
+ * sums, and commits the totals. Removes the tokens that `isOwn` selects: all of their quotes are written before the sum
  * begins.
  *
  * @param writeQuotesOf writes the quotes of these sources. Returns what to commit for each source
  * whose quotes were not refused. The sum then replaces the totals.
  */
-async function sumSources(
+export async function sumSources(
   deps: SumDeps,
-  reserved: readonly SourceDocument[],
+  reserved: readonly SourceOrTombstone[],
   isOwn: IsToken,
-  writeQuotesOf: (sources: readonly SourceDocument[]) => Promise<Commit[]>,
-): Promise<SourceDocument[]> {
+  writeQuotesOf: (sources: readonly SourceOrTombstone[]) => Promise<Commit[]>,
+): Promise<SourceOrTombstone[]> {
   let sources = reserved
   const done = new AbortController()
   void renew(deps, () => sources, isOwn, done.signal).catch(() => {})
@@ -180,24 +191,36 @@ async function sumSources(
     )
     await awaitWriters(deps, others)
     sources = await setEpoch(deps, sources)
-    const written = await writeQuotesOf(sources)
-    const found = await deps.commands.sumQuotes(written.map(({ stored }) => stored._id))
+    const written = await writeQuotesOf(await removeDeleted(deps, sources))
+    const marked = sources.filter((source) => deletedUpTo(source) > 0)
+    const ids = written.map(({ stored }) => stored._id)
+    const found = await deps.commands.sumQuotes(ids, { marked })
     const sums = new Map(found.map((sum) => [sum._id, sum]))
     const commits = written.map(({ stored, document }) => {
-      return { stored, document: { ...document, ...(sums.get(stored._id) ?? NO_QUOTES) } }
+      return { stored, document: withTotals(document, sums.get(stored._id) ?? NO_QUOTES) }
     })
+    const ended = new Set(sources.map(({ meta }) => meta.deletion?.request))
+    const isEnded: IsToken = (token) => isOwn(token) || ended.has(token.request)
     return await commitSources(deps, commits, (tokens) =>
-      tokensAfterSum(deps.runtime, tokens, isOwn),
+      tokensAfterSum(deps.runtime, tokens, isEnded),
     )
   } finally {
     done.abort()
   }
 }
 
+/** Replaces the totals. The deletion of the source, if it has one, has then ended. */
+function withTotals(document: SourceOrTombstone, totals: QuoteTotals): SourceOrTombstone {
+  const { deletion } = document.meta
+  if (deletion?.before === undefined) return { ...document, ...totals }
+  const meta = { ...document.meta, deletion: endedMark(deletion, totals.quoteCount) }
+  return { ...document, ...totals, meta }
+}
+
 /** Renews these reservations until `done` aborts or a renewal fails. */
 async function renew(
   { commands, runtime }: WriteDeps,
-  reserved: () => readonly SourceDocument[],
+  reserved: () => readonly SourceOrTombstone[],
   isOwn: IsToken,
   done: AbortSignal,
 ): Promise<void> {
@@ -244,7 +267,7 @@ async function awaitWriters(
  */
 async function setEpoch(
   { commands, runtime, watermarks }: SumDeps,
-  reserved: readonly SourceDocument[],
+  reserved: readonly SourceOrTombstone[],
 ) {
   const epoch = runtime.newId()
   const writes = reserved.map((source) => planMarks(source, { version: epoch, epoch }))
@@ -252,7 +275,7 @@ async function setEpoch(
 }
 
 /** A reserved source, and the document that is to replace it. */
-type Commit = Record<'stored' | 'document', SourceDocument>
+type Commit = Record<'stored' | 'document', SourceOrTombstone>
 
 /**
  * Commits reserved sources, with the tokens that `tokensAfter` keeps. Returns the sources that were
@@ -262,7 +285,7 @@ async function commitSources(
   { commands, runtime }: WriteDeps,
   commits: readonly Commit[],
   tokensAfter: (tokens: readonly WriterToken[]) => WriterToken[],
-): Promise<SourceDocument[]> {
+): Promise<SourceOrTombstone[]> {
   const version = runtime.newId()
   const writes = commits.map(({ stored, document }) => {
     const { epoch, tokens: open = [] } = stored.meta
@@ -276,7 +299,7 @@ async function commitSources(
 
 async function writeSources(
   commands: StoreCommands,
-  writes: GuardedWrite<SourceDocument>[],
+  writes: GuardedWrite<SourceOrTombstone>[],
   version: ObjectId,
 ) {
   const refused = await writeGuarded(commands, 'sources', writes, version)

@@ -9,7 +9,7 @@
 // does not need it
 import type { ObjectId } from 'mongodb'
 import {
-  type SourceDocument,
+  type SourceOrTombstone,
   STALE_MS,
   type ThreadWork,
   type WriterBatch,
@@ -36,7 +36,7 @@ const UNRENEWED_MS = 1_000
  */
 const MAX_KNOWN = 10_000
 
-type Source = Pick<SourceDocument, 'meta'>
+type Source = Pick<SourceOrTombstone, 'meta'>
 export type IsToken = (token: WriterToken) => boolean
 
 /** Returns the time since the token's batch began, by the clocks of two machines. */

@@ -5,7 +5,7 @@
 // that was summed too early
 // - `recountMissed` recounts such sources in the background. `settleState` waits for it before it
 // calls `advance` again
-import type { SourceDocument, ThreadWork, WriterBatch } from '../documents.ts'
+import type { SourceOrTombstone, ThreadWork, WriterBatch } from '../documents.ts'
 import { recount, type SumDeps } from './sum-sources.ts'
 
 export type Writer = ReturnType<typeof createWriter>
@@ -14,7 +14,7 @@ export type Writer = ReturnType<typeof createWriter>
  * A source that a batch has opened. Its totals include the batch's quotes, which are written after
  * it.
  */
-type OpenedSource = { id: string; epoch: SourceDocument['meta']['epoch'] }
+type OpenedSource = { id: string; epoch: SourceOrTombstone['meta']['epoch'] }
 type UncheckedSource = OpenedSource & { batch: number }
 
 /** A writer under one name. Its document in `writers` is created with the first watermark. */

@@ -1,0 +1,127 @@
+// The guards of deletions: marks, what is left of quotes, when a deletion has ended.
+import { type Mutant, one, unguardedBy } from './mutant.ts'
+
+export const deletionMutants: Mutant[] = [
+  unguardedBy(
+    'marking',
+    'write/delete-sources.ts',
+    '...(stored && { stored })',
+    '...(stored && { stored: {} })',
+  ),
+  one(
+    'a deleted request is merged',
+    'merge/merge.ts',
+    'request.stamp <= deletedUpTo(before)',
+    'request.stamp <= 0',
+  ),
+  one('a later post removes the mark', 'merge/drafts.ts', '...(deletion && { deletion }),', ''),
+  one('a later post removes the epoch', 'merge/drafts.ts', '...(epoch && { epoch }),', ''),
+  one(
+    'a mark counts for another tenant',
+    'merge/deletions.ts',
+    'const stamp = deletedBy(tenant, source)',
+    'const stamp = deletion.stamp',
+  ),
+  one(
+    'a tombstone forgets the deletion of another tenant',
+    'write/delete-sources.ts',
+    '...(others && { others }),',
+    '',
+  ),
+  one(
+    'a deletion keeps the digest',
+    'merge/deletions.ts',
+    '...(cover !== undefined && { cover }),',
+    '...(cover !== undefined && { cover }), ...(source.meta.digest && { digest: source.meta.digest }),',
+  ),
+  one(
+    'a deletion keeps older fields of the source',
+    'merge/deletions.ts',
+    '(name) => stampOfField(source, name, 0),',
+    '(name) => stampOfField(source, name, 0) + deletion.stamp,',
+  ),
+  one(
+    'merges see deleted quotes',
+    'write/read-stored.ts',
+    'isMarked ? seenQuote({ ...stored, text: REPLACED }, source) : stored',
+    'isMarked || !isMarked ? stored : seenQuote({ ...stored, text: REPLACED }, source)',
+  ),
+  one(
+    'a sum removes nothing',
+    'write/sum-sources.ts',
+    'await removeDeleted(deps, sources)',
+    'sources ?? (await removeDeleted(deps, sources))',
+  ),
+  one(
+    'a sum counts deleted quotes',
+    'write/sum-sources.ts',
+    'sumQuotes(ids, { marked })',
+    'sumQuotes(ids, { marked: marked.slice(0, 0) })',
+  ),
+  one(
+    'a removal is not guarded by stamps',
+    'write/remove-deleted.ts',
+    'dead, deletedUpTo(source))',
+    'dead, Number.MAX_SAFE_INTEGER)',
+  ),
+  one(
+    'a refused removal counts as done',
+    'write/remove-deleted.ts',
+    'return n === dead.length && refused.size === 0',
+    'return n >= 0',
+  ),
+  one(
+    'a cover of after the deletion counts for late quotes',
+    'merge/deletions.ts',
+    'stampOfField(quote, name, deletion?.before?.cover ?? 0)',
+    'stampOfField(quote, name, cover)',
+  ),
+  one(
+    'a cover of before the deletion does not count',
+    'merge/deletions.ts',
+    'stampOfField(quote, name, deletion?.before?.cover ?? 0)',
+    'stampOfField(quote, name, (deletion?.before?.cover ?? 0) * 0)',
+  ),
+  one(
+    'a quote that is left does not account for the cover',
+    'merge/deletions.ts',
+    'stamps[name] = stampOfField(quote, name, cover)',
+    'stamps[name] = stampOfField(quote, name, cover * 0)',
+  ),
+  one(
+    'a quote that is left keeps its position',
+    'merge/deletions.ts',
+    'movedTo(first, quote.position)',
+    'quote.position',
+  ),
+  one(
+    'a deletion is answered before it has ended',
+    'write/delete-sources.ts',
+    'return deletion.before ? undefined : answerOf(deletion)',
+    'return answerOf(deletion)',
+  ),
+  one(
+    'a deletion is answered by a mark that no majority has',
+    'write/delete-sources.ts',
+    "commands.find('sources', toConfirm, 'majority')",
+    "commands.find('sources', toConfirm)",
+  ),
+  one(
+    'an older deletion replaces a newer one',
+    'write/delete-sources.ts',
+    'return deletedBy(tenant, source) >= stamp ? ABSENT : undefined',
+    'return deletedBy(tenant, source) < 0 ? ABSENT : undefined',
+  ),
+  one(
+    'a deletion leaves the token of the one before',
+    'write/delete-sources.ts',
+    'request !== id && request !== last?.request',
+    'request !== id',
+  ),
+  one(
+    'a sum leaves the token of the deletion that it ends',
+    'write/sum-sources.ts',
+    'isOwn(token) || ended.has(token.request)',
+    'isOwn(token) || (ended.size < 0)',
+  ),
+]
