@@ -141,7 +141,7 @@ describe("a tenant's threads can be exported", () => {
     for (const post of POSTS) storedIn(await caller.post(someThread(post)))
     // More than one line, with equal quotes on each.
     const plus = { text: '+1', speaker: 'Ada' }
-    const many = Array.from({ length: 7_000 }, (_, at) =>
+    const many = Array.from({ length: 5_500 }, (_, at) =>
       at % 1_000 === 0 ? plus : { externalId: `q${at}`, text: `${at}` },
     )
     const large = someThread({ externalId: 'large', quotes: [...many, { ...plus, upVotes: 2 }] })

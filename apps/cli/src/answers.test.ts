@@ -18,6 +18,7 @@ const run = (url: string, name: Parameters<typeof runCommand>[1], ...args: strin
 
 const ASKING = [
   ['list'],
+  ['export', '-'],
   ['get', 'slack', '1'],
   ['jobs', 'list'],
   ['jobs', 'groups'],
@@ -165,6 +166,7 @@ test('the paths of every command are relative to the path of --url', async (t) =
     '/a/b/admin/recent',
     '/a/b/livez',
     '/a/b/sources',
+    '/a/b/sources:export',
   ])
 })
 

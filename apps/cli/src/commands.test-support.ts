@@ -3,6 +3,7 @@
 import type { ApiOptions, FindApiDeps } from '@sluice/terminal'
 import { type Ran, runMade } from '@sluice/terminal/test-support'
 import type { Command } from 'commander'
+import { exportCommand } from './export/export-command.ts'
 import { openAdminClient } from './jobs/admin-client.ts'
 import { tailCommand } from './jobs/hits-commands.ts'
 import { jobsCommand } from './jobs/jobs-command.ts'
@@ -14,12 +15,13 @@ type Print = (line: string) => void
 
 /** Makes a command as `main.ts` does. Nobody answers its questions. */
 function makeCommand(
-  name: 'get' | 'jobs' | 'list' | 'pause' | 'status' | 'tail',
+  name: 'export' | 'get' | 'jobs' | 'list' | 'pause' | 'status' | 'tail',
   deps: FindApiDeps,
   print: Print,
 ) {
   const openClient = (options: ApiOptions) => openAdminClient(deps, options)
   const makers: Record<typeof name, () => Command> = {
+    export: () => exportCommand({ ...deps, process, show: print }),
     get: () => getCommand({ ...deps, print }),
     jobs: () => jobsCommand({ openClient, print, confirm: async () => false }),
     list: () => listCommand({ ...deps, print }),

@@ -3,6 +3,7 @@ import type { importCommand } from '@sluice/importer'
 import { instancePaths, readRunning } from '@sluice/terminal'
 import type { Command } from 'commander'
 import type { DoctorDeps } from './doctor/doctor-command.ts'
+import type { exportCommand } from './export/export-command.ts'
 import type { tailCommand } from './jobs/hits-commands.ts'
 import type { jobsCommand } from './jobs/jobs-command.ts'
 import type { statusCommand } from './jobs/queue-commands.ts'
@@ -10,6 +11,7 @@ import type { loginCommand } from './login/login-command.ts'
 
 type DepsOf<Make extends (deps: never) => Command> = Parameters<Make>[0]
 export type CliDeps = DoctorDeps &
+  DepsOf<typeof exportCommand> &
   DepsOf<typeof importCommand> &
   DepsOf<typeof jobsCommand> &
   DepsOf<typeof loginCommand> &
@@ -21,6 +23,7 @@ export type CliDeps = DoctorDeps &
  */
 export const commandsOf = (deps: CliDeps): Readonly<Record<string, () => Promise<Command>>> => ({
   import: async () => (await import('@sluice/importer')).importCommand(deps),
+  export: async () => (await import('./export/export-command.ts')).exportCommand(deps),
   list: async () => (await import('./sources/sources-commands.ts')).listCommand(deps),
   get: async () => (await import('./sources/sources-commands.ts')).getCommand(deps),
   erase: async () => (await import('./sources/erase-command.ts')).eraseCommand(deps),

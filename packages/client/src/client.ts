@@ -14,9 +14,15 @@ import { type ItemResult, itemOf, type PostBatchOptions, postItems } from './pos
 import { type PostManyOptions, postChunks, type Threads } from './post-many.ts'
 import { followJob, type PostOptions, type PostResult, postThread } from './post-thread.ts'
 import { SluiceProblem } from './request-errors.ts'
-import { withRetries } from './retries.ts'
+import { type RetryOptions, withRetries } from './retries.ts'
 import { createSourceLocks, sourceOf } from './source-locks.ts'
-import { createTransport, type HttpRequest, readJson, type TransportOptions } from './transport.ts'
+import {
+  createTransport,
+  type HttpRequest,
+  readJson,
+  readUnlessAborted,
+  type TransportOptions,
+} from './transport.ts'
 
 export interface ClientOptions extends TransportOptions {
   /**
@@ -47,6 +53,25 @@ export interface ListOptions extends PageOptions {
   service?: Service | undefined
   /** If set, only sources whose first request was accepted at this time or later. */
   since?: Date | undefined
+}
+
+export interface ExportOptions extends RetryOptions {
+  /** Whose threads. Only with an operator's key, which needs it. */
+  tenant?: string | undefined
+  service?: Service | undefined
+  /** Only threads that were posted at this time or later. */
+  since?: Date | undefined
+  /** Only quotes of this speaker, and only threads that have one. */
+  speaker?: string | undefined
+  /** `next` of the page before. */
+  after?: string | undefined
+}
+
+/** A page of an export: threads as NDJSON, in the form of a post. */
+export interface ExportPage {
+  ndjson: string
+  /** The cursor of the next page. Absent on the last one. */
+  next?: string
 }
 
 /** The limits of the service, as plain numbers, and the tenant of the key. */
@@ -156,6 +181,25 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
     }: ListOptions = {}): Promise<SourceList> {
       const query = queryOf({ service, since: since?.toISOString(), limit, after })
       return (await get(`sources${query}`, signal)) as SourceList
+    },
+    /**
+     * Returns a page of the stored threads, of about 16 MiB. Posted in their order, they get the
+     * same ids and fields.
+     */
+    async exportPage({
+      signal,
+      onRetry,
+      since,
+      ...query
+    }: ExportOptions = {}): Promise<ExportPage> {
+      const path = `sources:export${queryOf({ ...query, since: since?.toISOString() })}`
+      const text = await withRetries(retryBounds, { signal, onRetry }, async () => {
+        const response = await send({ path, signal })
+        return readUnlessAborted(signal, () => response.text())
+      })
+      const last = text.slice(text.lastIndexOf('\n', text.length - 2) + 1)
+      if (!last.startsWith('{"next":')) return { ndjson: text }
+      return { ndjson: text.slice(0, -last.length), ...JSON.parse(last) }
     },
     /**
      * Looks up any number of sources, with as many requests as needed. Returns the stored ones,

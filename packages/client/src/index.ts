@@ -4,6 +4,8 @@ export {
   type Client,
   type ClientOptions,
   createClient,
+  type ExportOptions,
+  type ExportPage,
   type ListOptions,
   type PageOptions,
   pagesOf,

@@ -51,7 +51,7 @@ export function startRetries(
  */
 export async function withRetries<T>(
   bounds: RetryBounds,
-  options: CallOptions,
+  options: RetryOptions,
   send: () => Promise<T>,
 ): Promise<T> {
   const retries = startRetries(bounds, options)

@@ -9,6 +9,7 @@ import {
   findDashboard,
   jsonText,
   parseCount,
+  progressStyle,
   type RunApart,
   stopRequests,
 } from '@sluice/terminal'
@@ -22,7 +23,7 @@ import { shellWord } from './formats/values/thread-fields.ts'
 import type { ImportOptions } from './import-request.ts'
 import { Interrupted } from './import-request.ts'
 import { runImport } from './run-import.ts'
-import { type ProgressStyle, showProgress } from './show/progress.ts'
+import { showProgress } from './show/progress.ts'
 import { EXIT_CODES, type Summary, summaryLines, summaryObject } from './show/summary.ts'
 
 interface ImportCommandDeps extends FindApiDeps {
@@ -183,7 +184,7 @@ async function run(asked: Options & ImportOptions, deps: ImportCommandDeps): Pro
       hurry: stops.hurry,
       show: (state) =>
         showProgress({
-          style: styleOf({ json, quiet }, stderr.isTTY),
+          style: progressStyle({ json, quiet }, stderr.isTTY),
           state,
           stderr,
           print: deps.say,
@@ -212,12 +213,6 @@ function withOptions(
   if (lacking.length === 0) return undefined
   const program = words[0] === 'import' ? 'sluice' : 'sluice-import'
   return [program, ...words.map((word) => shellWord(word, word.length)), ...lacking].join(' ')
-}
-
-function styleOf({ json, quiet }: Output, isTerminal: boolean): ProgressStyle {
-  if (quiet) return 'none'
-  if (json) return 'json'
-  return isTerminal ? 'bar' : 'lines'
 }
 
 /** A dry run shows the faults of at most this number of records. */

@@ -3,6 +3,7 @@
 export * from './find-api.ts'
 export * from './instance.ts'
 export * from './process-facts.ts'
+export * from './progress.ts'
 export { type RunApart, runApart } from './run-apart.ts'
 export * from './run-program.ts'
 export * from './stop-requests.ts'

@@ -1,5 +1,5 @@
-// The checkpoint of an import says how far the import got, so that another run can continue from
-// there. It contains the length of the file of rejected records, so it is saved after that file.
+// The checkpoint of an import or an export says how far it got, so that another run can continue
+// from there. That of an import contains the length of the file of rejected records, so it is saved after that file.
 import { randomUUID } from 'node:crypto'
 import { open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -8,12 +8,12 @@ import type { Ledger, Tally } from './ledger.ts'
 import { type RejectedFile, unlessMissing } from './rejected-file.ts'
 
 /** All events up to `tally.events` are stored, or in the file of rejected records. */
-interface Progress {
+interface ImportProgress {
   tally: Tally
   rejectedBytes: number
 }
 
-export type Checkpoint = ReturnType<typeof createCheckpoint>
+export type Checkpoint = ReturnType<typeof createCheckpoint<ImportProgress>>
 
 /**
  * Raise this if an event of the same input may get another number, or if the fields of the tally
@@ -25,7 +25,7 @@ const VERSION = 10
  * Opens the checkpoint file.
  * @param fingerprint everything on which the order and the meaning of events depend.
  */
-export function createCheckpoint(path: string, fingerprint: unknown) {
+export function createCheckpoint<Progress = ImportProgress>(path: string, fingerprint: unknown) {
   const digest = digestOf(JSON.stringify([VERSION, fingerprint]))
   return {
     path,

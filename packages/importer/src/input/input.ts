@@ -147,7 +147,7 @@ const IRREGULAR = 'pipes, devices, sockets, broken links and links to folders, w
  * Matches files of the operating system, of editors, and of earlier imports, which do not belong to
  * an export.
  */
-const UNWANTED = /^\.|^__MACOSX$|\.sluice-checkpoint(\.new)?$/
+const UNWANTED = /^\.|^__MACOSX$|\.sluice-(checkpoint(\.new)?|part)$/
 
 /**
  * Matches names of mail folders: Maildir++ names a subfolder `.Sent`, and KMail names a folder of

@@ -1,6 +1,5 @@
-// Shows how far an import has got: by a bar on a terminal, otherwise by a line every few seconds,
-// or as JSON lines.
-import { describeSeconds, formatNumber, printable } from '@sluice/terminal'
+// Shows how far an import has got.
+import { describeSeconds, drawProgress, formatNumber, mebibytes } from '@sluice/terminal'
 import { type Tally, threadsIn } from '../account/ledger.ts'
 import type { Done } from '../input/read-counted.ts'
 
@@ -12,46 +11,24 @@ export interface ProgressState {
   tally: Tally
 }
 
-export type ProgressStyle = 'bar' | 'lines' | 'json' | 'none'
-
 export type ProgressDisplay = ReturnType<typeof showProgress>
 
-interface ProgressOptions {
-  style: ProgressStyle
+interface ProgressOptions extends Omit<Parameters<typeof drawProgress>[0], 'view'> {
   state: () => ProgressState
-  /** Where people read. Only a terminal has columns. */
-  stderr: { write(text: string): void; readonly columns?: number }
-  /** Writes for programs. */
-  print: (line: string) => void
 }
 
-const TICK_MS = { bar: 200, lines: 5_000, json: 2_000, none: 0 }
-const DEFAULT_COLUMNS = 80
-const CLEAR_LINE = '\r\x1b[K'
-
 /** Shows progress until it is disposed of. */
-export function showProgress({ style, state, stderr, print }: ProgressOptions) {
+export function showProgress({ state, ...how }: ProgressOptions) {
   const began = performance.now()
   let begin = pointOf(state(), 0)
-  const draw = () => {
+  const view = () => {
     const point = pointOf(state(), (performance.now() - began) / 1_000)
     if (point.phase !== begin.phase) begin = point
-    const view = viewOf(state(), point, begin)
-    if (style === 'bar')
-      stderr.write(`${CLEAR_LINE}${barLine(view, (stderr.columns ?? DEFAULT_COLUMNS) - 1)}`)
-    else if (style === 'lines') stderr.write(`${plainLine(view)}\n`)
-    else print(JSON.stringify({ kind: 'progress', ...view }))
+    const json = viewOf(state(), point, begin)
+    const share = json.totalBytes === 0 ? undefined : json.share
+    return { line: plainLine(json), share, json }
   }
-  const timer = style === 'none' ? undefined : setInterval(draw, TICK_MS[style])
-  return {
-    say(line: string) {
-      stderr.write(`${style === 'bar' ? CLEAR_LINE : ''}${printable(line)}\n`)
-    },
-    [Symbol.dispose]() {
-      clearInterval(timer)
-      if (style === 'bar') stderr.write(CLEAR_LINE)
-    },
-  }
+  return drawProgress({ ...how, view })
 }
 
 type Point = ReturnType<typeof pointOf>
@@ -87,20 +64,6 @@ function viewOf({ bytes, tally }: ProgressState, { settled, ...point }: Point, b
   }
 }
 
-const [LEAST_CELLS, MOST_CELLS] = [5, 20]
-
-/**
- * Draws a line with a bar that fills the rest of the line. If the terminal is narrow or the total
- * is unknown, there is no bar, and the line is cut.
- */
-function barLine(view: View, width: number): string {
-  const line = plainLine(view)
-  const cells = Math.min(MOST_CELLS, width - line.length - '[] '.length)
-  if (view.totalBytes === 0 || cells < LEAST_CELLS) return line.slice(0, width)
-  const full = Math.round(view.share * cells)
-  return `[${'#'.repeat(full)}${'-'.repeat(cells - full)}] ${line}`
-}
-
 /** What went wrong comes first, because the end of the line may be cut. */
 const COUNTED = ['rejected', 'created', 'updated', 'unchanged'] as const
 
@@ -120,8 +83,4 @@ function plainLine({
   )
   const left = secondsLeft === undefined ? '' : `, ${describeSeconds(secondsLeft)} left`
   return `${phase} ${read}${left}, ${formatNumber(Math.round(threadsPerSecond))} threads/s${counts.join('')}`
-}
-
-function mebibytes(bytes: number): string {
-  return `${(bytes / 1024 ** 2).toFixed(1)} MiB`
 }

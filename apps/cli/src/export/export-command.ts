@@ -1,0 +1,173 @@
+// The command `sluice export`: writes the stored threads of a tenant in the form in which `sluice
+// import` reads them.
+import type { ExportPage, Retry, Service } from '@sluice/client'
+import { createClient } from '@sluice/client'
+import {
+  type ApiOptions,
+  apiOptions,
+  counted,
+  describeSeconds,
+  drawProgress,
+  type FindApiDeps,
+  findApi,
+  formatNumber,
+  mebibytes,
+  parsePast,
+  progressStyle,
+  stopRequests,
+  UserError,
+} from '@sluice/terminal'
+import { Command } from 'commander'
+import { createBoundedFetch, findSilence } from '../answers.ts'
+import { openFile, openStdout } from './export-output.ts'
+
+export interface ExportDeps extends FindApiDeps {
+  process: Pick<NodeJS.Process, 'stdout' | 'stderr'>
+  show: (line: string) => void
+}
+
+type Options = ApiOptions & {
+  tenant?: string
+  service?: Service
+  since?: { text: string; at: Date }
+  speaker?: string
+  quiet?: true
+}
+
+/** The exit code is that of an interrupted import. */
+class InterruptedError extends UserError {
+  override readonly exitCode = 4
+}
+
+const STDOUT = '-'
+/** A page is read in three seconds. The API may answer much later if it is busy. */
+const PAGE_WITHIN_MS = 60_000
+/** A page has at most 16 million characters, and the line that exceeds them. */
+const PAGE_BYTES = 128 * 2 ** 20
+
+/** `sluice export`. */
+export function exportCommand(deps: ExportDeps): Command {
+  const command = new Command('export').description(
+    'Writes the stored threads as `sluice import` reads them, and continues an interrupted export',
+  )
+  return apiOptions(command, 'importer')
+    .argument(
+      '<file>',
+      'NDJSON, compressed if the name ends with .gz or .zst; - is standard output',
+    )
+    .option('--tenant <name>', "whose threads: for an operator's key")
+    .option('--service <service>', 'only threads of this service, such as slack')
+    .option(
+      '--since <when>',
+      'only threads posted since a date, or not longer ago (2h)',
+      (text: string) => ({ text, at: parsePast(text) }),
+    )
+    .option('--speaker <name>', 'only what this person said')
+    .option('--quiet', 'prints no progress')
+    .addHelpText('after', '\nExit codes: 0 completed, 1 failed, 4 interrupted.')
+    .action((file: string, options: Options) => exportTo(deps, file, options))
+}
+
+async function exportTo(deps: ExportDeps, file: string, options: Options): Promise<void> {
+  const { tenant, service, since, speaker, quiet, url, keyFile } = options
+  const holder = tenant === undefined ? 'importer' : 'operator'
+  const target = await findApi(deps, { url, keyFile }, holder)
+  const silence = await findSilence(target.url)
+  if (silence !== undefined) throw new UserError(silence)
+  const client = createClient({ ...target, fetch: fetchPage })
+  const { stdout, stderr } = deps.process
+  const output =
+    file === STDOUT
+      ? openStdout(stdout)
+      : await openFile(file, [target.url, tenant, service, since?.text, speaker])
+  const at = { ...output.begin, since: output.begin.since ?? since?.at.toISOString() }
+  const began = performance.now()
+  const stops = stopRequests({ outlivesTerminal: true })
+  const style = progressStyle({ quiet }, stderr.isTTY === true)
+  const first = shareOf(at.after)
+  const view = () => viewOf(at, output.begin.lines, first, (performance.now() - began) / 1_000)
+  const display = drawProgress({ style, view, stderr, print: deps.show })
+  if (output.note !== undefined) display.say(output.note)
+  if (at.after !== undefined) display.say(`Going on after ${counted(at.lines, 'line')}.`)
+  const onRetry = ({ cause, delayMs }: Retry) =>
+    display.say(`${cause.message} Trying again in ${describeSeconds(delayMs / 1_000)}.`)
+
+  const ask = (after: string | undefined) => {
+    const query = {
+      tenant,
+      service,
+      speaker,
+      ...(at.since && { since: new Date(at.since) }),
+      after,
+    }
+    const page = client.exportPage({ ...query, signal: stops.stopping, onRetry })
+    // If writing fails, nobody awaits the page that is read meanwhile.
+    page.catch(() => {})
+    return page
+  }
+  try {
+    let coming = ask(at.after)
+    for (let isLast = false; !isLast; ) {
+      const { ndjson, next } = checked(await coming, at.after)
+      isLast = next === undefined
+      if (!isLast) coming = ask(next)
+      // An empty file must be a valid one, too.
+      if (ndjson !== '' || (isLast && at.bytes === 0)) at.bytes += await output.write(ndjson)
+      at.lines += ndjson.split('\n').length - 1
+      at.after = next
+      if (!isLast) await output.save(at)
+    }
+    await output.complete()
+  } catch (error) {
+    if (!stops.stopping.aborted) throw error
+    throw new InterruptedError(
+      'The export was interrupted. Run the same command again to go on from there.',
+    )
+  } finally {
+    display[Symbol.dispose]()
+    stops.release()
+    await output.close()
+  }
+  const where = file === STDOUT ? '' : `: ${file}`
+  const seconds = describeSeconds((performance.now() - began) / 1_000)
+  deps.show(
+    `Done: ${counted(at.lines, 'line')} (a large thread has several), ${mebibytes(at.bytes)} in ${seconds}${where}`,
+  )
+}
+
+const fetchPage: typeof fetch = (...args) => createBoundedFetch(PAGE_WITHIN_MS, PAGE_BYTES)(...args)
+
+/** Refuses what no export answers, and pages that could follow for ever. */
+function checked(page: ExportPage, after: string | undefined): ExportPage {
+  const { ndjson, next } = page
+  const hasForm = ndjson === '' || (ndjson.startsWith('{') && ndjson.endsWith('}\n'))
+  if (!hasForm) throw new UserError('The answer is not one of this version of Sluice.')
+  // The end of a thread comes after the positions in it.
+  const placeOf = (cursor: string) => `${cursor.slice(0, cursor.lastIndexOf('~'))}~~`
+  if (next !== undefined && after !== undefined && placeOf(next) <= placeOf(after))
+    throw new UserError('The API answers a page that does not come after the last one.')
+  return page
+}
+
+/** The digits of ids, in their order. */
+const DIGITS = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
+
+/** Pages follow ids, which are hashes: the beginning of an id says how many come before it. */
+function shareOf([first = '-', second = '-']: string = ''): number {
+  return (DIGITS.indexOf(first) * DIGITS.length + DIGITS.indexOf(second)) / DIGITS.length ** 2
+}
+
+interface At {
+  lines: number
+  bytes: number
+  after?: string | undefined
+}
+
+function viewOf({ lines, bytes, after }: At, before: number, first: number, seconds: number) {
+  const share = Math.max(first, shareOf(after))
+  const secondsLeft = share > first ? (seconds * (1 - share)) / (share - first) : undefined
+  const left = secondsLeft === undefined ? '' : `, ${describeSeconds(secondsLeft)} left`
+  const rate = formatNumber(Math.round((lines - before) / seconds))
+  const line = `exporting ${Math.floor(share * 100)} %${left}, ${mebibytes(bytes)}, ${rate} threads/s`
+  return { line, share, json: { share, lines, bytes } }
+}

@@ -1,0 +1,99 @@
+// Where an export goes: to a file, which another run can go on with, or to standard output.
+import { open, rename, stat } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import * as zlib from 'node:zlib'
+import { createCheckpoint } from '@sluice/importer/checkpoint'
+import { jsonText, UserError } from '@sluice/terminal'
+
+/** How far an export has got. */
+export interface ExportProgress {
+  lines: number
+  /** Of the file, which is complete up to there. */
+  bytes: number
+  /** The cursor of the next page. */
+  after?: string | undefined
+  /** The moment that a relative `--since` named in the first run, as ISO 8601. */
+  since?: string | undefined
+}
+
+export interface ExportOutput {
+  /** Where an earlier run stopped. */
+  begin: ExportProgress
+  /** Why an earlier run can't be continued. */
+  note?: string
+  /** Writes a page, and returns its bytes. */
+  write(ndjson: string): Promise<number>
+  /** Another run can go on from here. */
+  save(progress: ExportProgress): Promise<void>
+  complete(): Promise<void>
+  close(): Promise<void>
+}
+
+const NOTHING: ExportProgress = { lines: 0, bytes: 0 }
+
+/** A file of several members or frames is valid, so each page is one, and a run can append to it. */
+async function compress(name: string, text: string): Promise<Buffer> {
+  if (/\.gz$/i.test(name)) return promisify(zlib.gzip)(text)
+  if (!/\.zst$/i.test(name)) return Buffer.from(text)
+  if (!('zstdCompress' in zlib)) throw new UserError('This Node writes no Zstandard. Use .gz.')
+  return promisify(zlib.zstdCompress)(text)
+}
+
+/**
+ * Opens a file. Until the export is complete, it has another name, so that an earlier export of the
+ * name stays, and nobody takes a part for the whole.
+ */
+export async function openFile(file: string, fingerprint: unknown): Promise<ExportOutput> {
+  const part = `${file}.sluice-part`
+  const checkpoint = createCheckpoint<ExportProgress>(`${file}.sluice-checkpoint`, fingerprint)
+  const { progress, isOther } = await checkpoint.load()
+  const { size } = await stat(part).catch(() => ({ size: -1 }))
+  const begin = progress !== undefined && size >= progress.bytes ? progress : NOTHING
+  const handle = await open(part, 'a').catch(({ message }: Error) => {
+    throw new UserError(`The file can't be written: ${message}.`)
+  })
+  await handle.truncate(begin.bytes)
+  return {
+    begin,
+    ...(isOther && {
+      note: `${checkpoint.path} is of another export: this one begins from the start.`,
+    }),
+    async write(ndjson) {
+      const data = await compress(file, ndjson)
+      await handle.appendFile(data)
+      return data.length
+    },
+    async save(at) {
+      // The checkpoint must not outlive what it counts.
+      await handle.datasync()
+      await checkpoint.save(at)
+    },
+    async complete() {
+      await handle.sync()
+      await rename(part, file)
+      await checkpoint.remove()
+    },
+    close: () => handle.close(),
+  }
+}
+
+/** Opens standard output. On a terminal, no text of a thread may steer it. */
+export function openStdout(stdout: NodeJS.WriteStream): ExportOutput {
+  const nothing = async () => {}
+  const printed = (ndjson: string) => ndjson.replaceAll(/.+/g, (line) => jsonText(JSON.parse(line)))
+  return {
+    begin: NOTHING,
+    async write(ndjson) {
+      const text = stdout.isTTY ? printed(ndjson) : ndjson
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      stdout.write(text, (error) => (error ? reject(error) : resolve()))
+      await promise.catch(({ message }: Error) => {
+        throw new UserError(`Standard output can't be written: ${message}.`)
+      })
+      return Buffer.byteLength(text)
+    },
+    save: nothing,
+    complete: nothing,
+    close: nothing,
+  }
+}
