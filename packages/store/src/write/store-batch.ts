@@ -96,6 +96,8 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
       const deletions = requests.filter((request) => 'deletes' in request)
       const redactions = deletions.filter(({ deletes }) => deletes.redacts)
       const toDelete = deletions.filter(({ deletes }) => !deletes.redacts)
+      if (toDelete.some(({ deletes }) => deletes.quoteIds))
+        throw new Error('deletions of single quotes are not stored yet')
       const answers = new Map<string, StoreAnswer>(
         toDelete.length > 0 ? await deleteSources(sumDeps, toDelete) : [],
       )
