@@ -192,6 +192,32 @@ describe("a tenant's threads can be exported", () => {
     assert.equal(await other.db.collection('quotes').countDocuments({ sourceId: id }), 40)
   })
 
+  test('nothing of a tombstone, and of a thread what was posted after its deletion', async () => {
+    const tenant = await keyOf('deleted')
+    const [old, late] = [
+      { externalId: 'old', text: 'old' },
+      { externalId: 'late', text: 'late' },
+    ]
+    const thread = someThread({ externalId: 'deleted', quotes: [old, { text: 'no id' }] })
+    const { id } = storedIn(await tenant.post(thread)).source
+    const sources = sluice.db.collection<SourceDocument>('sources')
+    const { meta } = (await sources.findOne({ _id: id })) ?? assert.fail()
+    storedIn(await tenant.post({ ...thread, quotes: [late] }))
+    // As between the mark of a deletion and the removal of its quotes.
+    const deletion = { stamp: meta.stamp, tenant: 'deleted', request: 'r', before: { quotes: 2 } }
+    await sources.updateOne({ _id: id }, { $set: { 'meta.deletion': deletion } })
+    const tombstone = { _id: 'x'.repeat(24), wordCount: 0, quoteCount: 0 }
+    const marks = { version: meta.version, deletion }
+    await sluice.db
+      .collection<{ _id: string }>('sources')
+      .insertOne(Object({ ...tombstone, meta: marks }))
+    const { threads } = await exportAll(tenant)
+    assert.deepEqual(
+      threads.map(({ externalId, quotes }) => [externalId, quotes]),
+      [['deleted', [late]]],
+    )
+  })
+
   test('those of a service, those posted since a date, and those of a speaker with no other quotes', async () => {
     const tenant = await keyOf('filters')
     const ada = { speaker: 'Ada', text: 'A' }

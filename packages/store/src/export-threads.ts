@@ -12,6 +12,7 @@ import {
 import type { Collection, Db } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { contentIdOf, hashTuple, quotesOf } from './ids.ts'
+import { seenQuote } from './merge/deletions.ts'
 import { withinTime } from './read-source.ts'
 
 export type ExportThreads = ReturnType<typeof createExportThreads>
@@ -108,12 +109,12 @@ interface Line {
 }
 
 const NAMES = fieldNames(ThreadRequestSchema(DEFAULT_LIMITS))
-const [OF_SOURCE, OF_QUOTE] = [NAMES.source, NAMES.quote].map((names) => ({
-  ...Object.fromEntries(names.map((name) => [name, 1])),
-  'meta.derived': 1,
-}))
-const SOURCE = { ...OF_SOURCE, tenant: 1, quoteCount: 1, wordCount: 1, 'meta.stamp': 1 }
-const QUOTE = { ...OF_QUOTE, sourceId: 1, position: 1 }
+const all = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, 1]))
+const SOURCE = {
+  ...all(['tenant', ...NAMES.source, 'quoteCount', 'wordCount']),
+  ...all(['derived', 'stamp', 'cover', 'deletion'].map((name) => `meta.${name}`)),
+}
+const QUOTE = all(['sourceId', 'position', ...NAMES.quote])
 
 /**
  * Reads all threads after a place, in the order of the sources' ids. Every collection has this
@@ -192,7 +193,7 @@ async function readQuotes(read: Read, sources: readonly SourceDocument[]) {
   const [first = '', last = ''] = [sources[0]?._id, sources.at(-1)?._id]
   // Ranges: on the emulator, each id of a list costs more the longer the list is.
   const range = { ...quotesOf(first, last), sourceId: { $gte: first, $lte: last } }
-  const found = read.quotes.find({ ...range, ...ofSpeaker(read) }, quoteOptions(read))
+  const found = read.quotes.find({ ...range, ...ofSpeaker(read) }, quoteOptions(read, sources))
   const quotes = new Map(
     sources.map(({ _id }) => [_id, { documents: [], characters: 0 } as Quotes]),
   )
@@ -224,8 +225,12 @@ async function* readGroup(read: Read, group: Group | undefined): AsyncGenerator<
 /** Stands for quotes that are not read yet. */
 const NONE: Quotes = { documents: [], characters: Number.POSITIVE_INFINITY }
 
-const quoteOptions = ({ signal }: Read) => ({
-  projection: QUOTE,
+/** Where something was deleted, the stamps of a quote say what is left of it. */
+const quoteOptions = ({ signal }: Read, sources: readonly SourceDocument[]) => ({
+  projection: {
+    ...QUOTE,
+    [sources.some(({ meta }) => meta.deletion) ? 'meta' : 'meta.derived']: 1,
+  },
   batchSize: REPLY_DOCUMENTS,
   signal,
 })
@@ -242,7 +247,11 @@ async function* readLarge(
     ...ofSpeaker(read),
     ...(after !== undefined && { position: { $gt: after } }),
   }
-  const how = { ...quoteOptions(read), sort: { position: 1 }, allowDiskUse: true } as const
+  const how = {
+    ...quoteOptions(read, [source]),
+    sort: { position: 1 },
+    allowDiskUse: true,
+  } as const
   let quotes: QuoteDocument[] = []
   let characters = 0
   let last = after
@@ -266,14 +275,17 @@ async function* readLarge(
  * in another store.
  */
 function lineOf(
-  { query }: Read,
-  { _id, tenant, quoteCount, wordCount, ...source }: SourceDocument,
-  quotes: readonly QuoteDocument[],
+  { query: { speaker } }: Read,
+  document: SourceDocument,
+  stored: readonly QuoteDocument[],
   isContinued = false,
 ): Pick<Line, 'line'> {
-  if (quotes.length === 0 && (isContinued || query.speaker !== undefined)) return {}
+  const seen = stored.flatMap((quote) => seenQuote(quote, document) ?? [])
+  const quotes = speaker === undefined ? seen : seen.filter((quote) => quote.speaker === speaker)
+  if (quotes.length === 0 && (isContinued || speaker !== undefined)) return {}
+  const { _id, tenant, quoteCount, wordCount, ...source } = document
   const sent = (isContinued ? [...withEquals(quotes)] : quotes).map(
-    ({ _id, sourceId, position, ...quote }) => asSent(quote),
+    ({ _id, sourceId, position, wordCount, ...quote }) => asSent(quote),
   )
   return { line: `${JSON.stringify({ ...asSent(source), quotes: sent })}\n` }
 }
@@ -294,23 +306,27 @@ function asSent<Stored extends Pick<QuoteDocument, 'meta'> & { score?: number }>
  */
 function* withEquals(quotes: readonly QuoteDocument[]): Generator<QuoteDocument> {
   const counts = new Map<string, number>()
+  let tries = MOST_TRIES
   for (const quote of quotes) {
     if (quote.externalId === undefined) {
+      const { upVotes, downVotes, score, ...repeated } = quote
       const content = contentOf({ ...quote, createdAt: quote.createdAt?.toISOString() })
       const count = counts.get(content) ?? 0
-      const before = equalsBefore(quote, content, count)
-      const { upVotes, downVotes, score, ...repeated } = quote
-      yield* Array<QuoteDocument>(before - count).fill(repeated)
-      counts.set(content, before + 1)
+      // No request has more equal quotes before it than quotes.
+      const most = Math.min(count + tries, Number(quote.position.split('.')[1]))
+      let before = count
+      while (before < most && contentIdOf(quote.sourceId, content, before) !== quote._id) before++
+      tries -= before - count
+      const isFound = contentIdOf(quote.sourceId, content, before) === quote._id
+      if (isFound) yield* Array<QuoteDocument>(before - count).fill(repeated)
+      counts.set(content, (isFound ? before : count) + 1)
     }
     yield quote
   }
 }
 
-/** Its index in a request bounds the number. Another tool may have changed the content since. */
-function equalsBefore({ _id, sourceId, position }: QuoteDocument, content: string, least: number) {
-  const index = Number(position.split('.')[1])
-  for (let before = least; before <= index; before++)
-    if (contentIdOf(sourceId, content, before) === _id) return before
-  return least
-}
+/**
+ * The most numbers that are tried for the quotes of a line. None is right if an erasure has changed
+ * the content.
+ */
+const MOST_TRIES = 20_000
