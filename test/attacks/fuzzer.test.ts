@@ -25,7 +25,7 @@ const TIME_LIMIT_MS = 900_000
  * Requests of one part. Between two parts the timed caller is alone, so that both of its times are
  * of the same minute.
  */
-const PART = 250
+const PART = scale(250, 1_000)
 const QUIET_POSTS = 40
 /**
  * Below this, a p99 of some 40 posts, which is their slowest, says nothing on a busy machine, in
