@@ -7,6 +7,9 @@ import { required, SERVICES } from './thread-request.ts'
 import type { Parsed } from './validation-errors.ts'
 import { createParser } from './validator.ts'
 
+/** What a redacted text, speaker, title or description is replaced by. It counts as no word. */
+export const ERASED = '[erased]'
+
 const mode = oneOf(
   ['redact'],
   'Text and speaker become `[erased]`, and the rest of the quote stays.',

@@ -226,9 +226,6 @@ export interface DeleteRequest extends Accepted {
   deletes: { sourceId: string; quoteIds?: string[]; redacts?: boolean }
 }
 
-/** What a redacted text, speaker, title or description is replaced by. It counts as no word. */
-export const ERASED = '[erased]'
-
 export type StoreRequest = PostRequest | DeleteRequest
 
 /** A quote of a request: its fields, and the ids and the position that follow from the request. */

@@ -1,6 +1,6 @@
 // Removes the words of deleted threads from a job's payload, and from the result that is retained
 // with it.
-import { contentOf } from '@sluice/contract'
+import { contentOf, ERASED } from '@sluice/contract'
 import {
   type CompletedJob,
   type IngestJob,
@@ -18,6 +18,8 @@ export interface StoredDeletion {
   sourceId: string
   /** Present if only these quotes of the source were deleted. */
   quoteIds?: readonly string[] | undefined
+  /** Whether it also redacts the title of a source that repeats one of the quotes. */
+  redacts?: boolean | undefined
   /** Absent if only the source's id is known. */
   name?: { service: string; externalId: string } | undefined
 }
@@ -50,11 +52,15 @@ export function withoutDeleted(
     const id = ids.sourceIdOf(job.tenant, thread.source)
     return deletions
       .filter(({ sourceId }) => sourceId === id)
-      .reduce((left, { stamp, quoteIds }) => {
+      .reduce((left, { stamp, quoteIds, redacts }) => {
         purged = Math.max(purged ?? job.purged ?? 0, stamp)
         // A payload from `createRetainLater` has no stamp.
         if ((job.stamp ?? 0) + at > stamp) return left
-        return quoteIds === undefined ? onlyNames(left) : withoutQuotes(left, id, quoteIds, ids)
+        if (quoteIds === undefined) return onlyNames(left)
+        const kept = withoutQuotes(left, id, quoteIds, ids)
+        const { externalId } = left.source
+        const [repeated = ''] = ids.quoteIdsOf(id, [{ externalId, text: '' }])
+        return redacts && quoteIds.includes(repeated) ? withoutTitle(kept) : kept
       }, thread)
   })
   return purged === undefined ? undefined : { ...job, threads, purged }
@@ -79,6 +85,11 @@ function withoutQuotes(
     return withoutText(quote)
   })
   return { ...thread, quotes }
+}
+
+function withoutTitle({ source, ...thread }: QueuedThread): QueuedThread {
+  const { description: _, ...fields } = source
+  return { ...thread, source: { ...fields, title: ERASED } }
 }
 
 function withoutText({ externalId }: QueuedQuote): QueuedQuote {

@@ -1,20 +1,19 @@
 // Makes the drafts of new documents from requests, and the digests of their texts. Sends no
 // command.
 import { hash } from 'node:crypto'
-import { effectiveScore, STORED_STATUS, type Votes } from '@sluice/contract'
+import { ERASED, effectiveScore, STORED_STATUS, type Votes } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
-import {
-  type DeleteRequest,
-  ERASED,
-  type InputQuote,
-  type InputThread,
-  type PostRequest,
-  type QuoteDraft,
-  type SourceDocument,
-  type SourceDraft,
-  type SourceOrTombstone,
-  type SourceValues,
-  type ThreadPlan,
+import type {
+  DeleteRequest,
+  InputQuote,
+  InputThread,
+  PostRequest,
+  QuoteDraft,
+  SourceDocument,
+  SourceDraft,
+  SourceOrTombstone,
+  SourceValues,
+  ThreadPlan,
 } from '../documents.ts'
 import { listKeyOf, quoteIdOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
 

@@ -1,10 +1,9 @@
 // Stores a batch of requests in one round (read, plan, open, write, commit), or in more rounds if
 // other processes write the same threads.
-import type { Outcome } from '@sluice/contract'
+import { ERASED, type Outcome } from '@sluice/contract'
 import {
   type DeleteRequest,
   deletedUpTo,
-  ERASED,
   type InputThread,
   isLive,
   type OpenThread,
@@ -116,7 +115,7 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
           : await readStoredThreads(deps, works)
       wereNew = await storeBatch({ ...deps, answers, unended: new Set(), onLastWrite }, read)
       // After the posts: a redaction changes only what is stored.
-      return redactions.length > 0 ? storeRedactions() : answers
+      return redactions.length > 0 ? await storeRedactions() : answers
     } catch (error) {
       throw asCommandFailed(error)
     }
