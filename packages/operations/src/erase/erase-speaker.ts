@@ -45,18 +45,17 @@ type KeyDocument = { _id: string; key: string }
 
 /** Reads the key of the hashes of speakers. The first reader makes it. @throws {CommandFailedError} */
 async function readKey(db: Db): Promise<string> {
+  const keys = db.collection<KeyDocument>('layout', PRIMARY)
+  const _id = 'speakers'
+  const read = () => withinTime(NOBODY, (signal) => keys.findOne({ _id }, { signal }))
+  const found = await read()
+  if (found !== null) return found.key
   const made = { $setOnInsert: { key: randomBytes(32).toString('base64url') } }
-  const options = {
-    upsert: true,
-    returnDocument: 'after',
-    writeConcern: { w: 'majority' },
-  } as const
-  const keys = db.collection<KeyDocument>('layout')
-  const found = await withinTime(NOBODY, () =>
-    keys.findOneAndUpdate({ _id: 'speakers' }, made, options),
-  )
-  if (found === null) throw new Error('the key of speakers was not stored')
-  return found.key
+  const options = { upsert: true, writeConcern: { w: 'majority' } } as const
+  await withinTime(NOBODY, () => keys.updateOne({ _id }, made, options))
+  const { key } = (await read()) ?? {}
+  if (key === undefined) throw new Error('the key of speakers was not stored')
+  return key
 }
 
 /**
