@@ -213,6 +213,83 @@ describe('the commands in memory and on a server behave the same:', () => {
     )
   })
 
+  /** Quotes of which a deletion with the stamp 5 leaves some: by position, and by stamp. */
+  const marked = {
+    _id: S,
+    wordCount: 0,
+    quoteCount: 0,
+    meta: { version: new ObjectId(V1), deletion: { stamp: 5, tenant: 'acme', request: 'd' } },
+  }
+  const placed = (name: string, stamp: number, newest = stamp, sourceId = S): Document =>
+    quote(sourceId + name, sourceId, stamp, {
+      position: `${String(stamp).padStart(16, '0')}.000000`,
+      meta: { version: V1, stamp: newest },
+    })
+  const insertPlaced = (commands: StoreCommands) =>
+    commands.insert('quotes', [
+      placed('d', 9),
+      placed('a', 4),
+      placed('c', 5, 8),
+      placed('b', 5),
+      placed('e', 1, 1, T),
+    ])
+
+  describe('findQuotesOf', () => {
+    const found = (_id: string, wordCount: number, newest = wordCount) => {
+      const { text: _, ...others } = placed(_id, wordCount, newest)
+      return others
+    }
+    both(
+      'returns a page of a source’s quotes in the order of their ids, without texts',
+      async (commands) => {
+        await insertPlaced(commands)
+        const page = { after: S, limit: 2, upTo: undefined }
+        return [
+          await commands.findQuotesOf(S, page),
+          await commands.findQuotesOf(S, { ...page, after: `${S}b` }),
+        ]
+      },
+      [
+        [found('a', 4), found('b', 5)],
+        [found('c', 5, 8), found('d', 9)],
+      ],
+    )
+
+    both(
+      'returns only quotes up to a position',
+      async (commands) => {
+        await insertPlaced(commands)
+        const upTo = '0000000000000005.999999'
+        return commands.findQuotesOf(S, { after: `${S}a`, limit: 9, upTo })
+      },
+      [found('b', 5), found('c', 5, 8)],
+    )
+  })
+
+  describe('what a deletion leaves', () => {
+    both(
+      'is summed',
+      async (commands) => {
+        await insertPlaced(commands)
+        return byId(await commands.sumQuotes([S, T], { marked: [marked] }))
+      },
+      [
+        { _id: S, wordCount: 14, quoteCount: 2 },
+        { _id: T, wordCount: 1, quoteCount: 1 },
+      ],
+    )
+
+    both(
+      'is all that a removal leaves of the ids that it names',
+      async (commands) => {
+        await insertPlaced(commands)
+        const written = await commands.removeQuotes(S, [`${S}a`, `${S}c`, `${S}x`], 5)
+        return { written, sums: byId(await commands.sumQuotes([S])) }
+      },
+      { written: ONE, sums: [{ _id: S, wordCount: 19, quoteCount: 3 }] },
+    )
+  })
+
   describe('scanSources', () => {
     both(
       'reads the totals of every source',

@@ -15,7 +15,7 @@ export type {
   WriterDocument,
 } from './documents.ts'
 export { isLive } from './documents.ts'
-export { deletedBy, seenQuote } from './merge/deletions.ts'
+export { deletedBy } from './merge/deletions.ts'
 export { inputThread } from './merge/drafts.ts'
 export {
   allRefused,
@@ -43,6 +43,7 @@ export {
   type Runtime,
 } from './mongodb/mongo-commands.ts'
 export { CommandFailedError, RefusedWriteError, refusalOf } from './mongodb/store-errors.ts'
+export { seenQuote } from './seen-quotes.ts'
 export { sumTenants } from './sum-tenants.ts'
 export { type ComparedSource, forgetDigests, repairSources } from './write/doctor.ts'
 export { PausedTooLongError } from './write/guarded-writes.ts'

@@ -19,9 +19,9 @@ import {
   type WriterToken,
 } from './documents.ts'
 import { hashTuple, listCursorOf, listPrefixOf, quotesOf } from './ids.ts'
-import { seenFilter, seenQuote } from './merge/deletions.ts'
 import { chunksOf, IDS_PER_QUERY } from './mongodb/commands.ts'
 import { asCommandFailed, CommandFailedError } from './mongodb/store-errors.ts'
+import { seenFilter, seenQuote } from './seen-quotes.ts'
 
 export type { QuoteDocument, SourceDocument }
 export { CommandFailedError, chunksOf, IDS_PER_QUERY, seenFilter }

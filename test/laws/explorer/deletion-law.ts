@@ -1,16 +1,19 @@
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
-import type {
-  DeletedAnswer,
-  DeleteRequest,
-  PostRequest,
-  StoredAnswer,
-  StoreRequest,
+import type { QuoteFields } from '@sluice/contract'
+import {
+  type DeletedAnswer,
+  type DeleteRequest,
+  type PostRequest,
+  type StoredAnswer,
+  type StoreRequest,
+  seenQuote,
 } from '@sluice/store'
 import { quoteIdsOf, sourceIdOf, sourceIdOfRequest } from '@sluice/store/ids'
 import { stampOf } from '../support/visible.ts'
 import type { MemoryDatabase } from './memory-database.ts'
 import { deletedUpTo } from './position-law.ts'
+import type { Simulation } from './simulation.ts'
 import { visibleThreads } from './stored-law.ts'
 
 // Law 6: what was accepted before a deletion is never seen again after the deletion's answer; what
@@ -40,39 +43,62 @@ export class DeletionLaw {
     this.#answers.set(id, answer)
   }
 
-  /** Holds for each answer to a post: only a later deletion of its tenant deletes it. */
-  noteStored(request: PostRequest, { source }: StoredAnswer): void {
-    if (source.outcome !== 'deleted') this.#posts.add(request)
-    const isLater = ({ tenant, stamp, deletes }: DeleteRequest) =>
-      tenant === request.tenant && stamp > request.stamp && deletes.sourceId === source.id
-    if (source.outcome === 'deleted')
+  /** The deletions that were answered so far. */
+  answered(): DeleteRequest[] {
+    return this.#deletions.filter(({ id, tenant }) => this.#answers.has(id) && tenant === TENANT)
+  }
+
+  /**
+   * Holds for each answer to a post: only a later deletion of its tenant deletes it, and it has
+   * nothing that a deletion deleted that was answered before the post was delivered.
+   */
+  noteStored(
+    request: PostRequest,
+    { source, quotes }: StoredAnswer,
+    answered: readonly DeleteRequest[],
+  ): void {
+    if (source.outcome === 'deleted') {
+      const isLater = ({ tenant, stamp, deletes }: DeleteRequest) =>
+        tenant === request.tenant && stamp > request.stamp && deletes.sourceId === source.id
       assert(this.#deletions.some(isLater), `${request.id} was deleted by no deletion`)
+      return
+    }
+    this.#posts.add(request)
+    for (const { stamp, deletes } of answered)
+      if (deletes.sourceId === source.id && stamp < request.stamp)
+        for (const { id, outcome: _, ...quote } of quotes)
+          assertSaid(this.#quotesOf(deletes.sourceId, id, stamp), quote)
+  }
+
+  /** The posts of a source with later stamps. */
+  #postsOf(sourceId: string, after: number): PostRequest[] {
+    return this.#requests.filter(
+      (request): request is PostRequest =>
+        'thread' in request && request.stamp > after && sourceIdOfRequest(request) === sourceId,
+    )
+  }
+
+  #quotesOf(sourceId: string, quoteId: string, after: number): QuoteFields[] {
+    return this.#postsOf(sourceId, after).flatMap(({ thread: { quotes } }) =>
+      quotes.filter((_, at) => quoteIdsOf(sourceId, quotes)[at] === quoteId),
+    )
   }
 
   /** Holds after every write. */
   watch(): void {
-    if (this.#answers.size === 0) return
+    if (this.#deletions.length === 0) return
     const threads = visibleThreads(this.#database)
-    for (const { id, tenant, stamp, deletes } of this.#deletions) {
+    for (const { stamp, deletes } of this.answered()) {
       const thread = threads.get(deletes.sourceId)
-      if (thread === undefined || !this.#answers.has(id) || tenant !== TENANT) continue
-      const later = this.#requests.filter(
-        (request) => sourceIdOfRequest(request) === deletes.sourceId && request.stamp > stamp,
+      if (thread === undefined) continue
+      const posts = this.#postsOf(deletes.sourceId, stamp)
+      assertSaid(
+        posts.map(({ thread: { source } }) => source),
+        thread.source,
       )
-      const posts = later.filter((request) => 'thread' in request)
-      const saysSource = (name: string, value: unknown) =>
-        posts.some(({ thread }) => isDeepStrictEqual(sentValue(thread.source, name), value))
-      for (const [name, value] of Object.entries(thread.source))
-        assert(isDerived(name, value) || saysSource(name, value), `a deleted ${name} is seen`)
       for (const [quoteId, quote] of Object.entries(thread.quotes)) {
-        const said = posts.flatMap(({ thread: { quotes } }) =>
-          quotes.filter((_, at) => quoteIdsOf(deletes.sourceId, quotes)[at] === quoteId),
-        )
-        const says = (name: string, value: unknown) =>
-          said.some((one) => isDeepStrictEqual(sentValue(one, name), value))
-        for (const [name, value] of Object.entries(quote))
-          assert(isDerived(name, value) || says(name, value), `a deleted ${name} is seen`)
-        assert(stampOf(String(quote.position)) > stamp, `a deleted position is seen`)
+        assertSaid(this.#quotesOf(deletes.sourceId, quoteId, stamp), quote)
+        assert(stampOf(String(quote.position)) > stamp, 'a deleted position is seen')
       }
     }
     for (const { stamp, thread, tenant } of this.#posts) {
@@ -84,6 +110,28 @@ export class DeletionLaw {
         assertHas(quotes[quoteId], thread.quotes[at] ?? {})
       })
     }
+  }
+}
+
+/** Fails if a field has a value that none of these said. */
+function assertSaid(said: readonly object[], seen: object): void {
+  for (const [name, value] of Object.entries(seen))
+    assert(
+      isDerived(name, value) ||
+        said.some((one) => isDeepStrictEqual(sentValue(one, name), sentValue(seen, name))),
+      `a deleted ${name} is seen`,
+    )
+}
+
+/**
+ * Fails if a quote is stored of which nothing is seen or, with `all`, of which some is not seen. A
+ * process that died may leave deleted fields, because totals agree with them.
+ */
+export function assertRemoved({ database }: Simulation, all?: 'all'): void {
+  const sources = new Map(database.all('sources').map((source) => [source._id, source]))
+  for (const quote of database.all('quotes')) {
+    const seen = seenQuote(quote, sources.get(quote.sourceId))
+    assert(all ? seen === quote : seen !== undefined, `${quote._id} is deleted, and is there`)
   }
 }
 

@@ -12,11 +12,10 @@ import {
 } from '@sluice/store'
 import { sourceIdOfRequest } from '@sluice/store/ids'
 import { MongoNetworkError } from 'mongodb'
-import { stampOf } from '../support/visible.ts'
-import { DeletionLaw } from './deletion-law.ts'
+import { assertRemoved, DeletionLaw } from './deletion-law.ts'
 import type { Delivery, History, RepairPlan, WorkerPlan } from './history.ts'
 import { OutcomeLaw } from './outcome-law.ts'
-import { assertPositions, deletedUpTo } from './position-law.ts'
+import { assertPositions } from './position-law.ts'
 import type { Process } from './process.ts'
 import { Simulation } from './simulation.ts'
 import { assertAnswerIsStored, assertStored, visibleThreads, withoutTotals } from './stored-law.ts'
@@ -78,6 +77,8 @@ class Run {
   readonly #forgotten = new Set<string>()
   readonly #hopeless: readonly number[]
   readonly #isTimed: boolean
+  /** A command takes effect twice, and so may store a quote after its removal. */
+  readonly #repeats: boolean
   hasCrashed: boolean
 
   constructor(
@@ -92,6 +93,7 @@ class Run {
     this.requests = requests
     this.#hopeless = hopeless
     this.#isTimed = isTimed
+    this.#repeats = workers.some(({ faults }) => faults.some(({ kind }) => kind === 'twice'))
     const breaks = workers.some(({ faults }) =>
       faults.some(({ kind }) => kind === 'death' || kind === 'error'),
     )
@@ -140,6 +142,7 @@ class Run {
     batch: readonly StoreRequest[],
   ): Promise<void> {
     const began = this.simulation.now
+    const deletions = this.#deletions.answered()
     const answers = await storeRequests(store, runtime, batch)
     const waited = this.simulation.now - began
     if (this.#isTimed)
@@ -155,7 +158,7 @@ class Run {
       }
       assert('source' in answer)
       assertAnswerIsStored(this.simulation, request, answer)
-      this.#deletions.noteStored(request, answer)
+      this.#deletions.noteStored(request, answer, deletions)
       const isOnly = this.#deliveries.get(request.id) === 1
       const knows = (isOnly || request.redelivered) && !this.#forgotten.has(request.id)
       this.#outcomes.assertAnswer(request, answer, knows)
@@ -234,13 +237,14 @@ class Run {
     this.simulation.database.confirm()
     const process = this.simulation.startProcess(0)
     const deletes = this.requests.some((request) => 'deletes' in request)
-    if (!this.hasCrashed) assert.deepEqual(openTokens(this.simulation), [])
+    if (!this.hasCrashed) {
+      assert.deepEqual(openTokens(this.simulation), [])
+      if (!this.#repeats) assertRemoved(this.simulation, 'all')
+    }
     if (this.hasCrashed || deletes) await this.simulation.runUntil(repair(process))
     assert.deepEqual(openTokens(this.simulation), [])
     assertAgreement(this.simulation)
-    const { database } = this.simulation
-    for (const { _id, position, sourceId } of database.all('quotes'))
-      assert(stampOf(position) > deletedUpTo(database, sourceId), `${_id} is deleted, and is there`)
+    assertRemoved(this.simulation)
   }
 }
 

@@ -43,13 +43,13 @@ export const mergeMutants: Mutant[] = [
   ),
   one(
     'a cover does not count for a field',
-    'merge/merge.ts',
+    'stored-fields.ts',
     'return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own',
     'return own',
   ),
   one(
     'a cover counts twice',
-    'merge/merge.ts',
+    'stored-fields.ts',
     'return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own',
     'return Math.max(own, cover)',
   ),
@@ -152,7 +152,7 @@ export const mergeMutants: Mutant[] = [
   ),
   one(
     'quotes of one request share a position',
-    'merge/drafts.ts',
+    'stored-fields.ts',
     "String(index).padStart(INDEX_DIGITS, '0')",
     "'0'.padStart(INDEX_DIGITS, '0')",
   ),

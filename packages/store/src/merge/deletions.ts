@@ -1,17 +1,15 @@
-// What a deletion leaves of a source and of its quotes: the fields with later stamps. So a deletion
-// counts by its place in the order of acceptance, as every other request.
+// What a deletion leaves of a source, and whose deletion counts.
 import {
   type DeletionMark,
-  deletedUpTo,
   isLive,
-  type QuoteDocument,
   type SourceDocument,
-  type SourceMarks,
   type SourceOrTombstone,
 } from '../documents.ts'
 import { hashTuple, listKeyOf } from '../ids.ts'
-import { acceptedAtOf, lastPositionOf, movedTo, withDerived, withDerivedScore } from './drafts.ts'
-import { foldStamps, inputOfQuote, inputOfSource, stampOfField } from './merge.ts'
+import { survivorsOf } from '../seen-quotes.ts'
+import { foldStamps, stampOfField } from '../stored-fields.ts'
+import { acceptedAtOf, withDerived } from './drafts.ts'
+import { inputOfSource } from './merge.ts'
 
 /** Returns the stamp of a tenant's own deletion, 0 without one. */
 export function deletedBy(tenant: string, { meta: { deletion } }: SourceOrTombstone): number {
@@ -29,22 +27,6 @@ export function asSeenBy(tenant: string, source: SourceOrTombstone): SourceOrTom
     ...source,
     meta: { ...meta, ...(stamp > 0 && { deletion: { ...mark, tenant, stamp } }) },
   }
-}
-
-/** Returns the fields with stamps after `upTo`, their stamps, and the first of these. */
-function survivorsOf<Values extends object>(
-  values: Values,
-  stampOf: (name: string) => number,
-  upTo: number,
-) {
-  const kept: Partial<Values> = {}
-  const stamps: Record<string, number> = {}
-  for (const name in values) {
-    if (stampOf(name) <= upTo) continue
-    kept[name] = values[name]
-    stamps[name] = stampOf(name)
-  }
-  return { kept, stamps, first: Math.min(...Object.values(stamps)) }
 }
 
 /**
@@ -85,50 +67,6 @@ export function withoutDeleted(
     },
   }
   return survivor
-}
-
-/**
- * Returns what a deletion leaves of a quote, or undefined if that is nothing. Readers and merges
- * see only this, because quotes are removed after their source is marked, and a late writer may
- * store one even later.
- */
-export function seenQuote(
-  quote: QuoteDocument,
-  source: { meta: SourceMarks } | undefined,
-): QuoteDocument | undefined {
-  const upTo = deletedUpTo(source)
-  if (upTo === 0 || quote.position > lastPositionOf(upTo)) return quote
-  const { deletion, cover = 0 } = source?.meta ?? {}
-  const { kept, stamps, first } = survivorsOf(
-    inputOfQuote(quote),
-    // A later cover does not count for what a late writer stores.
-    (name) => stampOfField(quote, name, deletion?.before?.cover ?? 0),
-    upTo,
-  )
-  const { text, ...others } = kept
-  if (text === undefined) return undefined
-  for (const name in stamps) stamps[name] = stampOfField(quote, name, cover)
-  const { values, derived } = withDerivedScore({ text, ...others })
-  const { _id, sourceId, wordCount } = quote
-  const { stamps: _older, derived: _derived, ...meta } = quote.meta
-  return {
-    ...{ _id, sourceId, wordCount, position: movedTo(first, quote.position) },
-    ...values,
-    meta: { ...meta, ...foldStamps(stamps), ...derived },
-  }
-}
-
-/** Returns the filter of the quotes of which `seenQuote` leaves something in these sources. */
-export function seenFilter(...sources: { _id: string; meta: SourceMarks }[]) {
-  const $nor = sources.flatMap(({ _id, meta }) => {
-    const upTo = deletedUpTo({ meta })
-    if (upTo === 0) return []
-    const cover = meta.deletion?.before?.cover
-    const covered = cover !== undefined && { 'meta.cover': { $gte: cover } }
-    const position = { $lte: lastPositionOf(upTo) }
-    return [{ sourceId: _id, position, 'meta.stamp': { $lte: upTo }, ...covered }]
-  })
-  return $nor.length === 0 ? {} : { $nor }
 }
 
 /** Returns the mark of a deletion that has ended, when this number of quotes is left. */

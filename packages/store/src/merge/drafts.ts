@@ -1,7 +1,7 @@
 // Makes the drafts of new documents from requests, and the digests of their texts. Sends no
 // command.
 import { hash } from 'node:crypto'
-import { ERASED, effectiveScore, STORED_STATUS, type Votes } from '@sluice/contract'
+import { ERASED, STORED_STATUS } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
 import type {
   DeleteRequest,
@@ -16,6 +16,7 @@ import type {
   ThreadPlan,
 } from '../documents.ts'
 import { listKeyOf, quoteIdOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
+import { positionAt, type WithDerived, withDerivedScore } from '../stored-fields.ts'
 
 /** Converts an accepted request to the form that the store uses. */
 export function inputThread({ tenant, thread, ...request }: PostRequest): InputThread {
@@ -123,34 +124,10 @@ export function planNew(request: InputThread): ThreadPlan {
   return { source, quotes, quoteWrites, outcomes }
 }
 
-/**
- * A stamp has 16 digits until the year 2286. The setting `MAX_QUOTES` keeps an index within six
- * digits.
- */
-const STAMP_DIGITS = 16
-const INDEX_DIGITS = 6
-
-/** Positions sort as text: by acceptance, then by the order in the request. */
-function positionAt(stamp: number, index: number): string {
-  return `${String(stamp).padStart(STAMP_DIGITS, '0')}.${String(index).padStart(INDEX_DIGITS, '0')}`
-}
-
-/** Returns the last position that a request with this stamp can give. */
-export function lastPositionOf(stamp: number): string {
-  return positionAt(stamp, 10 ** INDEX_DIGITS - 1)
-}
-
-/** Returns the position with another stamp. */
-export function movedTo(stamp: number, position: string): string {
-  return positionAt(stamp, Number(position.slice(STAMP_DIGITS + 1)))
-}
-
 /** Stamps are microseconds since 1970, so a stamp is also the moment of acceptance. */
 export function acceptedAtOf(stamp: number): Date {
   return new Date(Math.floor(stamp / 1000))
 }
-
-type WithDerived<Values> = { values: Values; derived: { derived?: string[] } }
 
 /** Adds the derived fields of a source: the date of acceptance, and the score from the votes. */
 export function withDerived(
@@ -163,13 +140,6 @@ export function withDerived(
   })
   if (input.createdAt !== undefined) return { values, derived }
   return { values, derived: { derived: ['createdAt', ...(derived.derived ?? [])] } }
-}
-
-/** Adds the score from the votes, if no request contains one. */
-export function withDerivedScore<Values extends Votes>(values: Values): WithDerived<Values> {
-  const score = effectiveScore(values)
-  if (values.score !== undefined || score === undefined) return { values, derived: {} }
-  return { values: { ...values, score }, derived: { derived: ['score'] } }
 }
 
 /**

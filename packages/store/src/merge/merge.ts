@@ -9,24 +9,16 @@ import {
   isLive,
   type QuoteDocument,
   type QuoteDraft,
-  type QuoteValues,
   type SourceDocument,
   type SourceDraft,
   type SourceMarks,
   type SourceValues,
-  type Stamps,
   type StoredThread,
   type ThreadPlan,
 } from '../documents.ts'
 import { listKeyOf } from '../ids.ts'
-import {
-  acceptedAtOf,
-  newQuote,
-  newSource,
-  UNCOUNTED,
-  withDerived,
-  withDerivedScore,
-} from './drafts.ts'
+import { foldStamps, inputOfQuote, stampOfField, withDerivedScore } from '../stored-fields.ts'
+import { acceptedAtOf, newQuote, newSource, UNCOUNTED, withDerived } from './drafts.ts'
 
 /**
  * Stands for a stored text that was not read, because a newer request replaces it. No request has
@@ -126,13 +118,6 @@ function mergeValues<Some extends object>(
     changed = true
   }
   return { values, stamps: foldStamps(stamps), changed, advanced }
-}
-
-/** Returns one stamp for the newest fields, and one for each older field. */
-export function foldStamps(stamps: Record<string, number>): Stamps {
-  const stamp = Math.max(0, ...Object.values(stamps))
-  const older = Object.entries(stamps).filter(([, at]) => at < stamp)
-  return older.length === 0 ? { stamp } : { stamp, stamps: Object.fromEntries(older) }
 }
 
 function sameValue(one: unknown, other: unknown): boolean {
@@ -241,25 +226,6 @@ function mergeQuote(
     advanced: true,
     outcome,
   }
-}
-
-/**
- * Returns the stamp of a stored field. The source's cover counts unless the quote's own cover is as
- * high.
- */
-export function stampOfField(
-  { meta }: Pick<QuoteDocument, 'meta'>,
-  name: string,
-  cover: number,
-): number {
-  const own = meta.stamps?.[name] ?? meta.stamp
-  return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own
-}
-
-export function inputOfQuote(document: QuoteDocument): QuoteValues {
-  const { _id, sourceId, position, wordCount, meta, ...values } = document
-  if (meta.derived !== undefined) delete values.score
-  return values
 }
 
 /**

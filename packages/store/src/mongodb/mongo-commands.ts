@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, type Document, MongoServerError, ObjectId, type Timestamp } from 'mongodb'
 import type { QuoteDocument, QuoteWithoutText, SourceDocument } from '../documents.ts'
 import { quotesOf, sourceIdIn } from '../ids.ts'
-import { seenFilter } from '../merge/deletions.ts'
+import { seenFilter } from '../seen-quotes.ts'
 import {
   allRefused,
   type CollectionName,

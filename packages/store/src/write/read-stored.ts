@@ -13,11 +13,13 @@ import type {
   ThreadWork,
   WriterToken,
 } from '../documents.ts'
-import { asSeenBy, seenQuote } from '../merge/deletions.ts'
+import { asSeenBy } from '../merge/deletions.ts'
 import { textDigestOf } from '../merge/drafts.ts'
-import { REPLACED, stampOfField } from '../merge/merge.ts'
+import { REPLACED } from '../merge/merge.ts'
 import { isRepeat } from '../merge/repeats.ts'
 import { chunksOf, type StoreCommands } from '../mongodb/commands.ts'
+import { seenQuote } from '../seen-quotes.ts'
+import { stampOfField } from '../stored-fields.ts'
 import type { SumDeps } from './sum-sources.ts'
 import { isMine } from './tokens.ts'
 import type { UnendedBatch, Writer } from './writer.ts'

@@ -6,10 +6,10 @@ import {
   type QuoteWithoutText,
   type SourceOrTombstone,
 } from '../documents.ts'
-import { seenQuote } from '../merge/deletions.ts'
-import { lastPositionOf } from '../merge/drafts.ts'
 import { REPLACED } from '../merge/merge.ts'
 import { chunksOf, sendAll } from '../mongodb/commands.ts'
+import { seenQuote } from '../seen-quotes.ts'
+import { lastPositionOf } from '../stored-fields.ts'
 import { type WriteDeps, writeGuarded } from './guarded-writes.ts'
 
 const SOURCES_AT_ONCE = 8
