@@ -12,8 +12,8 @@ import {
 import type { Collection, Db } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { contentIdOf, hashTuple, quotesOf } from './ids.ts'
-import { seenQuote } from './merge/deletions.ts'
 import { withinTime } from './read-source.ts'
+import { seenQuote } from './seen-quotes.ts'
 
 export type ExportThreads = ReturnType<typeof createExportThreads>
 
