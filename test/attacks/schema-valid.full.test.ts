@@ -68,6 +68,10 @@ describe('requests that Schemathesis makes from /openapi.json', needs('schemathe
     assert.equal(await faultsOf('Importers', sluice.key), undefined)
   })
 
+  test('of deletions are accepted, and answered as described', async () => {
+    assert.equal(await faultsOf('Deletions', sluice.key), undefined)
+  })
+
   test('of operators are accepted, and answered as described', async () => {
     const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
     await untilKeyIsKnown(sluice.url, key)

@@ -8,7 +8,7 @@ import type { TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
 export interface WorstRequest {
-  method?: 'POST'
+  method?: 'POST' | 'DELETE'
   path: string
   key?: string
   body?: string
@@ -105,6 +105,18 @@ export const WINDOWS: Readonly<Record<string, Window>> = {
     listErasures: ({ keys }) => ({ path: '/erasures', key: keys.deletes }),
     getErasure: ({ keys }) => ({ path: `/erasures/${UNKNOWN_ID}`, key: keys.deletes }),
   },
+  'of deletions': {
+    deleteSourceByName: ({ keys }) => ({
+      ...DELETION,
+      path: `/sources?service=custom&externalId=${'x'.repeat(512)}`,
+      key: keys.deletes,
+    }),
+    deleteSource: ({ paths, keys }) => ({ ...DELETION, path: paths.deleted, key: keys.deletes }),
+    deleteSources: ({ keys }) => {
+      const [body, type] = ['1\n'.repeat(20_000), 'application/x-ndjson']
+      return { method: 'POST', path: '/sources:delete', key: keys.deletes, body, type }
+    },
+  },
   'of posts that repeat 10,000 quotes': {
     postSource: ({ keys }) => ({
       method: 'POST',
@@ -115,6 +127,8 @@ export const WINDOWS: Readonly<Record<string, Window>> = {
     }),
   },
 }
+
+const DELETION = { method: 'DELETE' } as const
 
 const WHY = 'é'.repeat(200).replaceAll('é', '%C3%A9')
 
@@ -192,6 +206,7 @@ export async function prepareWorst({ url, db }: TestSluice) {
     post('/admin/jobs:retry', keys.operator, JSON.stringify({ ids: [UNKNOWN_ID] })),
     post('/sources:batch', keys.sources, ndjson(long), lines),
     post('/sources', keys.other, MANY),
+    post('/sources', keys.deletes, MANY),
   ])
   const paths = {
     job: completed,
@@ -199,6 +214,7 @@ export async function prepareWorst({ url, db }: TestSluice) {
     failed: failed.replace('/jobs/', '/admin/jobs/'),
     import: faulty.location,
     operation: operation.location,
+    deleted: `/sources/${sourceIdOf('deletes', { service: 'custom', externalId: LARGE.externalId })}`,
   }
   return { keys, paths }
 }

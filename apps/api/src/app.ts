@@ -29,27 +29,24 @@ type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown
 /** Builds the app. It does not listen yet. */
 export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): Express {
   const app = express()
-  function addRoutes(access: ServedRoute['access']): void {
-    const added = routes.filter((route) => route.access === access)
-    for (const path of new Set(added.map((route) => route.path))) {
-      const ofPath = added.filter((route) => route.path === path)
-      const at = app.route(expressPaths(path)).all(openRoute(deps, path, access))
+  function addRoutes(added: readonly ServedRoute[]): void {
+    for (const [path, ofPath] of Map.groupBy(added, (route) => route.path)) {
+      const at = app.route(expressPaths(path))
       for (const route of ofPath) {
+        at[route.method](openRoute(deps, path, route.access))
         if (!route.parameters?.includes(IDEMPOTENCY_KEY)) at[route.method](refuseIdempotencyKey)
         at[route.method](handleRequest(deps, route.handler, enqueues(route)))
       }
-      at.all(refuseMethod(ofPath))
+      at.all(openRoute(deps, path, ofPath[0]?.access ?? 'open'), refuseMethod(ofPath))
     }
   }
+  const isOpen = ({ access }: ServedRoute) => access === 'open'
   app.disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
   app.use(openContext(deps))
-  addRoutes('open')
+  addRoutes(routes.filter(isOpen))
   app.use(authenticate(deps))
-  addRoutes('importer')
-  addRoutes('operator')
-  addRoutes('deleter')
-  addRoutes('exporter')
+  addRoutes(routes.filter((route) => !isOpen(route)))
   app.use(() => {
     throw new ProblemError('route_unknown')
   })
@@ -80,7 +77,7 @@ function refuseMethod(routes: readonly ServedRoute[]): () => never {
 
 const refuseIdempotencyKey: RequestHandler = ({ headers }, _response, next) => {
   if (headers['idempotency-key'] !== undefined)
-    throw idempotencyKeyInvalid('Idempotency-Key belongs to POST /sources.')
+    throw idempotencyKeyInvalid('Idempotency-Key belongs to POST /sources and DELETE.')
   next()
 }
 

@@ -9,19 +9,22 @@ import { tailCommand } from './jobs/hits-commands.ts'
 import { jobsCommand } from './jobs/jobs-command.ts'
 import { laneCommand, statusCommand } from './jobs/queue-commands.ts'
 import type { Screen } from './screen.ts'
+import { deleteCommand } from './sources/delete-command.ts'
 import { getCommand, listCommand } from './sources/sources-commands.ts'
 
 type Print = (line: string) => void
 
 /** Makes a command as `main.ts` does. Nobody answers its questions. */
 function makeCommand(
-  name: 'export' | 'get' | 'jobs' | 'list' | 'pause' | 'status' | 'tail',
+  name: 'delete' | 'export' | 'get' | 'jobs' | 'list' | 'pause' | 'status' | 'tail',
   deps: FindApiDeps,
   print: Print,
 ) {
   const openClient = (options: ApiOptions) => openAdminClient(deps, options)
   const makers: Record<typeof name, () => Command> = {
     export: () => exportCommand({ ...deps, process, show: print }),
+    delete: () =>
+      deleteCommand({ ...deps, print, show: print, process, confirm: async () => false }),
     get: () => getCommand({ ...deps, print }),
     jobs: () => jobsCommand({ openClient, print, confirm: async () => false }),
     list: () => listCommand({ ...deps, print }),

@@ -8,11 +8,13 @@ import type { tailCommand } from './jobs/hits-commands.ts'
 import type { jobsCommand } from './jobs/jobs-command.ts'
 import type { statusCommand } from './jobs/queue-commands.ts'
 import type { loginCommand } from './login/login-command.ts'
+import type { deleteCommand } from './sources/delete-command.ts'
 
 type DepsOf<Make extends (deps: never) => Command> = Parameters<Make>[0]
 export type CliDeps = DoctorDeps &
   DepsOf<typeof exportCommand> &
   DepsOf<typeof importCommand> &
+  DepsOf<typeof deleteCommand> &
   DepsOf<typeof jobsCommand> &
   DepsOf<typeof loginCommand> &
   DepsOf<typeof statusCommand> &
@@ -27,6 +29,7 @@ export const commandsOf = (deps: CliDeps): Readonly<Record<string, () => Promise
   list: async () => (await import('./sources/sources-commands.ts')).listCommand(deps),
   get: async () => (await import('./sources/sources-commands.ts')).getCommand(deps),
   erase: async () => (await import('./sources/erase-command.ts')).eraseCommand(deps),
+  delete: async () => (await import('./sources/delete-command.ts')).deleteCommand(deps),
   keys: async () => (await import('./keys/keys-command.ts')).keysCommand(deps),
   tenants: async () => (await import('./tenants/tenants-command.ts')).tenantsCommand(deps),
   login: async () => (await import('./login/login-command.ts')).loginCommand(deps),

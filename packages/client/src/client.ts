@@ -1,15 +1,25 @@
 // The client: everything that an importer can ask of Sluice.
 import type { CallOptions } from './abort.ts'
 import type {
+  DeletedItem,
+  DeletionAnswer,
   ImportProgress,
   JobAnswer,
   LimitName,
+  RefusedItem,
   Service,
   SourceList,
   SourcePage,
   StoredSource,
   ThreadRequest,
 } from './contract.generated.ts'
+import {
+  type DeleteManyOptions,
+  type DeleteOptions,
+  deleteChunks,
+  type SourceReference,
+  sendDeletion,
+} from './delete-sources.ts'
 import { type ItemResult, itemOf, type PostBatchOptions, postItems } from './post-batch.ts'
 import { type PostManyOptions, postChunks, type Threads } from './post-many.ts'
 import { followJob, type PostOptions, type PostResult, postThread } from './post-thread.ts'
@@ -145,6 +155,22 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
     ): Promise<ItemResult[]> {
       return postItems(batchDeps, threads.map(itemOf), options)
     },
+    /**
+     * Deletes a source with its quotes. Needs a key that may delete. Retries are safe: all attempts are
+     * one deletion, which deletes nothing that was posted after it. After `job_pending`, it is accepted:
+     * pass the `jobId` of the error to `waitForJob`.
+     */
+    deleteSource: (source: SourceReference, options: DeleteOptions = {}): Promise<DeletionAnswer> =>
+      sendDeletion(send, retryBounds, source, options),
+    /**
+     * Deletes any number of sources, and yields the results in their order. A retry of a chunk also
+     * deletes what was posted between the attempts.
+     */
+    deleteSources: (
+      sources: Iterable<SourceReference> | AsyncIterable<SourceReference>,
+      options: DeleteManyOptions = {},
+    ): AsyncGenerator<DeletedItem | RefusedItem, void, undefined> =>
+      deleteChunks(send, retryBounds, sources, options),
     /**
      * Waits until a job is `completed` or `failed`. If the signal ends the wait, the job continues.
      */

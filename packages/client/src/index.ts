@@ -13,6 +13,7 @@ export {
   type SourceName,
 } from './client.ts'
 export type * from './contract.generated.ts'
+export type { DeleteManyOptions, DeleteOptions, SourceReference } from './delete-sources.ts'
 export { type FailedItem, type ItemResult, isFinal, type StoredItem } from './post-batch.ts'
 export type { PostManyOptions, Threads } from './post-many.ts'
 export type { PostOptions, PostResult } from './post-thread.ts'

@@ -53,7 +53,7 @@ function headersOf({ idempotencyKey, wait }: PostOptions): Record<string, string
 }
 
 /** Quotes a text in the form that RFC 9651 defines for strings in headers. */
-function quotedString(text: string): string {
+export function quotedString(text: string): string {
   if (!/^[ -~]*$/.test(text))
     throw new TypeError('idempotencyKey must have only visible ASCII characters.')
   return `"${text.replaceAll(/["\\]/g, '\\$&')}"`

@@ -14,6 +14,8 @@ export interface TransportOptions {
 export interface HttpRequest extends CallOptions {
   /** A path relative to the API's URL, with a query. */
   path: string
+  /** Default: POST with a body, otherwise GET. */
+  method?: 'DELETE' | undefined
   headers?: Readonly<Record<string, string>> | undefined
   body?: string | undefined
 }
@@ -39,12 +41,13 @@ export function createTransport({ url, apiKey, fetch = globalThis.fetch }: Trans
   if (!VISIBLE.test(apiKey))
     throw new TypeError('apiKey must be a key of Sluice, without white space.')
 
-  return async ({ path, headers, body, signal }) => {
+  return async ({ path, method, headers, body, signal }) => {
     signal?.throwIfAborted()
     const init = {
       headers: { ...headers, 'x-api-key': apiKey },
       // Do not follow a redirect, which would send the key to another server.
       redirect: 'manual' as const,
+      ...(method !== undefined && { method }),
       ...(body !== undefined && { method: 'POST', body }),
       ...(signal !== undefined && { signal }),
     }

@@ -90,7 +90,7 @@ export function createReferenceParsers(limits: NameLimits & JsonBounds) {
   }
 }
 
-const DeletedItemSchema = named(
+export const DeletedItemSchema = named(
   'DeletedItem',
   { index, status: Type.Literal(200), ...DeletionAnswerSchema.properties },
   { description: 'The result of an item that is done.' },

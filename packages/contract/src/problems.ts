@@ -169,7 +169,7 @@ export const PROBLEMS = {
     meaning:
       'The header `Idempotency-Key` is malformed or too long, or was sent to a path that does not take it.',
     remedy:
-      'Send it on `POST /sources` only, as `errors` says. Posting the same thread again is safe without it.',
+      'Send it on `POST /sources` or a `DELETE` only, as `errors` says. Posting the same thread again is safe without it.',
   },
   idempotency_key_reused: {
     status: 422,

@@ -89,7 +89,7 @@ export function openFuzzer({ url, keys }: FuzzTarget) {
     }
     const signal = AbortSignal.timeout(HANG_MS)
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-    const target = path.replace(':id', chosen) + query
+    const target = path.replace(':id', chosen).replace(':quoteId', chosen + chosen) + query
     const options = { method, path: target, headers: all, agent, signal }
     request(new URL(url), options, resolve).on('error', reject).end(body.bytes)
     try {

@@ -1,7 +1,12 @@
 // Derives bodies from the schema of a thread: JSON near the schema, then twisted as text, as bytes
 // and in its coding.
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
-import { DEFAULT_LIMITS, OperationRequestSchema, ThreadRequestSchema } from '@sluice/contract'
+import {
+  DEFAULT_LIMITS,
+  OperationRequestSchema,
+  SourceReferenceSchema,
+  ThreadRequestSchema,
+} from '@sluice/contract'
 import fc from 'fast-check'
 import { anyJson } from '../support/hostile-values.ts'
 import { type JsonSchema, nearSchema, seldom } from './near-schema.ts'
@@ -125,6 +130,21 @@ export const importBody = fc.oneof(
     listOf((texts) => `[${texts.join(',')}]`),
     'application/json',
   ),
+)
+
+/** A query of `DELETE /sources`, and a body of `POST /sources:delete`. */
+export const nameQuery = externalId.map((id) => `?service=slack&externalId=${id}`)
+export const referencesBody = encoded(
+  fc
+    .array(
+      fc.oneof(
+        nearSchema(schemaOf(SourceReferenceSchema(DEFAULT_LIMITS))),
+        externalId.map((id) => ({ service: 'slack', externalId: id })),
+      ),
+      { maxLength: 6 },
+    )
+    .map((items) => items.map((item) => JSON.stringify(item)).join('\n')),
+  'application/x-ndjson',
 )
 
 /** A body of `POST /admin/jobs:retry` and `:discard`: both members, or either. */

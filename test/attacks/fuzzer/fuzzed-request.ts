@@ -7,7 +7,9 @@ import { type ApiRoute, apiRoutes } from './api-routes.ts'
 import {
   type FuzzedBody,
   importBody,
+  nameQuery,
   operationBody,
+  referencesBody,
   schemaOf,
   strayBody,
   threadBody,
@@ -155,7 +157,7 @@ const fuzzedRequest: fc.Arbitrary<FuzzedRequest> = fc.oneof(...byRoute).chain((r
         { weight: 1, arbitrary: fc.constantFrom(...METHODS) },
       ),
       change: changePath,
-      query: route.path === '/admin/jobs' ? filterQuery : fc.constant(''),
+      query: queryOf(route),
       id,
       key,
       headers,
@@ -163,6 +165,11 @@ const fuzzedRequest: fc.Arbitrary<FuzzedRequest> = fc.oneof(...byRoute).chain((r
     })
     .map(({ change, ...request }) => ({ route, path: change(route.path), ...request })),
 )
+
+function queryOf({ method, path }: ApiRoute): fc.Arbitrary<string> {
+  if (path === '/admin/jobs') return filterQuery
+  return method === 'DELETE' && path === '/sources' ? nameQuery : fc.constant('')
+}
 
 /** A query near the schema of filters, most of its fields left out. */
 const filterQuery = fc
@@ -177,8 +184,9 @@ const filterQuery = fc
   })
 
 function bodyOf({ method, path }: ApiRoute): fc.Arbitrary<FuzzedBody> {
-  if (method === 'GET') return strayBody
+  if (method !== 'POST') return strayBody
   if (path.startsWith('/admin')) return operationBody
+  if (path.includes(':delete')) return referencesBody
   return path.includes('batch') ? importBody : threadBody
 }
 

@@ -26,6 +26,10 @@ export async function sendToEveryRoute(
   await send(operator, 'GET', `/admin/find?q=${id}`)
 
   await send(importer, 'POST', '/erasures', { speaker: 'nobody' })
+  const absent = 'x'.repeat(24)
+  await send(importer, 'DELETE', '/sources?service=slack&externalId=none')
+  await send(importer, 'DELETE', `/sources/${absent}`)
+  await send(importer, 'POST', '/sources:delete', [{ id: absent }])
   await send(importer, 'POST', '/sources', someThread())
   await send(importer, 'POST', '/sources:batch', [someThread()])
   await send(importer, 'POST', '/sources:lookup', { service: 'slack', externalIds: ['none'] })

@@ -12,10 +12,11 @@ import {
   redirectTo,
 } from '../docs/pages.ts'
 import { getImport } from '../imports/get-import.ts'
-import { postImport } from '../imports/post-import.ts'
+import { deleteSources, postImport } from '../imports/post-import.ts'
 import { getJob } from '../jobs/get-job.ts'
 import { parseQuery } from '../request/request-context.ts'
 import { IMPORT_ITEMS, limitsAnswer } from '../settings.ts'
+import { deleteNamedSource, deleteSource } from '../sources/delete-source.ts'
 import { getErasure, getErasures, postErasure } from '../sources/erasures.ts'
 import { exportSources } from '../sources/export-sources.ts'
 import { getSource, getSources, lookUpSources } from '../sources/get-sources.ts'
@@ -56,7 +57,13 @@ const SORTED =
 
 /** All routes, in the order of the document. */
 export function apiRoutes(limits: contract.Limits): Route[] {
-  return [...importerRoutes(limits), ...erasureRoutes(), ...OPERATOR_ROUTES, ...OPEN_ROUTES]
+  return [
+    ...importerRoutes(limits),
+    ...deletionRoutes(limits),
+    ...erasureRoutes(),
+    ...OPERATOR_ROUTES,
+    ...OPEN_ROUTES,
+  ]
 }
 
 function importerRoutes(limits: contract.Limits): Route[] {
@@ -194,6 +201,67 @@ function erasureRoutes(): Route[] {
       parameters: [idOf('the erasure'), ...ofTenant],
       answers: { 200: ['The progress so far.', json(contract.ErasureSchema)] },
       problems: ['operation_unknown', 'queue_unavailable'],
+    }),
+  ]
+}
+
+function deletionRoutes(limits: contract.Limits): Route[] {
+  const examples = { ...content.SOURCE_EXAMPLES, tenant: 'acme' }
+  const ofId = pathParameter('id', content.SOURCE_ID_SCHEMA, 'The id of the source.')
+  type Query = Parameters<typeof queryParameters>[0]
+  const byId: Query = contract.DeleteByIdQuerySchema
+
+  const deletion = (
+    id: string,
+    path: string,
+    handler: Route['handler'],
+    summary: string,
+    query: Query,
+    ...inPath: content.Parameter[]
+  ) =>
+    routeOf('delete')(id, path, 'deleter', 'fixed', handler, {
+      summary,
+      description:
+        'What was accepted before is never seen again. What is accepted later is stored as if nothing had been there.',
+      parameters: [
+        ...inPath,
+        ...queryParameters(query, examples),
+        content.PREFER,
+        content.IDEMPOTENCY_KEY,
+      ],
+      answers: {
+        200: ['It is deleted, or was not stored.', content.DELETED],
+        202: [
+          'It is in the queue, and its caller prefers not to wait.',
+          content.DELETION_ACCEPTED,
+          LATER,
+        ],
+      },
+      problems: ['source_unknown', 'idempotency_key_reused', 'job_failed', 'job_pending'],
+    })
+
+  return [
+    deletion(
+      'deleteSourceByName',
+      '/sources',
+      deleteNamedSource,
+      'Deletes the source of a name, with its quotes',
+      contract.DeleteSourceQuerySchema(limits),
+    ),
+    deletion(
+      'deleteSource',
+      '/sources/{id}',
+      deleteSource,
+      'Deletes the source of an id, with its quotes',
+      byId,
+      ofId,
+    ),
+    post('deleteSources', '/sources:delete', 'deleter', 'items', deleteSources, {
+      summary: 'Deletes many sources, each on its own',
+      description: `Send the name or the id of a source on each line (\`${contract.NDJSON}\`), or an array of at most ${IMPORT_ITEMS.value}. The answer has a result for each item, in their order, and then a summary.`,
+      parameters: queryParameters(byId, examples),
+      body: content.referencesContent(contract.SourceReferenceSchema(limits), IMPORT_ITEMS.value),
+      answers: { 200: ['The results of all items, as the items were sent.', content.DELETIONS] },
     }),
   ]
 }

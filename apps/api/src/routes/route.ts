@@ -12,10 +12,9 @@ import { KEY_FORM } from '../sources/post-source.ts'
  * and its body.
  */
 export interface Route {
-  method: 'get' | 'post'
+  method: 'get' | 'post' | 'delete'
   /** In the form of OpenAPI: `/jobs/{id}`. */
   path: string
-  /** All routes of one path have the same access. */
   access: Access
   bound: keyof typeof ANSWER_BOUNDS
   handler: (deps: ApiDeps) => Handler
@@ -285,6 +284,7 @@ export const FAILED_JOB_EXAMPLES = {
 }
 export const FIND_EXAMPLES = { q: externalId, tenant: 'acme', service, reason: 'validation' }
 export const SOURCE_ID_SCHEMA = { examples: [SOURCE_ID] }
+export const QUOTE_ID_SCHEMA = { examples: [QUOTE_ID] }
 
 const thread = {
   ...SOURCE,
@@ -337,6 +337,26 @@ export const exportContent = (schema: object): Content =>
     [thread, { next: EXPORT_CURSOR }],
     'A thread, and the cursor of the next page',
   )
+
+/** References to the sources to delete, as lines or as an array. */
+export const referencesContent = (schema: object, maxItems: number): Content => ({
+  ...lines(schema, [{ service, externalId }, { id: SOURCE_ID }], 'A name, and an id'),
+  ...json({ type: 'array', items: schema, minItems: 1, maxItems }, [{ service, externalId }]),
+})
+
+const deleted = { id: SOURCE_ID, outcome: 'deleted', quotes: 2 }
+export const DELETED = json(contract.DeletionAnswerSchema, deleted)
+export const DELETION_ACCEPTED = json(contract.AcceptedDeletionSchema, { id: SOURCE_ID })
+const deletedItem = { index: 0, status: 200, ...deleted }
+const deletedSummary = { received: 1, deleted: 1, absent: 0, failed: 0 }
+export const DELETIONS = {
+  ...lines(
+    contract.DeletionLineSchema,
+    [deletedItem, { summary: deletedSummary }],
+    'The result of an item, and the summary',
+  ),
+  ...json(contract.DeletionsAnswerSchema, { results: [deletedItem], summary: deletedSummary }),
+}
 
 export const STORED = json(contract.ThreadAnswerSchema, {
   message: contract.MESSAGE,

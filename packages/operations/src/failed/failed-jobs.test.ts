@@ -39,6 +39,8 @@ interface Failing {
   tenant?: string
   service?: Service
   externalIds?: string[]
+  /** The job deletes the threads. */
+  deletes?: boolean
   reason?: string
 }
 
@@ -75,13 +77,15 @@ async function open(t: TestContext) {
       tenant = 'acme',
       service = 'slack',
       externalIds = ['a'],
+      deletes = false,
       reason = 'no',
     }: Failing) {
       const id = newJobId()
-      const threads = externalIds.map((externalId) => ({
-        source: { service, externalId, title: 'T' },
-        quotes: [],
-      }))
+      const threads = externalIds.map((externalId) =>
+        deletes
+          ? { deletes: { sourceId: externalId }, name: { service, externalId } }
+          : { source: { service, externalId, title: 'T' }, quotes: [] },
+      )
       await enqueue({ id, lane, job: { tenant, requestId: 'r', retained: false, threads } })
       const { jobs } = await fetch(lane, 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
       assert.equal(jobs[0]?.id, id)
@@ -116,6 +120,22 @@ test('failed jobs of both lanes are found by tenant, service, externalId, reason
     [jobs[1]?.name, jobs[1]?.threads, jobs[1]?.lane],
     ['zendesk/b … zendesk/c (2)', 2, 'bulk'],
   )
+})
+
+test('failed deletions are found and shown as jobs of their threads', async (t) => {
+  const { failedJobs, fail, find } = await open(t)
+  const one = await fail({ externalIds: ['a'], deletes: true })
+  const many = await fail({ lane: 'bulk', externalIds: ['b', 'a'], deletes: true })
+  const filter = { externalId: 'a', service: 'slack' as const }
+  const { jobs } = await failedJobs.list({ filter, limit: 10 })
+  assert.deepEqual(
+    jobs.map(({ id, name, threads }) => [id, name, threads]),
+    [
+      [many, 'slack/b … slack/a (2)', 2],
+      [one, 'slack/a', 1],
+    ],
+  )
+  assert.equal((await find(many))?.failedThreadCount, 2)
 })
 
 test('a job of one thread is found by its name, without its data, which may be large', async (t) => {

@@ -58,7 +58,8 @@ export function createFindStored(db: Db) {
               .find<FoundSource>({ _id: { $in: some }, ...live, ...ofWhom }, options)
               .toArray()),
           )
-      return found
+      // A tombstone, which a deletion leaves, has only an id.
+      return found.filter(({ acceptedAt }) => acceptedAt !== undefined)
     }
 
     /**

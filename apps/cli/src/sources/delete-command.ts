@@ -1,0 +1,132 @@
+// The command `sluice delete`: it deletes a stored thread, or those that a file names.
+import { open } from 'node:fs/promises'
+import { createInterface } from 'node:readline'
+import { type Client, createClient, type Service, type SourceReference } from '@sluice/client'
+import { createReferenceParsers, DEFAULT_LIMITS, DeletedItemSchema } from '@sluice/contract'
+import {
+  type ApiOptions,
+  apiOptions,
+  counted,
+  findApi,
+  formatNumber,
+  parseCount,
+  UserError,
+} from '@sluice/terminal'
+import { Command } from 'commander'
+import { createAnswerCheck, createBoundedFetch, findSilence } from '../answers.ts'
+import type { SourcesDeps } from './sources-commands.ts'
+
+export interface DeleteDeps extends SourcesDeps {
+  /** Asks the user. Returns false if nobody can answer. */
+  confirm: (question: string) => Promise<boolean>
+  show: (line: string) => void
+  process: Pick<NodeJS.Process, 'stdin'>
+}
+
+interface DeleteOptions extends ApiOptions {
+  from?: string
+  skip: number
+  tenant?: string
+  yes?: true
+}
+
+/** The API answers a chunk of deletions once all are done, which may take as long as the queue. */
+const ANSWER_MS = 600_000
+const PROGRESS_MS = 1_000
+
+/** `sluice delete`. Throws UserError if not all threads could be deleted. */
+export function deleteCommand(deps: DeleteDeps): Command {
+  const command = new Command('delete').description(
+    'Deletes stored threads with their messages. Needs a key that may delete',
+  )
+  return apiOptions(command, 'importer')
+    .argument('[service]', 'the service of the thread, such as slack')
+    .argument('[external-id]', 'the externalId of the thread')
+    .option('--from <file>', 'NDJSON with service and externalId, or id, on each line; - for stdin')
+    .option('--skip <number>', 'how many lines an interrupted run has done', parseCount, 0)
+    .option('--tenant <name>', "the tenant of the threads, with an operator's key")
+    .option('--yes', 'deletes without asking')
+    .action(async (service: Service | undefined, externalId: string | undefined, options) => {
+      if ((service !== undefined && externalId !== undefined) === (options.from !== undefined))
+        throw new UserError('Give either a service and an externalId, or --from.')
+      const named =
+        service !== undefined && externalId !== undefined ? { service, externalId } : undefined
+      await deleteThreads(deps, named ? [named] : await readReferences(deps, options), options)
+    })
+}
+
+async function readReferences(
+  deps: DeleteDeps,
+  { from = '-', skip }: DeleteOptions,
+): Promise<SourceReference[]> {
+  const { line: parse } = createReferenceParsers(DEFAULT_LIMITS)
+  const lines =
+    from === '-' ? createInterface({ input: deps.process.stdin }) : (await open(from)).readLines()
+  const found: SourceReference[] = []
+  let number = 0
+  for await (const line of lines) {
+    number += 1
+    if (line.trim() === '') continue
+    const parsed = parse(Buffer.from(line))
+    if (!parsed.ok)
+      throw new UserError(`Line ${number}: ${parsed.errors[0]?.message} Nothing was deleted.`)
+    found.push('id' in parsed.source ? parsed.source.id : parsed.source)
+  }
+  return found.slice(skip)
+}
+
+async function deleteThreads(
+  deps: DeleteDeps,
+  all: SourceReference[],
+  options: DeleteOptions,
+): Promise<void> {
+  const { tenant, skip, yes } = options
+  const target = await findApi(deps, options, tenant === undefined ? 'importer' : 'operator')
+  const question = `Delete ${counted(all.length, 'thread')} with all messages? This can't be undone.`
+  if (all.length > 0 && !yes && !(await deps.confirm(question)))
+    throw new UserError('Nothing was deleted. Add --yes to delete without being asked.')
+  const silence = await findSilence(target.url)
+  if (silence !== undefined) throw new UserError(silence)
+  const client = createClient({ ...target, fetch: createBoundedFetch(ANSWER_MS) })
+  const counts = { done: 0, deleted: 0, absent: 0, quotes: 0 }
+  let shownAt = performance.now()
+  try {
+    for await (const result of resultsOf(client, all, tenant)) {
+      counts.done += 1
+      if ('problem' in result)
+        deps.show(`${JSON.stringify(all[result.index])}: ${result.problem.detail}`)
+      else {
+        const { outcome, quotes } = checkResult(result)
+        counts[outcome] += 1
+        counts.quotes += quotes
+      }
+      if (performance.now() - shownAt < PROGRESS_MS) continue
+      shownAt = performance.now()
+      deps.show(`${formatNumber(skip + counts.done)} of ${counted(skip + all.length, 'thread')}`)
+    }
+  } catch (error) {
+    if (counts.done === 0) throw error
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new UserError(`${reason} To go on, add --skip ${skip + counts.done}.`)
+  }
+  const { done, deleted, absent, quotes } = counts
+  deps.print(
+    `${counted(deleted, 'thread')} deleted with ${counted(quotes, 'message')}, ${formatNumber(absent)} not stored.`,
+  )
+  if (deleted + absent < done)
+    throw new UserError(`${counted(done - deleted - absent, 'thread')} could not be deleted.`)
+}
+
+const checkResult = createAnswerCheck(DeletedItemSchema)
+
+/** A single thread goes before imports. */
+async function* resultsOf(
+  client: Client,
+  all: readonly SourceReference[],
+  tenant: string | undefined,
+) {
+  const [first, ...others] = all
+  if (first !== undefined && others.length === 0)
+    yield { index: 0, status: 200 as const, ...(await client.deleteSource(first, { tenant })) }
+  else yield* client.deleteSources(all, { tenant })
+}
