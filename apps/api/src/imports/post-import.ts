@@ -75,7 +75,7 @@ export function postImport(deps: PostedImport['deps']): Handler {
 const REFERENCES_BYTES = 256 * 1024
 
 /** POST /sources:delete. Its caller always waits, and it is not listed among the imports. */
-export function deleteSources(given: PostedImport['deps']): Handler {
+export function postDeletions(given: PostedImport['deps']): Handler {
   const settings = {
     ...given.settings,
     bodyBytes: Math.min(given.settings.bodyBytes, REFERENCES_BYTES),

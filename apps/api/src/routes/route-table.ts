@@ -12,7 +12,7 @@ import {
   redirectTo,
 } from '../docs/pages.ts'
 import { getImport } from '../imports/get-import.ts'
-import { deleteSources, postImport } from '../imports/post-import.ts'
+import { postDeletions, postImport } from '../imports/post-import.ts'
 import { getJob } from '../jobs/get-job.ts'
 import { parseQuery } from '../request/request-context.ts'
 import { IMPORT_ITEMS, limitsAnswer } from '../settings.ts'
@@ -256,7 +256,7 @@ function deletionRoutes(limits: contract.Limits): Route[] {
       byId,
       ofId,
     ),
-    post('deleteSources', '/sources:delete', 'deleter', 'items', deleteSources, {
+    post('deleteSources', '/sources:delete', 'deleter', 'items', postDeletions, {
       summary: 'Deletes many sources, each on its own',
       description: `Send the name or the id of a source on each line (\`${contract.NDJSON}\`), or an array of at most ${IMPORT_ITEMS.value}. The answer has a result for each item, in their order, and then a summary.`,
       parameters: queryParameters(byId, examples),
