@@ -2,7 +2,7 @@
 // used.
 import { LRUCache } from 'lru-cache'
 import type { KeyAccess, KeyRecord, KnownKey, RefusedKey } from './key.ts'
-import { FIND_MS, isLive, shortKeyId } from './key.ts'
+import { FIND_MS, isUsable, shortKeyId } from './key.ts'
 
 interface LookupOptions extends Pick<KeyAccess, 'findKeys'> {
   onError: (error: unknown) => void
@@ -103,7 +103,7 @@ export function createCheckCaches({
     const { role, tenant, limits, deletes, expiresAt, revokedAt } = record
     const keyId = shortKeyId(id)
     const why = revokedAt === undefined ? 'expired' : 'revoked'
-    if (!isLive(record, now()))
+    if (!isUsable(record, now()))
       return { refused: { outcome: 'unknown', keyId, tenant, why }, expiresAt: 0, checkedAt }
     const may = { ...(limits && { limits }), ...(deletes && { deletes }) }
     const known: KnownKey = { outcome: 'known', keyId, role, tenant, ...may }

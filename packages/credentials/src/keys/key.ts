@@ -113,7 +113,7 @@ export function keyCollection(db: Db): Collection<KeyDocument> {
 }
 
 /** Returns whether a key is neither revoked nor expired at `now`. */
-export function isLive(
+export function isUsable(
   { expiresAt, revokedAt }: Pick<KeyRecord, 'expiresAt' | 'revokedAt'>,
   now: number,
 ): boolean {

@@ -2,7 +2,7 @@
 // exports the keyring.
 import type { Db } from 'mongodb'
 import type { KeyLimits, KeyRecord, KeyRole } from './key.ts'
-import { FIND_MS, isLive, keyCollection, newKeyText, shortKeyId, toRecord } from './key.ts'
+import { FIND_MS, isUsable, keyCollection, newKeyText, shortKeyId, toRecord } from './key.ts'
 import { keyHash } from './keyring.ts'
 
 export type {
@@ -55,7 +55,7 @@ export async function createKey(db: Db, details: NewKeyDetails): Promise<NewKey>
   checkDetails(details)
   const { tenant = '', name } = details
   const sameName = (await listKeys(db, tenant)).find(
-    (record) => record.name === name && isLive(record, Date.now()),
+    (record) => record.name === name && isUsable(record, Date.now()),
   )
   if (sameName !== undefined) {
     const owner = tenant === '' ? `Another ${sameName.role}` : `The tenant ${tenant}`
@@ -250,7 +250,7 @@ function pickKey(
   now: number,
   mayBeExpired = false,
 ): KeyRecord {
-  const live = records.filter((record) => isLive(record, now))
+  const live = records.filter((record) => isUsable(record, now))
   const named = live.filter(({ name }) => name === reference)
   const byId = mayBeExpired ? records.filter(({ revokedAt }) => revokedAt === undefined) : live
   const withId = ID_PREFIX.test(reference) ? byId.filter(({ id }) => id.startsWith(reference)) : []
@@ -281,6 +281,6 @@ export function keyState(
   now: number,
 ): 'live' | 'replaced' | 'expired' | 'revoked' {
   if (record.revokedAt !== undefined) return 'revoked'
-  if (!isLive(record, now)) return 'expired'
+  if (!isUsable(record, now)) return 'expired'
   return record.replacedBy === undefined ? 'live' : 'replaced'
 }

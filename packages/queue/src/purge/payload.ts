@@ -41,7 +41,7 @@ function onlyNames({ source: { service, externalId } }: QueuedThread): QueuedThr
  * Returns a payload without what was deleted of it: what was accepted before its deletion. Returns
  * undefined if the payload has no thread of a deletion's source.
  */
-export function withoutDeleted(
+export function withoutWords(
   job: IngestJob,
   deletions: readonly StoredDeletion[],
   ids: Ids,

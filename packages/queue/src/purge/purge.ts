@@ -8,7 +8,7 @@ import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { type FetchedJob, type IngestJob, type JobResult, nameDigits } from '../job/job.ts'
 import { ownStore, type QueueKeys } from '../job/lanes.ts'
-import { type Ids, resultWithout, type StoredDeletion, withoutDeleted } from './payload.ts'
+import { type Ids, resultWithout, type StoredDeletion, withoutWords } from './payload.ts'
 
 type Name = NonNullable<StoredDeletion['name']>
 
@@ -76,7 +76,7 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
     for (let isDone = false; !isDone; ) {
       const [data, result] = await redis.hmget(key, 'data', 'result')
       const job: IngestJob | undefined = data ? JSON.parse(data) : undefined
-      const left = job && withoutDeleted(job, deletions, ids)
+      const left = job && withoutWords(job, deletions, ids)
       if (!data || left === undefined) return
       const kept: JobResult | '' = result ? resultWithout(left, JSON.parse(result)) : ''
       const about = [jobIdIn(key), left.purged ?? 0, left.claim ?? '']
