@@ -8,17 +8,20 @@ import { html } from 'hono/html'
 import { choice, filters, jobTable, tenantField, tenantsOf } from './find.ts'
 import {
   actForm,
-  age,
-  type Cell,
-  copyable,
   discardForm,
-  facts,
-  type Html,
   inputOf,
   invalidPage,
   isOperator,
   type Page,
   type PageHandler,
+  type Visit,
+} from './page.ts'
+import {
+  age,
+  type Cell,
+  copyable,
+  facts,
+  type Html,
   plural,
   progress,
   rawReason,
@@ -26,9 +29,8 @@ import {
   shown,
   table,
   timeTag,
-  type Visit,
   withCode,
-} from './page.ts'
+} from './parts.ts'
 
 type Group = FailedJobGroups['groups'][number]
 

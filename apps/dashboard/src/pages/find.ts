@@ -3,14 +3,11 @@ import type { FindAnswer, Hit } from '@sluice/contract'
 import { parseFindQuery, SERVICES, summarize } from '@sluice/contract'
 import { duration } from '@sluice/operations'
 import { html } from 'hono/html'
+import { inputOf, invalidPage, isOperator, type PageHandler, type Visit } from './page.ts'
 import {
   age,
   type Cell,
   type Html,
-  inputOf,
-  invalidPage,
-  isOperator,
-  type PageHandler,
   plural,
   reasonLine,
   shown,
@@ -18,8 +15,7 @@ import {
   threadLink,
   timeTag,
   traceLink,
-  type Visit,
-} from './page.ts'
+} from './parts.ts'
 
 /** Shows the form for look-ups. */
 export const findBox: PageHandler = async (visit) => ({

@@ -11,20 +11,18 @@ import {
 import { duration } from '@sluice/operations'
 import { html } from 'hono/html'
 import { jobTable } from './find.ts'
+import type { Page, PageHandler, Visit } from './page.ts'
 import {
   type Cell,
   copyable,
   facts,
   type Html,
   megabytes,
-  type Page,
-  type PageHandler,
   plural,
   shown,
   table,
   timeTag,
-  type Visit,
-} from './page.ts'
+} from './parts.ts'
 
 const PROCESS_HEADS = ['Process', 'Version', 'Started', 'Seen', '#CPU', '#Memory', 'Has']
 
