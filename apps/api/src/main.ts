@@ -10,8 +10,14 @@ import { createSourceReads } from '@sluice/store/read'
 import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
 import { createBodyParser } from './body/body-parser.ts'
-import { apiMetrics, sampleApi, watchLoopDelay } from './metrics.ts'
-import { countProblems, countRefusedKeys, readApi } from './report.ts'
+import {
+  apiMetrics,
+  countProblems,
+  countRefusedKeys,
+  readApi,
+  sampleApi,
+  watchLoopDelay,
+} from './metrics.ts'
 import { createBudget, createReadTurns } from './request/shares.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'

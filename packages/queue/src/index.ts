@@ -61,9 +61,15 @@ export {
 } from './load/refusals.ts'
 export type { StoredDeletion } from './purge/payload.ts'
 export { createPurge, type Purge } from './purge/purge.ts'
-export { type FoundJob, findJob } from './replies/find-job.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
-export { claimName, createResults, createRetainLater, type Results } from './replies/results.ts'
+export {
+  claimName,
+  createResults,
+  createRetainLater,
+  type FoundJob,
+  findJob,
+  type Results,
+} from './replies/results.ts'
 export {
   checkFedStore,
   feedStore,

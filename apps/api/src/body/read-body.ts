@@ -1,5 +1,7 @@
-// Reads a whole request body, within bounds of size, time and memory.
-import type { IncomingMessage } from 'node:http'
+// Reads a request's body as a whole, within bounds of size, time and memory. Asks for the body of a
+// caller that waits for permission to send it, and drains a body that nobody reads.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { finished } from 'node:stream/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   bodyTooLarge,
@@ -10,7 +12,6 @@ import {
 import type { RequestContext } from '../request/request-context.ts'
 import type { Budget } from '../request/shares.ts'
 import { bodyChunks, type Coding, checkContentType, INFLATER_MEMORY } from './body-chunks.ts'
-import { allowBody } from './drain-body.ts'
 
 export type BodyContext = Pick<
   RequestContext,
@@ -219,4 +220,52 @@ export function createGrowingBuffer(
       return bytes
     },
   }
+}
+
+/**
+ * Asks for the body of a caller that waits for permission to send it (RFC 9110, section 10.1.1).
+ */
+export function allowBody({
+  request,
+  response,
+}: Pick<RequestContext, 'request' | 'response'>): void {
+  if (request.headers.expect?.toLowerCase() !== '100-continue') return
+  response.writeContinue()
+  delete request.headers.expect
+}
+
+const DRAIN_BYTES = 64 * 1024 * 1024
+const DRAIN_MS = 5_000
+
+/**
+ * Discards the rest of a body. Resolves with false if the rest is too long, or takes longer than
+ * `ms`. Never rejects.
+ */
+export async function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promise<boolean> {
+  const over = Promise.withResolvers<boolean>()
+  const timer = setTimeout(over.resolve, ms, false)
+  let drained = 0
+  const count = ({ length }: Buffer) => {
+    drained += length
+    if (drained > DRAIN_BYTES) over.resolve(false)
+  }
+  request.on('data', count).resume()
+  const ended = finished(request, { writable: false }).catch(() => {})
+  const isComplete = await Promise.race([ended.then(() => true), over.promise])
+  clearTimeout(timer)
+  if (!isComplete) request.off('data', count).pause()
+  return isComplete
+}
+
+/**
+ * Ends an answer once the body is drained. If the connection were closed while its caller still
+ * sends, the answer would be lost.
+ */
+export async function endAfter(
+  draining: Promise<boolean>,
+  response: ServerResponse,
+): Promise<void> {
+  const isComplete = await draining
+  response.end()
+  if (!isComplete) response.req.socket.destroySoon()
 }

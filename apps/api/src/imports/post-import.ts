@@ -1,19 +1,33 @@
-// POST /sources:batch and POST /sources:delete: accept many items, independently of each other, and
-// answer with the result of each.
+// POST /sources:batch: accepts many threads, each on its own, and answers with the result of each.
+// GET /batches/{id}: the progress of such an import.
 import {
   createReferenceParsers,
+  type ImportProgressAnswer,
   NDJSON,
   type ParsedArray,
   type ParsedReference,
+  PROBLEMS,
   parseDeleteByIdQuery,
 } from '@sluice/contract'
-import { type ImportEnd, newJobId, orUnavailable, sourceNameOf } from '@sluice/queue'
+import {
+  type FoundImport,
+  type ImportEnd,
+  isJobId,
+  newJobId,
+  orUnavailable,
+  sourceNameOf,
+} from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { bodyChunks, type Coding, checkContentType, INFLATER_MEMORY } from '../body/body-chunks.ts'
-import { allowBody, drainBody, endAfter } from '../body/drain-body.ts'
-import { checkContentLength, readBody } from '../body/read-body.ts'
+import { allowBody, checkContentLength, drainBody, endAfter, readBody } from '../body/read-body.ts'
 import { writeHead } from '../request/middleware.ts'
-import { asProblem, ProblemError, requestInvalid } from '../request/problem-error.ts'
+import {
+  asProblem,
+  jobFailed,
+  ProblemError,
+  problemBody,
+  requestInvalid,
+} from '../request/problem-error.ts'
 import {
   type Answer,
   type Handler,
@@ -21,9 +35,9 @@ import {
   type RequestContext,
   STREAMED,
 } from '../request/request-context.ts'
+import { jsonAnswer, type RoomDeps, readWithinLimits } from '../request/shares.ts'
 import { IMPORT_ITEMS } from '../settings.ts'
 import { chooseTenant, deletionOf } from '../sources/delete-source.ts'
-import { importProgress } from './get-import.ts'
 import {
   groupElements,
   groupLines,
@@ -285,5 +299,37 @@ async function* endWithProblem(
     drain()
     const items = [refuseItem({ index }, problem, requestId, undefined, path)]
     yield { items, threads: [], bytes: 0, resultBytes: 0 }
+  }
+}
+
+/** GET /batches/{id}: the progress of an import whose caller does not wait. */
+export function getImport(deps: RoomDeps & Pick<ApiDeps, 'imports'>): Handler {
+  return async (context, params) => {
+    const { tenant, requestId, log } = context
+    const id = String(params.id)
+    log.importId = id
+    if (!isJobId(id)) throw new ProblemError('import_unknown')
+    return readWithinLimits(deps, context, async () => {
+      const found = await orUnavailable(deps.imports.find(id, tenant))
+      if (found === undefined) throw new ProblemError('import_unknown')
+      return jsonAnswer(deps, context, importProgress(id, found, requestId))
+    })
+  }
+}
+
+/** Describes the progress of an import. */
+export function importProgress(
+  id: string,
+  { done, isWaitedFor, ended, received, counts, problems, waitsFor }: FoundImport,
+  requestId: string,
+): ImportProgressAnswer {
+  return {
+    id,
+    state: !done ? 'active' : isWaitedFor && ended === 'cut' ? 'stopped' : 'completed',
+    summary: { received, ...counts },
+    ...(waitsFor && { waitsFor: PROBLEMS[waitsFor].title }),
+    problems: problems.map(({ refused, jobId, ...about }) => {
+      return { ...about, problem: refused ?? problemBody(jobFailed(jobId), '/sources', requestId) }
+    }),
   }
 }

@@ -11,8 +11,7 @@ import {
   getProblemsPage,
   redirectTo,
 } from '../docs/pages.ts'
-import { getImport } from '../imports/get-import.ts'
-import { postDeletions, postImport } from '../imports/post-import.ts'
+import { getImport, postDeletions, postImport } from '../imports/post-import.ts'
 import { getJob } from '../jobs/get-job.ts'
 import { parseQuery } from '../request/request-context.ts'
 import { IMPORT_ITEMS, limitsAnswer } from '../settings.ts'

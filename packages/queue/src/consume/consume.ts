@@ -15,6 +15,7 @@ import type { ResultBounds } from '../replies/results.ts'
 import { countStored, createComplete } from './complete-jobs.ts'
 import {
   asError,
+  createPauses,
   failJob,
   judgeFailedAttempt,
   type LaneDeps,
@@ -24,7 +25,6 @@ import {
   UncompletedError,
 } from './fail-job.ts'
 import { type Capacity, createBlockingWait, createFetchJobs, createLocks } from './fetch-jobs.ts'
-import { createPauses } from './pauses.ts'
 
 export interface ConsumerOptions extends LaneOptions, ResultBounds, FailedSetOptions {
   /** The most jobs of each lane that this process locks at a time. */

@@ -9,8 +9,7 @@ import { MAX_ATTEMPTS } from '../job/job.ts'
 import { queueKeys } from '../job/lanes.ts'
 import { consume, createReadLoad } from '../queue.test-support.ts'
 import { createResults } from '../replies/results.ts'
-import { PartlyStoredError } from './fail-job.ts'
-import { createPauses } from './pauses.ts'
+import { createPauses, PartlyStoredError } from './fail-job.ts'
 
 const thread = { source: { service: 'custom' as const, externalId: 'a', title: 'a' }, quotes: [] }
 const STORED = {

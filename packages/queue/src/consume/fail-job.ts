@@ -1,15 +1,23 @@
 // Handles attempts that failed or may crash their worker: the job is retried, returned, or fails
-// permanently. Also defines the dependencies of a lane.
+// permanently, and a job that may crash it runs alone. Also defines the dependencies of a lane.
 import type { FailedThread } from '@sluice/contract'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { createRecordAttempt } from '../failed/failed-set.ts'
-import type { CompletedJob, FetchedJob, IngestJob, Lane, LockedJob, Receipt } from '../job/job.ts'
-import { attemptsShown, MAX_ATTEMPTS, sourceNameOf } from '../job/job.ts'
+import {
+  attemptsShown,
+  type CompletedJob,
+  type FetchedJob,
+  type IngestJob,
+  type Lane,
+  type LockedJob,
+  MAX_ATTEMPTS,
+  type Receipt,
+  sourceNameOf,
+} from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 import { countStored, type StoredCounter } from './complete-jobs.ts'
 import type { Capacity, createLocks } from './fetch-jobs.ts'
-import type { Pauses } from './pauses.ts'
 
 /**
  * The store is unavailable. The job is not at fault: it is returned to the waiting ones and loses
@@ -209,4 +217,49 @@ export async function failJob(
 /** Converts a thrown value to an error. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown))
+}
+
+export type Pauses = ReturnType<typeof createPauses>
+
+/** Counts the open pauses of a process. Each lasts until its caller calls `resume`. */
+export function createPauses() {
+  let lasting = Promise.withResolvers<void>()
+  lasting.resolve()
+  const pauses = {
+    open: 0,
+    /** Resolves when all pauses have been resumed, or after `release`. */
+    over: () => lasting.promise,
+    /** A job runs alone, or waits for the other jobs to end. No other job may begin. */
+    isRunningAlone: false,
+    async pause(): Promise<void> {
+      pauses.open += 1
+      if (pauses.open === 1) lasting = Promise.withResolvers()
+    },
+    async resume(): Promise<void> {
+      pauses.open -= 1
+      if (pauses.open === 0) lasting.resolve()
+    },
+    /** Resolves `over` although pauses are open, because the process stops. */
+    release: () => lasting.resolve(),
+    /**
+     * Runs the work of a job that may crash its worker, because a crash counts against every job
+     * that the process has locked. Pauses fetching and waits for `othersDone` first. Do not call it
+     * while `isRunningAlone`.
+     */
+    async runAlone<Result>(
+      othersDone: () => Promise<unknown>,
+      work: () => Promise<Result>,
+    ): Promise<Result> {
+      pauses.isRunningAlone = true
+      try {
+        await pauses.pause()
+        await othersDone()
+        return await work()
+      } finally {
+        pauses.isRunningAlone = false
+        await pauses.resume()
+      }
+    },
+  }
+  return pauses
 }

@@ -6,8 +6,7 @@ import { createEnqueuer } from '../enqueue/enqueue.ts'
 import { newJobId } from '../job/job.ts'
 import { queueKeys } from '../job/lanes.ts'
 import { BOUNDS, completed, createCompleteJobs, createJobAdder } from '../queue.test-support.ts'
-import { findJob } from './find-job.ts'
-import { createResults, createRetainLater } from './results.ts'
+import { createResults, createRetainLater, findJob } from './results.ts'
 
 it('finds a job without its payload, and for another tenant as little as for an unknown id', async (t) => {
   const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})

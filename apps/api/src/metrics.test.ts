@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs'
 import { PROBLEMS } from '@sluice/contract'
 import { openMetrics } from '@sluice/process'
 import { test } from 'vitest'
-import { apiMetrics } from './metrics.ts'
-import { CAPACITY, countProblems, readApi } from './report.ts'
+import { apiMetrics, CAPACITY, countProblems, readApi } from './metrics.ts'
 
 test('heartbeats count what was refused, also because a server was unavailable, and apart from that what timed out or was invalid', async () => {
   const { metrics } = openMetrics('test', apiMetrics)
