@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import type { Operation } from '@sluice/contract'
 import { createKey } from '@sluice/credentials/keys'
 import { createEnqueuer, newJobId, openQueue, queueKeys } from '@sluice/queue'
+import { createBatchStore, mongoCommands } from '@sluice/store'
 import { UNBOUNDED } from '@sluice/test-support'
 import { UnrecoverableError, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { type TestContext, test } from 'vitest'
+import { runSluice } from '../support/run-sluice.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
@@ -42,6 +44,32 @@ test('an operation goes on after the SIGKILL of the replica that carried it out,
   assert.ok(done >= JOBS - 10 && done <= JOBS, `${done} done`)
   assert.equal(await queue.getFailedCount(), 0)
   assert.equal(await queue.getWaitingCount(), JOBS)
+})
+
+const THREADS = 200
+
+test('the deletion of a tenant goes on after the SIGKILL of its replica and of the worker', async (t) => {
+  const sluice = await startSluice(t, { settings: { OPERATION_JOBS_PER_SECOND: '50' } })
+  const store = createBatchStore(mongoCommands(sluice.db))
+  const requests = Array.from({ length: THREADS }, (_, at) => ({
+    ...{ id: `r${at}`, tenant: 'acme', stamp: Date.now() * 1_000 + at, redelivered: false },
+    thread: {
+      source: { service: 'custom' as const, externalId: `t${at}`, title: 'T' },
+      quotes: [{ text: 'one' }, { text: 'two' }],
+    },
+  }))
+  await store.store(requests)
+  await store.settle()
+  const sources = sluice.db.collection('sources')
+  const left = () => sources.countDocuments({ tenant: 'acme' })
+  const deleting = runSluice(sluice, 'tenants', 'delete', 'acme', '--yes')
+  await until('some are deleted', async () => (await left()) < THREADS)
+  for (const process of [sluice.api, ...sluice.workers]) process.signal('SIGKILL')
+  assert.ok((await left()) > 0, 'all were deleted before the processes were killed')
+  await Promise.all([sluice.startApi(), sluice.startWorker()])
+  assert.equal((await deleting).code, 0)
+  assert.equal(await left(), 0)
+  assert.equal(await sluice.db.collection('quotes').countDocuments(), 0)
 })
 
 /** Fills a queue with failed jobs at once: a worker process would need five tries for each. */

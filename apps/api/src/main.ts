@@ -85,6 +85,7 @@ await runProcess({
     const { viewFor, erasures, runOperations } = openAdmin(redis, keys, db)
     const stopOperations = runOperations({
       jobsPerSecond: settings.operationJobsPerSecond,
+      retainDays: settings.retainDays,
       enqueue: enqueuer.enqueue,
       findResults: results.find,
       onStep({ operation: { id, kind } }, { isLast }) {

@@ -1,7 +1,13 @@
 // The settings of the API. Callers see some of them as limits.
 import { LIMIT_DETAILS, type LimitName, type LimitsAnswer } from '@sluice/contract'
 import type { Settings } from '@sluice/process'
-import { agreedSettings, processSettings, redisReplicasSetting, setting } from '@sluice/process'
+import {
+  agreedSettings,
+  processSettings,
+  redisReplicasSetting,
+  retainDaysSetting,
+  setting,
+} from '@sluice/process'
 
 const limit = (env: string, name: LimitName, max?: number) =>
   setting.wholeNumber({
@@ -99,11 +105,13 @@ export const apiSettings = {
   }),
   operationJobsPerSecond: setting.wholeNumber({
     env: 'OPERATION_JOBS_PER_SECOND',
-    description: 'Failed jobs that all API replicas together retry or discard each second.',
+    description:
+      'Failed jobs that all API replicas together retry or discard each second, or threads that they delete for `sluice tenants`.',
     default: 100,
     min: 1,
     max: 10_000,
   }),
+  retainDays: retainDaysSetting,
   bodiesBytes: setting.wholeNumber({
     env: 'MAX_BODIES_BYTES',
     description: 'Memory for all request bodies in flight, and as much for all unread answers.',

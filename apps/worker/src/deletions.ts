@@ -44,7 +44,10 @@ export function createDeletions(
       await Promise.all(
         requests.map(({ tenant, stamp }, place) => {
           const one = threads[place]
-          if (!receipts[place] || one === undefined || !('deletes' in one)) return undefined
+          const { source } = receipts[place] ?? {}
+          if (source === undefined || one === undefined || !('deletes' in one)) return undefined
+          // Retention has left a thread with a later post whole.
+          if (one.deletes.until !== undefined && source.outcome === 'absent') return undefined
           return purge({ tenant, stamp, ...one.deletes, name: nameIn(tenant, one) })
         }),
       )

@@ -158,7 +158,11 @@ export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
       lane,
       ...(trace !== undefined && { trace }),
     }
-    if ('deletes' in one) return { ...shared, deletes: one.deletes, documents: 1, characters: 0 }
+    if ('deletes' in one) {
+      const { deletes } = one
+      const { until = shared.stamp } = deletes
+      return { ...shared, stamp: until, deletes, documents: 1, characters: 0 }
+    }
     const { quotes } = one
     const thread =
       purged === undefined ? one : { ...one, quotes: quotes.filter(({ deleted }) => !deleted) }

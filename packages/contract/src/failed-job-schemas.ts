@@ -175,7 +175,7 @@ export const ResumeQuerySchema = closed('ResumeQuery', { why })
  */
 export const OperationSchema = named('Operation', {
   id: uuid('The id of the operation.'),
-  kind: oneOf(['retry', 'discard', 'pause', 'resume', 'erase']),
+  kind: oneOf(['retry', 'discard', 'pause', 'resume', 'erase', 'delete', 'retain']),
   by: text(
     "The id of the operator's key (`sluice keys list`), or the user that made the operator's login link.",
   ),
@@ -192,7 +192,9 @@ export const OperationSchema = named('Operation', {
     'Jobs to examine: the named ones, or the failed jobs of the time that the filter gives.',
   ),
   examined: count('Jobs examined so far.'),
-  done: count('Jobs that were retried or discarded, or quotes that were erased.'),
+  done: count(
+    'Jobs that were retried or discarded, quotes that were erased, or threads that were deleted.',
+  ),
   stored: optional(count('Of the retried jobs: those that were stored since.')),
   failedAgain: optional(count('Of the retried jobs: those that failed for good again.')),
   failed: optional(count('Of an erasure: its jobs that failed for good.')),
@@ -210,8 +212,8 @@ export type RecordedAttempt = Static<typeof RecordedAttemptSchema>
 export type FailedThread = Static<typeof FailedThreadSchema>
 export type Operation = Static<typeof OperationSchema>
 export type LaneOperationKind = 'pause' | 'resume'
-/** Erases a speaker. */
-export type ThreadOperationKind = 'erase'
+/** Erases a speaker, or deletes a tenant, or threads that have been kept for their time. */
+export type ThreadOperationKind = 'erase' | 'delete' | 'retain'
 export type OperationKind = Exclude<Operation['kind'], LaneOperationKind | ThreadOperationKind>
 /**
  * A cursor among failed jobs, newest first: when the job failed, in ms since 1970, and the job's

@@ -208,6 +208,7 @@ const FINDINGS = [
   'failed_threads',
   'keys_expire',
   'key_revoked',
+  'retention',
 ] as const
 
 const FindingSchema = Type.Object({
@@ -269,6 +270,16 @@ export const StatusSchema = named('Status', {
   ),
   otherStore: optional(OtherStoreSchema),
   redisLoss: optional(RedisLossSchema),
+  retention: optional(
+    Type.Object(
+      {
+        at: moment('When it began.'),
+        due: count('Threads that it found so far.'),
+        deleted: count('Threads that it deleted so far.'),
+      },
+      { description: 'The deletion of due threads that began last. Absent without a retention.' },
+    ),
+  ),
   load: optional(threadsAndBytes('What counts for the bounds of the queue.')),
   lastFailureMs: optional(
     number('For how long the newest failed job has been failed. Absent without one.'),
@@ -292,6 +303,7 @@ export const StatusSchema = named('Status', {
 })
 
 export type Status = Static<typeof StatusSchema>
+export type Retention = NonNullable<Status['retention']>
 export type HistoryPoint = Static<typeof HistoryPointSchema>
 export type QueuedJobs = Static<typeof QueuedJobsSchema>
 export type Finding = Static<typeof FindingSchema>

@@ -15,5 +15,6 @@ export {
 } from './overview/history.ts'
 export { createReadOverview, createReadState, type QueueState } from './overview/overview.ts'
 export { watchRedisLoss } from './overview/redis-loss.ts'
-export { lossWords, pauseWords } from './overview/verdict.ts'
+export { lossWords, pauseWords, retentionWords } from './overview/verdict.ts'
+export { findDue, type RetentionRule, readRules, writeRule } from './threads/retention.ts'
 export * from './view.ts'

@@ -7,7 +7,7 @@ import { shareFor } from '@sluice/process'
 import { createImports, isJobId, LANES, orUnavailable, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
-import { createEraseStep, createErasures, type EraseDeps } from './erase/erase-speaker.ts'
+import { createEraseStep, createErasures } from './erase/erase-speaker.ts'
 import { createFailedJobs } from './failed/failed-jobs.ts'
 import * as masks from './failed/masks.ts'
 import { createOperations } from './failed/operations.ts'
@@ -20,6 +20,8 @@ import { createReadJob, maskDetail } from './jobs/read-job.ts'
 import { createReadHistory } from './overview/history.ts'
 import { createReadOverview, createReadTenant } from './overview/overview.ts'
 import { judge } from './overview/verdict.ts'
+import { createThreadStep, type ThreadDeps } from './threads/delete-threads.ts'
+import { createOpenDue } from './threads/retention.ts'
 
 /**
  * The caller is no operator. Only operators may act, or filter by reason: with filters, viewers
@@ -49,17 +51,22 @@ export function openAdmin(redis: Redis, keys: QueueKeys, db: Db) {
   return {
     viewFor: (person: Person) => viewOf(reads, person),
     erasures: createErasures(db, reads.operations),
-    runOperations: ({ enqueue, findResults, ...options }: OperationsToRun) =>
-      runOperations({
+    runOperations({ enqueue, findResults, retainDays, ...options }: OperationsToRun) {
+      const deps = { ...reads, redis, keys, db, enqueue, findResults, retainDays }
+      const [erase, deleteThreads] = [createEraseStep(deps), createThreadStep(deps)]
+      return runOperations({
         ...reads,
-        takeEraseStep: createEraseStep({ ...reads, redis, keys, db, enqueue, findResults }),
+        takeThreadStep: (open) =>
+          open.operation.kind === 'erase' ? erase(open) : deleteThreads(open),
+        openDue: createOpenDue(deps, reads.operations),
         ...options,
-      }),
+      })
+    },
   }
 }
 
-type OperationsToRun = Omit<RunOptions, keyof Reads | 'takeEraseStep'> &
-  Pick<EraseDeps, 'enqueue' | 'findResults'>
+type OperationsToRun = Omit<RunOptions, keyof Reads | 'takeThreadStep' | 'openDue'> &
+  Pick<ThreadDeps, 'enqueue' | 'findResults' | 'retainDays'>
 
 /**
  * Pages that refresh themselves share a grouping for this time, because grouping 100,000 jobs takes
@@ -250,6 +257,11 @@ function openActs({ failedJobs, operations, readThread, readJob }: Reads, by: st
       const lane = LANES.find((one) => one === name)
       return lane && operations.operateLane(kind, lane, by, query)
     },
+    /**
+     * Opens the deletion of a tenant's keys, jobs and threads.
+     * @throws {OperationsFullError}
+     */
+    deleteTenant: (tenant: string) => operations.open('delete', { filter: { tenant } }, 0, by),
     /** Reads a job in any state, with its stacks and its payload. */
     revealJob: (id: string) => orUnavailable(readJob(id)),
     /**

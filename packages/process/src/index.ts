@@ -27,6 +27,7 @@ export {
   dashboardUrlSetting,
   processSettings,
   redisReplicasSetting,
+  retainDaysSetting,
 } from './process-settings.ts'
 export { REVISION } from './revision.ts'
 export { type Life, runUntilStopped } from './run-until-stopped.ts'

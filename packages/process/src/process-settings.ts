@@ -33,6 +33,15 @@ export const agreedSettings = {
   }),
 }
 
+/** How long the API keeps threads, which the command line shows, too. */
+export const retainDaysSetting = setting.wholeNumber({
+  env: 'RETAIN_DAYS',
+  description:
+    'Days after its last post when a thread is deleted, if `sluice tenants retain` has no rule for it. 0: never.',
+  default: 0,
+  max: 36_500,
+})
+
 /** The address of the dashboard, to which other programs link. */
 export const dashboardUrlSetting = setting.text({
   env: 'DASHBOARD_URL',

@@ -74,6 +74,7 @@ export {
   checkFedStore,
   feedStore,
   forgetAnswers,
+  forgetTenant,
   nameOf,
   noteOtherStore,
   OtherStoreError,

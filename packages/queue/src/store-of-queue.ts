@@ -130,3 +130,9 @@ export async function forgetAnswers(
   }
   return removed
 }
+
+/** Removes the claims, retained results and imports of a tenant. */
+export async function forgetTenant(redis: Redis, { base }: QueueKeys, tenant: string) {
+  const forget = openScript(redis, new URL('./forget-tenant.lua', import.meta.url))
+  while ((await forget(base, tenant)) === 1);
+}

@@ -220,10 +220,11 @@ export interface PostRequest extends Accepted {
 
 /**
  * Deletes a source or, with `quoteIds`, only these of its quotes. With `redacts`, the quotes stay: only
- * their texts and speakers go, and the title and description of a source that repeats one of them.
+ * their texts and speakers go, and the title and description of a source that repeats one of them. With
+ * `until`, which is then its stamp, it deletes nothing of a source that has a later post.
  */
 export interface DeleteRequest extends Accepted {
-  deletes: { sourceId: string; quoteIds?: string[]; redacts?: boolean }
+  deletes: { sourceId: string; quoteIds?: string[]; until?: number; redacts?: boolean }
 }
 
 export type StoreRequest = PostRequest | DeleteRequest

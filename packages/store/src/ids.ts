@@ -42,7 +42,7 @@ export function compareIds(one: { _id: string }, other: { _id: string }): number
 }
 
 /** Sorts after every character of an id. */
-const AFTER_IDS = '~'
+export const AFTER_IDS = '~'
 
 /**
  * Returns the filter for the quotes of these sources (at least one). An index of `sourceId` or of

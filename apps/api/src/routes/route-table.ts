@@ -409,7 +409,7 @@ const OPERATOR_ROUTES: readonly Route[] = [
     show(async (view) => ({ operations: await view.listOperations() })),
     {
       summary: 'Lists operations, newest first',
-      description: `Who retried or discarded which failed jobs, or paused or resumed a lane: the newest ${contract.OPERATIONS_LISTED}, and all that are open.`,
+      description: `Who retried or discarded which failed jobs, paused or resumed a lane, or deleted threads: the newest ${contract.OPERATIONS_LISTED}, and all that are open.`,
       answers: { 200: ['The operations.', json(contract.OperationListSchema)] },
     },
   ),

@@ -5,7 +5,7 @@
 import { readMarks } from '@sluice/boot/marks'
 import type { SeenProcess } from '@sluice/contract'
 import { ALIVE_MS, codeOf } from '@sluice/contract'
-import { createReadOverview, lossWords } from '@sluice/operations'
+import { createReadOverview, lossWords, retentionWords } from '@sluice/operations'
 import {
   infoField,
   LAYOUT,
@@ -79,6 +79,7 @@ export async function checkRedis(
   const guard = Math.min(needed, online, 1)
   const isGuarded = Number(minReplicas) >= guard && Number(minReplicas) <= online
   const guarded = `min-replicas-to-write: ${minReplicas}, ${online} online`
+  const { retention, at } = await createReadOverview(redis, keys)()
   const follow = `redis-cli -h REPLICA replicaof ${remoteAddress} ${remotePort}`
   const checks: ServerCheck[] = [
     ...faults.map((text): ServerCheck => ({ state: 'FAULT', text })),
@@ -108,6 +109,7 @@ export async function checkRedis(
     ),
     await askedOf(db, 'Redis has kept its data', checkLoss(redis, keys, db)),
     checkVersions(await readAlive(redis, keys)),
+    ...(retention ? [note(retentionWords(retention, at))] : []),
     await checkLoad(redis, keys),
   ]
   const aheadMs = await readClock(() => readRedisTime(redis))

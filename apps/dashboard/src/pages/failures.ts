@@ -203,6 +203,8 @@ function operationCells({
   const jobs = html`${filter === undefined && plural(total, 'selected job')}${reason}
 ${Object.entries(group ? others : (filter ?? {})).map(([name, value]) => html`<div><span class="note">${name}</span> <span class="reason">${value}</span></div>`)}`
   if (kind === 'erase') return [...asked, jobs, html`${state}: ${plural(done, 'quote')} erased`]
+  if (kind === 'delete' || kind === 'retain')
+    return [...asked, jobs, html`${state}: ${plural(done, 'thread')} deleted`]
   const bar = progress(
     `Progress of the ${kind}`,
     state === 'completed' ? Math.max(total, 1) : examined,

@@ -203,6 +203,13 @@ export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   return { ...record, revokedAt }
 }
 
+/** Revokes all keys of a tenant, for all APIs within 5 s. */
+export async function revokeKeys(db: Db, tenant: string): Promise<void> {
+  const filter = { tenant, role: 'importer' as const }
+  const revokedAt = new Date()
+  await keyCollection(db).updateMany(filter, { $min: { revokedAt } }, { maxTimeMS: COMMAND_MS })
+}
+
 /**
  * Replaces or removes the limits of the live key to which `reference` refers. All replicas apply
  * this within 5 s.

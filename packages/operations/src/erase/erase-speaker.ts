@@ -108,7 +108,7 @@ export function createErasures(db: Db, operations: Pick<Operations, 'open' | 'fi
   }
 }
 
-export interface EraseDeps {
+interface EraseDeps {
   redis: Redis
   keys: QueueKeys
   db: Db

@@ -93,6 +93,7 @@ return open
 --       5  its state
 --       6  operation
 --       7  its place
+--       8  1 if the others get a step before its next one: it may take hours
 -- Returns 0 if another process has the lease, otherwise 1.
 local base, id, key = KEYS[1], ARGV[4], KEYS[1] .. 'operation:' .. ARGV[4]
 if redis.call('GET', base .. 'operations-lease') ~= ARGV[1] then return 0 end
@@ -102,5 +103,8 @@ redis.call('PEXPIRE', key, ARGV[3])
 if ARGV[5] == 'completed' then
   redis.call('HDEL', key, 'request', 'after')
   redis.call('LREM', base .. 'operations', 1, id)
+elseif ARGV[8] == '1' then
+  redis.call('LREM', base .. 'operations', 1, id)
+  redis.call('RPUSH', base .. 'operations', id)
 end
 return 1

@@ -44,6 +44,8 @@ function noting() {
   return { moved, failedJobs }
 }
 
+const NO_THREADS = { takeThreadStep: () => assert.fail(), openDue: async () => {} }
+
 /** Runs operations until a step is the last of its operation. */
 function run(
   t: TestContext,
@@ -56,10 +58,10 @@ function run(
   const stop = runOperations({
     failedJobs,
     operations,
-    takeEraseStep: async () => assert.fail(),
     jobsPerSecond,
     onStep,
     onError: assert.fail,
+    ...NO_THREADS,
   })
   t.onTestFinished(stop)
   return { stop, finished: finished.promise }
@@ -159,7 +161,7 @@ test('operations are carried out in the order in which they were opened', async 
   const onStep = ({ operation }: OpenOperation) => operation.id === id && completed.resolve()
   t.onTestFinished(
     runOperations({
-      ...{ failedJobs, operations, takeEraseStep: async () => assert.fail() },
+      ...{ failedJobs, operations, ...NO_THREADS },
       ...{ jobsPerSecond: 1_000, onStep, onError: assert.fail },
     }),
   )
@@ -167,6 +169,24 @@ test('operations are carried out in the order in which they were opened', async 
   assert.deepEqual(
     moved.map(({ kind }) => kind),
     ['retry', 'discard', 'retry'],
+  )
+})
+
+test('an operation on threads, which may take hours, leaves the others their turns', async (t) => {
+  const { operations } = open(t)
+  const { moved, failedJobs } = noting()
+  await operations.open('delete', { filter: { tenant: 'acme' } }, 0, 'k')
+  const { id } = await operations.open('retry', { ids }, ids.length, 'k')
+  const completed = Promise.withResolvers<void>()
+  const onStep = ({ operation }: OpenOperation, { isLast }: StepDone) =>
+    isLast && operation.id === id && completed.resolve()
+  const takeThreadStep = async () => ({ examined: 0, done: 0, isLast: false })
+  const deps = { failedJobs, operations, takeThreadStep, openDue: async () => {} }
+  t.onTestFinished(runOperations({ ...deps, jobsPerSecond: 1_000, onStep, onError: assert.fail }))
+  await completed.promise
+  assert.deepEqual(
+    moved.flatMap((step) => step.ids),
+    ids,
   )
 })
 

@@ -43,6 +43,8 @@ export interface StepDone {
   examined: number
   done: number
   isLast: boolean
+  /** Present if the operation found this number of threads. */
+  found?: number
   /** The last job, or the last thread, that this step examined. */
   after?: ErasurePlace | undefined
   /** The jobs of an erasure that failed for good. */
@@ -178,7 +180,8 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       const [examined, done] = [operation.examined + step.examined, operation.done + step.done]
       const state = step.isLast ? 'completed' : 'active'
       const failed = (operation.failed ?? 0) + (step.failed ?? 0)
-      const counts = { examined, done, ...(failed > 0 && { failed }) }
+      const total = operation.total + (step.found ?? 0)
+      const counts = { total, examined, done, ...(failed > 0 && { failed }) }
       const changed = { ...operation, state, changedAt: new Date().toISOString(), ...counts }
       const keptMs = step.isLast ? FINISHED_KEPT_MS : UNFINISHED_KEPT_MS
       const after = step.after ? JSON.stringify(step.after) : ''
@@ -192,6 +195,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
           state,
           JSON.stringify(changed),
           after,
+          Number(operation.kind !== 'retry' && operation.kind !== 'discard'),
         )) === 1
       )
     },

@@ -9,7 +9,10 @@ import type { OpenOperation, Operations, StepDone } from './operations.ts'
 export interface RunOptions {
   failedJobs: Pick<FailedJobs, 'scan' | 'move' | 'count'>
   operations: Operations
-  takeEraseStep: (open: OpenOperation) => Promise<StepDone>
+  /** Takes a step of an operation on threads. */
+  takeThreadStep: (open: OpenOperation) => Promise<StepDone>
+  /** Opens operations that nobody asks for. Is called while this process has nothing to do. */
+  openDue: () => Promise<void>
   /**
    * The most jobs a second, for all operations and processes together, because the lease lets only
    * one process work.
@@ -36,7 +39,8 @@ const THREADS_PER_JOB = 10
 export function runOperations({
   failedJobs,
   operations,
-  takeEraseStep,
+  takeThreadStep,
+  openDue,
   jobsPerSecond,
   onStep,
   onError,
@@ -48,11 +52,14 @@ export function runOperations({
   /** Takes a step of the oldest open operation. Returns the pause before the next step, in ms. */
   async function runNext(): Promise<number> {
     const open = await operations.claim(token)
-    if (open === undefined) return LOOK_MS
+    if (open === undefined) {
+      await openDue()
+      return LOOK_MS
+    }
     const { kind } = open.operation
-    const step = await (kind === 'erase'
-      ? takeEraseStep(open)
-      : takeStep(failedJobs, kind, open, limit))
+    const step = await (kind === 'retry' || kind === 'discard'
+      ? takeStep(failedJobs, kind, open, limit)
+      : takeThreadStep(open))
     if (!(await operations.record(token, open, step))) return LOOK_MS
     onStep(open, step)
     const counted = kind === 'erase' ? step.examined / THREADS_PER_JOB : step.done

@@ -26,11 +26,12 @@ const stop = runOperations({
       return ids.length
     },
   },
-  takeEraseStep: () => assert.fail(),
   jobsPerSecond: Number(jobsPerSecond),
   onStep: () =>
     assert.ok(steps < Number(last), 'a step counts that the process took without the lease'),
   onError: assert.fail,
+  takeThreadStep: () => assert.fail(),
+  openDue: async () => {},
 })
 process.on('SIGTERM', async () => {
   await stop()

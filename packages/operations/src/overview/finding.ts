@@ -31,6 +31,7 @@ const NOTES: ReadonlySet<Finding['code']> = new Set([
   'failed_threads',
   'keys_expire',
   'key_revoked',
+  'retention',
 ])
 
 /** @param page the page that shows more. */

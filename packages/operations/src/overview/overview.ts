@@ -1,6 +1,13 @@
 // Reads the present state of a queue for people: its jobs, the tenants with the most threads, the
 // processes, and Redis.
-import { ALIVE_MS, QUEUED_STATES, type SeenProcess, type Status } from '@sluice/contract'
+import {
+  ALIVE_MS,
+  type Operation,
+  QUEUED_STATES,
+  type Retention,
+  type SeenProcess,
+  type Status,
+} from '@sluice/contract'
 import {
   asList,
   infoField,
@@ -89,11 +96,14 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   }
 
   /** Reads what processes noted for the verdict. */
-  async function readNotes(): Promise<Pick<Status, 'otherStore' | 'redisLoss'>> {
-    const [otherStore, redisLoss] = await redis.mget(`${base}other-store`, `${base}lost`)
+  async function readNotes(): Promise<Pick<Status, 'otherStore' | 'redisLoss' | 'retention'>> {
+    const names = ['other-store', 'lost', 'retention'].map((name) => base + name)
+    const [otherStore, redisLoss, operation] = await redis.mget(names)
+    const retention = operation && (await redis.hget(`${base}operation:${operation}`, 'operation'))
     return {
       ...(otherStore && { otherStore: JSON.parse(otherStore) }),
       ...(redisLoss && { redisLoss: JSON.parse(redisLoss) }),
+      ...(retention && { retention: retentionOf(JSON.parse(retention)) }),
     }
   }
 
@@ -149,6 +159,10 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       ...(await readNotes()),
     }
   }
+}
+
+const retentionOf = ({ createdAt: at, total: due, done: deleted }: Operation): Retention => {
+  return { at, due, deleted }
 }
 
 /** Says why Redis refuses writes, or that it could not write to its disk, and what to do. */

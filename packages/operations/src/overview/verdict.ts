@@ -6,6 +6,7 @@ import {
   codeOf,
   type Finding,
   type RefusedKeyCount,
+  type Retention,
   type SeenProcess,
 } from '@sluice/contract'
 import { duration, megabytes, shown } from '../format.ts'
@@ -40,6 +41,7 @@ export function judge(facts: Facts): Finding[] {
     ...judgeQueue(facts),
     ...judgeFailures(facts),
     ...judgeKeys(facts),
+    ...judgeRetention(facts),
   ]
 }
 
@@ -258,6 +260,17 @@ function* judgeKeys({ processes, expiringKeys = [], at }: Facts): Findings {
     if (why === 'revoked')
       yield finding('key_revoked', `${key} is revoked, and is still used: ${refused}`, page)
   }
+}
+
+function* judgeRetention({ retention, at }: Facts): Findings {
+  if (retention && retention.due > 0)
+    yield finding('retention', retentionWords(retention, at), '/operations')
+}
+
+/** Says how many threads were due, and how many of them were deleted. */
+export function retentionWords({ at, due, deleted }: Retention, now: string): string {
+  const ago = duration(Date.parse(now) - Date.parse(at))
+  return `Retention: ${shown(deleted)} of ${shown(due)} threads that were due ${ago} ago are deleted`
 }
 
 /** Says for how long a lane has been paused, by whom and why. */

@@ -18,7 +18,8 @@ import { effectiveScore, MESSAGE, STORED_STATUS } from '@sluice/contract'
  * thread: a worker of a release that knows no deletions fails the job, and stores nothing.
  */
 export interface Deletion {
-  deletes: { sourceId: string; quoteIds?: string[]; redacts?: boolean }
+  /** `until` takes the place of the stamp: see `DeleteRequest`. */
+  deletes: { sourceId: string; quoteIds?: string[]; until?: number; redacts?: boolean }
   /** What people find it by. A deletion by id has the id as externalId, and `id` as service. */
   name: { service: string; externalId: string }
 }

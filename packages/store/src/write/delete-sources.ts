@@ -60,13 +60,14 @@ export async function deleteSources(
 
 /** Returns the answer to a deletion that has ended, or that has nothing to delete. */
 function knownAnswer(
-  { id, tenant, stamp }: DeleteRequest,
+  { id, tenant, stamp, deletes }: DeleteRequest,
   source: SourceOrTombstone | undefined,
 ): DeletedAnswer | undefined {
   if (source === undefined) return undefined
   const { deletion } = source.meta
   if (isLive(source) && source.tenant !== tenant) return ABSENT
   if (deletion?.request === id) return deletion.before ? undefined : answerOf(deletion)
+  if (deletes.until !== undefined && isLive(source) && source.meta.stamp > stamp) return ABSENT
   return deletedBy(tenant, source) >= stamp ? ABSENT : undefined
 }
 
