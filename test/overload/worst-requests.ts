@@ -80,8 +80,8 @@ export const WINDOWS: Readonly<Record<string, Window>> = {
     listOperations: ({ keys }) => ({ path: '/admin/operations', key: keys.operator }),
     getOperation: ({ paths, keys }) => ({ path: paths.operation, key: keys.operator }),
   },
-  'of exports of 10,000 quotes': {
-    exportSources: ({ keys }) => ({ path: '/sources:export', key: keys.jobs }),
+  'of exports of long descriptions': {
+    exportSources: ({ keys }) => ({ path: '/sources:export', key: keys.sources }),
   },
   "of operators' acts": {
     retryFailedJobs: ({ keys }) => ({ path: '/admin/jobs:retry', ...actOn(keys.operator) }),

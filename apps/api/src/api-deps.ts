@@ -24,7 +24,10 @@ export interface ApiDeps extends SourceReads {
   keyring: Pick<Keyring, 'find'>
   /** The quota of a key that has no limits of its own. */
   quota: Omit<queue.Quota, 'keyId'>
-  enqueuer: Pick<queue.Enqueuer, 'enqueue' | 'admit' | 'admitRead' | 'charge' | 'quotaLeft'>
+  enqueuer: Pick<
+    queue.Enqueuer,
+    'enqueue' | 'admit' | 'admitRead' | 'charge' | 'quotaLeft' | 'drained'
+  >
   replyListener: Pick<queue.ReplyListener, 'replica' | 'wait'>
   confirmReplicated: queue.Replication['confirm']
   findClaimed: queue.Results['findClaimed']

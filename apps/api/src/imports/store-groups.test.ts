@@ -43,6 +43,7 @@ function open(groups: ImportGroup[], signal = new AbortController().signal) {
       admitRead() {},
       charge() {},
       quotaLeft: () => undefined,
+      drained: () => undefined,
     },
     replyListener: {
       replica: 'r',

@@ -118,14 +118,14 @@ export async function readWithinLimits<Result>(
   { readBudget, readTurns, enqueuer }: RoomDeps,
   context: RequestContext,
   read: (mostCharacters?: number) => Promise<Result>,
-  restTimes = REST_TIMES,
+  restMs?: number,
 ): Promise<Result> {
   const { tenant, quota } = context
   if (!readBudget.take(tenant, 1)) throw overloaded()
   const isUsedUp = () => quota !== undefined && enqueuer.quotaLeft(quota) === 0
   try {
     const most = () => (isUsedUp() ? FREE_ANSWER_BYTES : undefined)
-    return await readTurns.take(context, () => read(most()), undefined, restTimes)
+    return await readTurns.take(context, () => read(most()), restMs)
   } finally {
     readBudget.release(tenant, 1)
   }
@@ -137,7 +137,7 @@ const MOST_WAIT_MS = 5_000
  * After a large read, MongoDB is left to others for this many times as long, because reads slow
  * down writes.
  */
-const REST_TIMES = 2
+export const REST_TIMES = 2
 
 type Reader = Pick<RequestContext, 'tenant' | 'signal' | 'chargedBytes'>
 
@@ -152,14 +152,13 @@ export function createReadTurns() {
      * Reads when it is the tenant's turn.
      *
      * @param restMs how long the tenant's next read waits, if that is known in advance. Otherwise,
-     * if the answer is charged, it waits `restTimes` times as long as this read took.
+     * if the answer is charged, it waits `REST_TIMES` times as long as this read took.
      * @throws {ProblemError} 503.
      */
     async take<Result>(
       context: Reader,
       read: () => Promise<Result>,
       restMs?: number,
-      restTimes = REST_TIMES,
     ): Promise<Result> {
       const { tenant, signal } = context
       const start = nextTurnOf(tenant)
@@ -173,7 +172,7 @@ export function createReadTurns() {
         const found = await read()
         const restsNow = restMs === undefined && context.chargedBytes > 0
         if (restsNow)
-          restUntil.set(tenant, nextTurnOf(tenant) + restTimes * (performance.now() - began))
+          restUntil.set(tenant, nextTurnOf(tenant) + REST_TIMES * (performance.now() - began))
         return found
       } catch (error) {
         throw signal.aborted ? signal.reason : error

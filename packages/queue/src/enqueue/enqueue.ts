@@ -229,6 +229,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       if (caller.quota && copy.quotaLeft(caller.quota) === 0) throw copy.errorOf('rate', caller)
     },
     quotaLeft: copy.quotaLeft,
+    drained: copy.drained,
     mostInteractive: copy.mostInteractive,
   }
 }

@@ -117,6 +117,8 @@ export function createLoadCopy(bounds: QueueBounds) {
       keep(tenants, tenant, { ...load, at })
       if (quota !== undefined) keep(buckets, quota.keyId, { level, at })
     },
+    /** Returns how many threads had left the queue at Redis's last reply. */
+    drained: () => totals?.drained,
     /**
      * Returns how many quotes a key may post now, by Redis's last reply. Returns undefined before
      * the first reply.
