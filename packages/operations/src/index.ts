@@ -5,7 +5,7 @@ export { groupIdOf, reasonWords, SHOWN_REASON } from './failed/reasons.ts'
 export type { ThreadPage, Writing } from './find/thread-page.ts'
 export { duration, megabytes, shown } from './format.ts'
 export { failedJobOf, type JobDetail } from './jobs/read-job.ts'
-export { livingApi, loadOf } from './overview/finding.ts'
+export { livingApi, loadOf, lossWords, pauseWords, retentionWords } from './overview/finding.ts'
 export {
   type CountedSpan,
   createReadHistory,
@@ -15,6 +15,5 @@ export {
 } from './overview/history.ts'
 export { createReadOverview, createReadState, type QueueState } from './overview/overview.ts'
 export { watchRedisLoss } from './overview/redis-loss.ts'
-export { lossWords, pauseWords, retentionWords } from './overview/verdict.ts'
 export { findDue, type RetentionRule, readRules, writeRule } from './threads/retention.ts'
 export * from './view.ts'

@@ -3,7 +3,7 @@
 // it prints only the most recent ones.
 import type { FailedJobPage, FindQuery, Hit } from '@sluice/contract'
 import { FindQuerySchema, failedHit } from '@sluice/contract'
-import { reasonWords } from '@sluice/operations'
+import { reasonWords } from '@sluice/operations/reasons'
 import {
   type ApiOptions,
   apiOptions,

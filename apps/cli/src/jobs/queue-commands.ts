@@ -15,7 +15,7 @@ import {
   summarize,
   timesOf,
 } from '@sluice/contract'
-import { livingApi, loadOf, pauseWords } from '@sluice/operations'
+import { livingApi, loadOf, pauseWords } from '@sluice/operations/finding'
 import type { ApiOptions } from '@sluice/terminal'
 import {
   apiOptions,

@@ -1,7 +1,13 @@
 // What all parts of the verdict share: the facts, the thresholds, and functions that count in the
-// facts.
-import { ALIVE_MS, type Finding, type SeenProcess, type Status } from '@sluice/contract'
-import { shown } from '../format.ts'
+// facts or put them into words. The command line loads only this file for its words.
+import {
+  ALIVE_MS,
+  type Finding,
+  type Retention,
+  type SeenProcess,
+  type Status,
+} from '@sluice/contract'
+import { duration, shown } from '../format.ts'
 
 /**
  * The thresholds of findings that also have an alert in docs/monitoring/alerts.yml. A test compares
@@ -69,4 +75,36 @@ export function waitingText(queued: Facts['queued']): string {
     0,
   )
   return jobs === 1 ? '1 job waits' : `${shown(jobs)} jobs wait`
+}
+
+/** Says how many threads were due, and how many of them were deleted. */
+export function retentionWords({ at, due, deleted }: Retention, now: string): string {
+  const ago = duration(Date.parse(now) - Date.parse(at))
+  return `Retention: ${shown(deleted)} of ${shown(due)} threads that were due ${ago} ago are deleted`
+}
+
+/** Says for how long a lane has been paused, by whom and why. */
+export function pauseWords(
+  { since, by, why, until }: NonNullable<Facts['paused']['bulk']>,
+  at: string,
+): string {
+  const time = since === undefined ? '' : ` for ${duration(Date.parse(at) - Date.parse(since))}`
+  const end =
+    until === undefined ? '' : `; it ends in ${duration(Date.parse(until) - Date.parse(at))}`
+  return `${time}${by === undefined ? '' : ` by ${by}`}${why === undefined ? '' : ` (${why})`}${end}`
+}
+
+/** Says what Redis lost, and what to do. */
+export function lossWords({
+  at,
+  since,
+  threads,
+  failed,
+  backTo,
+}: NonNullable<Facts['redisLoss']>): string {
+  const minute = (moment: string) => moment.slice(0, 16).replace('T', ' ').concat(' UTC')
+  const happened = backTo ? `went back to its state of ${minute(backTo)}` : 'lost its data'
+  const waited = `${shown(threads)} accepted ${threads === 1 ? 'thread' : 'threads'} waited`
+  const gone = failed > 0 ? `, and ${shown(failed)} had failed` : ''
+  return `Redis ${happened} at ${minute(at)}: ${waited}${gone}; post again what got a 202 since ${minute(since)}`
 }

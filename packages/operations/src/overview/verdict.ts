@@ -6,7 +6,6 @@ import {
   codeOf,
   type Finding,
   type RefusedKeyCount,
-  type Retention,
   type SeenProcess,
 } from '@sluice/contract'
 import { duration, megabytes, shown } from '../format.ts'
@@ -17,7 +16,10 @@ import {
   finding,
   livingApi,
   loadOf,
+  lossWords,
   NEARLY_FULL,
+  pauseWords,
+  retentionWords,
   THRESHOLDS,
   waitingText,
 } from './finding.ts'
@@ -265,36 +267,4 @@ function* judgeKeys({ processes, expiringKeys = [], at }: Facts): Findings {
 function* judgeRetention({ retention, at }: Facts): Findings {
   if (retention && retention.due > 0)
     yield finding('retention', retentionWords(retention, at), '/operations')
-}
-
-/** Says how many threads were due, and how many of them were deleted. */
-export function retentionWords({ at, due, deleted }: Retention, now: string): string {
-  const ago = duration(Date.parse(now) - Date.parse(at))
-  return `Retention: ${shown(deleted)} of ${shown(due)} threads that were due ${ago} ago are deleted`
-}
-
-/** Says for how long a lane has been paused, by whom and why. */
-export function pauseWords(
-  { since, by, why, until }: NonNullable<Facts['paused']['bulk']>,
-  at: string,
-): string {
-  const time = since === undefined ? '' : ` for ${duration(Date.parse(at) - Date.parse(since))}`
-  const end =
-    until === undefined ? '' : `; it ends in ${duration(Date.parse(until) - Date.parse(at))}`
-  return `${time}${by === undefined ? '' : ` by ${by}`}${why === undefined ? '' : ` (${why})`}${end}`
-}
-
-/** Says what Redis lost, and what to do. */
-export function lossWords({
-  at,
-  since,
-  threads,
-  failed,
-  backTo,
-}: NonNullable<Facts['redisLoss']>): string {
-  const minute = (moment: string) => moment.slice(0, 16).replace('T', ' ').concat(' UTC')
-  const happened = backTo ? `went back to its state of ${minute(backTo)}` : 'lost its data'
-  const waited = `${shown(threads)} accepted ${threads === 1 ? 'thread' : 'threads'} waited`
-  const gone = failed > 0 ? `, and ${shown(failed)} had failed` : ''
-  return `Redis ${happened} at ${minute(at)}: ${waited}${gone}; post again what got a 202 since ${minute(since)}`
 }
