@@ -318,7 +318,7 @@ export function getImport(deps: RoomDeps & Pick<ApiDeps, 'imports'>): Handler {
 }
 
 /** Describes the progress of an import. */
-export function importProgress(
+function importProgress(
   id: string,
   { done, isWaitedFor, ended, received, counts, problems, waitsFor }: FoundImport,
   requestId: string,
