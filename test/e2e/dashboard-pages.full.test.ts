@@ -263,6 +263,25 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     assert.deepEqual(faults, [])
   })
 
+  test('an operator deletes a thread after a question, and the operation says who did it, without texts', async () => {
+    const { source } = storedIn(
+      await importer.post(someThread({ externalId: 'to delete', quotes: [STORED] })),
+    )
+    const visitor = await logIn(operatorKey)
+    const { page } = visitor
+    await page.goto(`${url}/thread?tenant=acme&service=slack&externalId=to+delete`)
+    await page.getByText('Delete …').click()
+    await page.getByText('This deletes the thread with all its quotes for good.').waitFor()
+    await inspect(visitor, 'the question before a deletion')
+    await page.getByRole('button', { name: 'Delete the thread' }).click()
+    await page.getByText('completed: 1 thread deleted').waitFor()
+    const shown = (await page.locator('#operations').textContent()) ?? ''
+    for (const part of ['delete', operatorId, 'acme', 'to delete'])
+      assert(shown.includes(part), part)
+    assert(!shown.includes(STORED.text) && !shown.includes(source.title))
+    assert.equal((await importer.get(`/sources/${source.id}`)).status, 404)
+  })
+
   test('a viewer sees ids and reasons without values, and no control; other forms than those of a session do nothing', async () => {
     const { page, faults } = await logIn(viewerKey)
     assert.equal(await page.getByRole('link', { name: 'Bull Board' }).count(), 0)
@@ -308,7 +327,10 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
       const { status } = await fetch(url + path, { headers: { cookie: `sluice=${cookie?.value}` } })
       assert.equal(status, 403, path)
     }
-    for (const path of ['/lanes/bulk/pause', thread.replace('?', '/reveal?')])
+    for (const path of [
+      '/lanes/bulk/pause',
+      ...['/reveal?', '/delete?'].map((act) => thread.replace('?', act)),
+    ])
       assert.equal(await send(path), 403)
     for (const act of ['retry', 'discard', `${jobs[0]}/reveal`])
       assert.equal(await send(`/jobs/${act}`), 403, act)

@@ -328,6 +328,7 @@ test('a viewer sees no value of a thread on any page, and neither filters by rea
     '/jobs/retry',
     '/jobs/discard',
     threadPath.replace('?', '/reveal?'),
+    threadPath.replace('?', '/delete?'),
     '/lanes/bulk/pause',
   ]) {
     const init = {

@@ -262,6 +262,13 @@ function openActs({ failedJobs, operations, readThread, readJob }: Reads, by: st
      * @throws {OperationsFullError}
      */
     deleteTenant: (tenant: string) => operations.open('delete', { filter: { tenant } }, 0, by),
+    /**
+     * Opens the deletion of a thread.
+     * @throws {OperationsFullError}
+     */
+    deleteThread: (
+      thread: Record<'tenant' | 'externalId', string> & { service: contract.Service },
+    ) => operations.open('delete', { filter: thread }, 1, by),
     /** Reads a job in any state, with its stacks and its payload. */
     revealJob: (id: string) => orUnavailable(readJob(id)),
     /**

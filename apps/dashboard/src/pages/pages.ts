@@ -10,6 +10,7 @@ import {
   DURATION_FORM,
   durationSeconds,
   parseFailedJobFilter,
+  parseFindQuery,
   parsePauseQuery,
   refuseField,
 } from '@sluice/contract'
@@ -128,6 +129,16 @@ export const acts: Record<string, PageHandler> = {
     const { tenant, service, externalId } = Object.fromEntries(visit.query)
     visit.log.info({ operator: visit.visitor.by, tenant, service, externalId }, 'payload.revealed')
     return threadPage(visit, acts)
+  },
+  '/thread/delete': async ({ view, query, visitor, log }) => {
+    const acts = requireActs(view)
+    const { tenant = '', service = '', externalId = '' } = Object.fromEntries(query)
+    const named = parseFindQuery(Object.entries({ q: externalId, service }))
+    if (!named.ok || named.value.service === undefined || tenant === '') return undefined
+    const thread = { tenant, service: named.value.service, externalId }
+    const { id: operationId } = await acts.deleteThread(thread)
+    log.info({ operator: visitor.by, kind: 'delete', ...thread, operationId }, 'operation.opened')
+    return `/operations#${operationId}`
   },
   '/jobs/:id/reveal': async (visit) => {
     const acts = requireActs(visit.view)

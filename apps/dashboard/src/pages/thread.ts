@@ -81,6 +81,9 @@ function storedThread(thread: ThreadOutline | ThreadPage, visit: Visit, isReveal
     `/thread/reveal?${query}`,
     html`<button class="quiet">Reveal the texts</button>`,
   )
+  const deletion = html`<details><summary class="button danger">Delete …</summary>
+<p class="problem">This deletes the thread with all its quotes for good.</p>
+${actForm(visit, `/thread/delete?${query}`, html`<button class="danger">Delete the thread</button>`)}</details>`
   query.set('after', next ?? '')
   const hasDates = quotes.some(({ createdAt: at }) => at !== undefined)
   const rows = quotes.map(({ id, externalId, createdAt: at, position: __, ...fields }): Cell[] => {
@@ -101,7 +104,7 @@ function storedThread(thread: ThreadOutline | ThreadPage, visit: Visit, isReveal
   }
   return html`${facts(about)}
 ${unfinished && partialWords(unfinished)}
-${isRevealed ? fieldsOf(texts) : isOperator(visit) && html`<div class="acts">${reveal}</div>`}
+${isRevealed ? fieldsOf(texts) : isOperator(visit) && html`<div class="acts">${reveal}${deletion}</div>`}
 <h2>Quotes</h2>
 ${table('Quotes', ['Quote', ...(hasDates ? ['Date'] : []), ...(isRevealed ? ['As stored'] : [])], rows)}
 ${next && html`<p><a href="/thread?${query}">Next quotes</a></p>`}

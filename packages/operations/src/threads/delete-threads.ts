@@ -1,4 +1,4 @@
-// Deletes the threads of a tenant, or those that are due, as operations (`../failed`). The deletions
+// Deletes a thread, the threads of a tenant, or those that are due, as operations (`../failed`). The deletions
 // are jobs, so what was accepted before them is never seen again (law 6 in docs/glossary.md).
 import { setTimeout as delay } from 'node:timers/promises'
 import { revokeKeys } from '@sluice/credentials/keys'
@@ -57,8 +57,11 @@ function stepsOf(deps: ThreadDeps, { operation, request }: OpenOperation): Steps
   const begunAt = Date.parse(createdAt)
   /** The ids of threads whose deletion failed. They are not tried again. */
   const failed = new Set<string>()
-  const filter = 'filter' in request ? request.filter : {}
-  return kind === 'delete' ? deleteTenant(filter.tenant ?? '') : deleteDue()
+  const { tenant = '', service, externalId } = 'filter' in request ? request.filter : {}
+  if (kind !== 'delete') return deleteDue()
+  if (service === undefined || externalId === undefined) return deleteTenant(tenant)
+  const name = { service, externalId }
+  return deleteAll([{ id: sourceIdOf(tenant, name), tenant, ...name }])
 
   /**
    * Keys go first, so that nothing more is accepted. Once no job waits or is active, all that was
