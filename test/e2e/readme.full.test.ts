@@ -9,7 +9,6 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { freePort } from '@sluice/local'
 import { runtimeEnv } from '@sluice/test-support'
-import { type Db, MongoClient } from 'mongodb'
 import { test } from 'vitest'
 import { until } from '../support/until.ts'
 
@@ -73,27 +72,11 @@ test('every command works as it is pasted, in their order', async (t) => {
   )
   assert.equal(output.match(/"outcome": ?"created","/g)?.length, 4, output)
   assert.match(output, /Done: .*\n[\s\S]*"received": ?3, ?"created": ?3/m)
-  const [, id = ''] = /^Dark mode, please\nslack thread-1: .*\nId: (\S+)$/m.exec(output) ?? []
-
-  const [deletion = ''] = blocks('js')
-  const client = await new MongoClient(/mongodb:\/\/\S+/.exec(await readLog())?.[0] ?? '').connect()
-  t.onTestFinished(() => client.close())
-  await deleteBy(deletion.replace(/(?<=id = ')[^']+/, id), client.db())
+  assert.match(output, /^Dark mode, please\nslack thread-1: .*\nId: \S+$/m)
+  const deleted = await bash(`${inline(/\.\/sluice delete slack thread-1/)} --yes`)
+  assert.match(deleted, /deleted/i)
   await assert.rejects(bash('./sluice get slack thread-1'), /No thread thread-1 of slack is stored/)
   await bash(stop.replace(/.*, or /, ''))
   await ended
   assert.match(await readLog(), /^Stopping /m)
 })
-
-/** Runs what README.md has people enter in `mongosh`. */
-async function deleteBy(statements: string, db: Db): Promise<void> {
-  const running: Promise<unknown>[] = []
-  const collection = (_: unknown, name: string) =>
-    Object.fromEntries(
-      (['deleteMany', 'deleteOne'] as const).map((act) => {
-        return [act, (filter: object) => void running.push(db.collection(name)[act](filter))]
-      }),
-    )
-  new Function('db', statements)(new Proxy({}, { get: collection }))
-  await Promise.all(running)
-}

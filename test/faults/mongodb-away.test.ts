@@ -91,6 +91,8 @@ test.runIf(isFull)(
 
     const frozenAt = Date.now()
     mongodb.freeze()
+    // The other callers may all rest at this moment.
+    const hanging = postThread(sluice, aThread())
     const stopped = load.stop()
     const [worker] = sluice.workers
     const lost = await worker?.line((line) => line.msg === 'store.lost')
@@ -106,7 +108,7 @@ test.runIf(isFull)(
       async () => (await queue.getJobCountByTypes('wait', 'active')) > 0,
     )
     mongodb.thaw()
-    const posted = [...(await stopped), await posting]
+    const posted = [...(await stopped), await hanging, await posting]
     assert.deepEqual(statusesOf(posted), [200])
     await drained()
     await until('the outage is over', async () => (await readOverview()).storeAwayMs === undefined)
