@@ -290,6 +290,26 @@ describe('the commands in memory and on a server behave the same:', () => {
     )
   })
 
+  describe('removeSources', () => {
+    both(
+      'removes the sources that still have their versions',
+      async (commands) => {
+        const sources = ['a', 'b', 'c'].map((_id) => source(_id))
+        await commands.insert('sources', sources)
+        await commands.update('sources', [{ q: { _id: 'b' }, u: { $set: { 'meta.version': V2 } } }])
+        const versions = [...sources.slice(1), source('absent')]
+        const written = await commands.removeSources(
+          versions.map(({ _id }) => ({ _id, meta: { version: new ObjectId(V1) } })),
+        )
+        return {
+          written,
+          left: (await read(commands, 'sources', 'a', 'b', 'c')).map(({ _id }) => _id),
+        }
+      },
+      { written: ONE, left: ['a', 'b'] },
+    )
+  })
+
   describe('scanSources', () => {
     both(
       'reads the totals of every source',

@@ -3,9 +3,12 @@ import {
   createBatchStore,
   type DeletedAnswer,
   type DeleteRequest,
+  forgetDeletions,
+  processRuntime,
   repairSources,
   type StoreRequest,
 } from '@sluice/store'
+import { quoteIdOf } from '@sluice/store/ids'
 import { createSourceReads } from '@sluice/store/read'
 import { describe, it } from 'vitest'
 import { aThread as someThread } from './support/a-thread.ts'
@@ -25,6 +28,12 @@ describe('a deleted thread', () => {
 
   function aThread() {
     const { says, sourceId } = someThread()
+    const quoteId = (externalId: string) => quoteIdOf(sourceId, externalId)
+    /** Deletes these quotes, or the whole thread. */
+    const deletionOf = (place: number, ...externalIds: string[]): DeleteRequest => {
+      const quoteIds = externalIds.map(quoteId)
+      return { ...deletion(place), deletes: { sourceId, quoteIds } }
+    }
     const deletion = (place: number, tenant = 'acme'): DeleteRequest => {
       const id = `${sourceId}-${tenant}-${place}`
       const stamp = place * 1_000_000
@@ -51,7 +60,7 @@ describe('a deleted thread', () => {
       }
     }
     const document = async () => await sources.findOne({ _id: sourceId })
-    return { says, sourceId, deletion, store, found, document }
+    return { says, sourceId, deletion, deletionOf, store, found, document }
   }
 
   const deleted = (count: number): DeletedAnswer => ({ outcome: 'deleted', quotes: count })
@@ -198,6 +207,22 @@ describe('a deleted thread', () => {
     assert.deepEqual((await repairSources(commands, { repair: false })).wrong, [])
   })
 
+  it('leaves its tombstone for 31 days, and a repair then removes it', async () => {
+    const { says, deletion, store, document } = aThread()
+    const day = 24 * 3_600_000
+    const now = 40 * day
+    await store(deletion((now - 31 * day) / 1_000))
+    const repair = (ms: number) =>
+      forgetDeletions(commands, { ...processRuntime, now: () => now + ms })
+    await repair(0)
+    assert.notEqual(await document(), null)
+    await repair(1)
+    assert.equal(await document(), null)
+    await store(says(1, quote('q1')), deletion(2), says(3, quote('q1')))
+    await repair(now)
+    assert.notEqual(await document(), null)
+  })
+
   it('loses hundreds of quotes, of which a later post keeps some', async () => {
     const { says, deletion, store, found } = aThread()
     const all = Array.from({ length: 600 }, (_, at) => quote(`q${at}`))
@@ -232,5 +257,64 @@ describe('a deleted thread', () => {
       seen.map(({ texts }) => texts),
       [['two words'], undefined, ['two words']],
     )
+  })
+
+  describe('loses only the quotes that a deletion names', () => {
+    it('and is exact; an older post stores all others, a later one stores all', async () => {
+      const { says, deletionOf, store, found } = aThread()
+      const reply = { ...quote('q2', 'a reply'), replyingTo: 'q1' }
+      await store(says(1, quote('q1'), reply))
+      assert.deepEqual(await store(deletionOf(5, 'q1')), [deleted(1)])
+      assert.deepEqual(await found(), { texts: ['a reply'], totals: [1, 2], stored: 1 })
+      assert.equal((await quotes.findOne({ text: 'a reply' }))?.replyingTo, 'q1')
+      assert.deepEqual(await store(says(4, quote('q1', 'old'), quote('q3'))), [
+        ['updated', 'deleted', 'created'],
+      ])
+      assert.deepEqual((await found()).totals, [2, 4])
+      const later = says(6, quote('q1', 'new'), reply, quote('q3'))
+      assert.deepEqual(await store(later), [['updated', 'created', 'unchanged', 'unchanged']])
+      assert.deepEqual((await found()).totals, [3, 5])
+      assert.deepEqual(await store({ ...says(1, quote('q1')), redelivered: true }), [
+        ['created', 'deleted'],
+      ])
+      assert.deepEqual((await found()).totals, [3, 5])
+    })
+
+    it('and answers each delivery with the same, and `absent` for quotes that are not there', async () => {
+      const { says, deletion, deletionOf, store, found } = aThread()
+      await store(says(1, quote('q1'), quote('q2')))
+      assert.deepEqual(await store(deletionOf(2, 'q1', 'q9')), [deleted(1)])
+      assert.deepEqual(await store(deletionOf(2, 'q1', 'q9')), [deleted(1)])
+      assert.deepEqual(await store(deletionOf(4, 'q8')), [ABSENT])
+      assert.deepEqual(await store(says(3, quote('q8'), quote('q9'))), [
+        ['updated', 'deleted', 'created'],
+      ])
+      assert.deepEqual((await found()).totals, [2, 4])
+      assert.deepEqual(await store(deletion(5)), [deleted(2)])
+      assert.deepEqual(await store(deletionOf(4, 'q2')), [ABSENT])
+    })
+
+    it('even if it is not stored yet', async () => {
+      const { says, deletionOf, store, found } = aThread()
+      assert.deepEqual(await store(deletionOf(2, 'q1')), [ABSENT])
+      assert.equal((await found()).texts, undefined)
+      assert.deepEqual(await store(says(1, quote('q1'), quote('q2'))), [
+        ['created', 'deleted', 'created'],
+      ])
+      assert.deepEqual(await found(), { texts: ['two words'], totals: [1, 2], stored: 1 })
+      // An equal post is no repeat: the deleted quote is stored again.
+      assert.deepEqual(await store(says(3, quote('q1'), quote('q2'))), [
+        ['updated', 'created', 'unchanged'],
+      ])
+    })
+
+    it('if they are not newer than the deletion', async () => {
+      const { says, deletionOf, store, found } = aThread()
+      await store(says(1, { ...quote('q1'), speaker: 'ann' }, quote('q2')))
+      await store(says(3, quote('q1', 'newer')))
+      assert.deepEqual(await store(deletionOf(2, 'q1', 'q2')), [deleted(1)])
+      assert.deepEqual(await found(), { texts: ['newer'], totals: [1, 1], stored: 1 })
+      assert.equal((await quotes.findOne({ text: 'newer' }))?.speaker, undefined)
+    })
   })
 })

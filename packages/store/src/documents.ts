@@ -87,24 +87,36 @@ export interface WriterDocument {
   watermark: number
 }
 
-/** The last deletion of a source. */
-export interface DeletionMark {
-  /** Every field and quote with this stamp or an older one is deleted. */
+/**
+ * How long marks of deletions are kept. Failed jobs are kept for 30 days, so no older request can
+ * arrive after that.
+ */
+export const DELETIONS_MS = 31 * 24 * 3_600_000
+
+/** What a tenant has deleted of a source. */
+export interface Deleted {
+  /** Every field and quote with this stamp or an older one is deleted. 0 for none. */
   stamp: number
+  /** The same for single quotes, by what their ids have after the source's id. */
+  ofQuotes?: Record<string, number>
+}
+
+/** What was deleted of a source, and the last deletion of it. */
+export interface DeletionMark extends Deleted {
   tenant: string
   request: string
-  /** The number of quotes that it removed. Absent if nothing was there, or until it has ended. */
+  /** The number of quotes that the last deletion removed. Absent if it found nothing. */
   quotes?: number
   /**
-   * Present until it has ended: the number of quotes that were there, absent if nothing was, and
-   * the source's cover.
+   * Present until the last deletion has ended: its stamp, the source's cover, and the number of
+   * quotes that were there, to subtract what is left.
    */
-  before?: { quotes?: number; cover?: number }
+  before?: { stamp: number; cover?: number; quotes?: number }
   /**
-   * The stamps of other tenants' deletions, by the tenants' hashes. A deletion may name any id, so
-   * nobody knows whose a tombstone is. Each stamp counts only for requests of its tenant.
+   * What other tenants have deleted, by the tenants' hashes. A deletion may name any id, so nobody
+   * knows whose a tombstone is. What a tenant deletes counts only for its own requests.
    */
-  others?: Record<string, number>
+  others?: Record<string, Deleted>
 }
 
 /**
@@ -164,12 +176,6 @@ export interface SourceDocument extends SourceValues, SourceOrTombstone {
 /** Returns whether this is a source, and no tombstone. */
 export function isLive(source: SourceOrTombstone): source is SourceDocument {
   return source.tenant !== undefined
-}
-
-/** Returns the stamp of the last deletion, of any tenant, or 0. */
-export function deletedUpTo(source: { meta: SourceMarks } | undefined): number {
-  const { stamp = 0, others = {} } = source?.meta.deletion ?? {}
-  return Math.max(stamp, ...Object.values(others))
 }
 
 export interface QuoteDocument extends QuoteValues {

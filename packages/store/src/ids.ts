@@ -37,6 +37,11 @@ export function sourceIdIn(documentId: string): string {
   return documentId.slice(0, ID_LENGTH)
 }
 
+/** Returns what a quote's id has after the id of its source. */
+export function inSource(quoteId: string): string {
+  return quoteId.slice(ID_LENGTH)
+}
+
 export function compareIds(one: { _id: string }, other: { _id: string }): number {
   return one._id < other._id ? -1 : 1
 }

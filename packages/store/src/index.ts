@@ -44,6 +44,11 @@ export {
 } from './mongodb/mongo-commands.ts'
 export { CommandFailedError, RefusedWriteError, refusalOf } from './mongodb/store-errors.ts'
 export { seenQuote } from './seen-quotes.ts'
-export { type ComparedSource, forgetDigests, repairSources } from './write/doctor.ts'
+export {
+  type ComparedSource,
+  forgetDeletions,
+  forgetDigests,
+  repairSources,
+} from './write/doctor.ts'
 export { PausedTooLongError } from './write/guarded-writes.ts'
 export { type BatchStore, createBatchStore, planThread } from './write/store-batch.ts'

@@ -1,6 +1,7 @@
 // What a deletion leaves of stored quotes: the fields with later stamps. So a deletion counts by its
 // place in the order of acceptance, as every other request.
-import { deletedUpTo, type QuoteDocument, type SourceMarks } from './documents.ts'
+import type { QuoteDocument, SourceMarks } from './documents.ts'
+import { inSource } from './ids.ts'
 import {
   foldStamps,
   inputOfQuote,
@@ -9,6 +10,13 @@ import {
   stampOfField,
   withDerivedScore,
 } from './stored-fields.ts'
+
+/** Returns the stamp of the last deletion of a source, by any tenant, or of this quote. Or 0. */
+export function deletedUpTo(source: { meta: SourceMarks } | undefined, quoteId = ''): number {
+  const { stamp = 0, ofQuotes, others = {} } = source?.meta.deletion ?? {}
+  const ofQuote = ofQuotes?.[inSource(quoteId)] ?? 0
+  return Math.max(stamp, ofQuote, ...Object.values(others).map((other) => other.stamp))
+}
 
 /** Returns the fields with stamps after `upTo`, their stamps, and the first of these. */
 export function survivorsOf<Values extends object>(
@@ -35,13 +43,15 @@ export function seenQuote(
   quote: QuoteDocument,
   source: { meta: SourceMarks } | undefined,
 ): QuoteDocument | undefined {
-  const upTo = deletedUpTo(source)
+  const upTo = deletedUpTo(source, quote._id)
   if (upTo === 0 || quote.position > lastPositionOf(upTo)) return quote
   const { deletion, cover = 0 } = source?.meta ?? {}
+  // A later cover does not count for what a late writer stores.
+  const { stamp, cover: coverBefore = 0 } = deletion?.before ?? {}
+  const counts = stamp === upTo ? coverBefore : 0
   const { kept, stamps, first } = survivorsOf(
     inputOfQuote(quote),
-    // A later cover does not count for what a late writer stores.
-    (name) => stampOfField(quote, name, deletion?.before?.cover ?? 0),
+    (name) => stampOfField(quote, name, counts),
     upTo,
   )
   const { text, ...others } = kept
@@ -60,12 +70,17 @@ export function seenQuote(
 /** Returns the filter of the quotes of which `seenQuote` leaves something in these sources. */
 export function seenFilter(...sources: { _id: string; meta: SourceMarks }[]) {
   const $nor = sources.flatMap(({ _id, meta }) => {
-    const upTo = deletedUpTo({ meta })
-    if (upTo === 0) return []
-    const cover = meta.deletion?.before?.cover
-    const covered = cover !== undefined && { 'meta.cover': { $gte: cover } }
-    const position = { $lte: lastPositionOf(upTo) }
-    return [{ sourceId: _id, position, 'meta.stamp': { $lte: upTo }, ...covered }]
+    const { before, ofQuotes = {} } = meta.deletion ?? {}
+    const single = Map.groupBy(Object.keys(ofQuotes), (name) => ofQuotes[name] ?? 0)
+    const all = [[deletedUpTo({ meta }), undefined] as const, ...single]
+    return all.flatMap(([upTo, names]) => {
+      if (upTo === 0) return []
+      const ids = names && { _id: { $in: names.map((name) => _id + name) } }
+      const cover = before?.stamp === upTo ? before.cover : undefined
+      const covered = cover !== undefined && { 'meta.cover': { $gte: cover } }
+      const position = { $lte: lastPositionOf(upTo) }
+      return [{ sourceId: _id, ...ids, position, 'meta.stamp': { $lte: upTo }, ...covered }]
+    })
   })
   return $nor.length === 0 ? {} : { $nor }
 }

@@ -36,6 +36,7 @@ export class DeletionLaw {
   /** Holds for each answer to a deletion: each delivery gets the same, without another deletion. */
   noteDeleted({ id, deletes }: DeleteRequest, answer: DeletedAnswer): void {
     const before = this.#answers.get(id) ?? answer
+    // Another deletion may be noted in its place, and then its number of quotes is not known.
     const isOnly = this.#deletions.every(
       (other) => other.id === id || other.deletes.sourceId !== deletes.sourceId,
     )
@@ -57,17 +58,17 @@ export class DeletionLaw {
     { source, quotes }: StoredAnswer,
     answered: readonly DeleteRequest[],
   ): void {
-    if (source.outcome === 'deleted') {
+    for (const { id, outcome } of [source, ...quotes]) {
       const isLater = ({ tenant, stamp, deletes }: DeleteRequest) =>
-        tenant === request.tenant && stamp > request.stamp && deletes.sourceId === source.id
-      assert(this.#deletions.some(isLater), `${request.id} was deleted by no deletion`)
-      return
+        tenant === request.tenant && stamp > request.stamp && names(deletes, source.id, id)
+      if (outcome === 'deleted')
+        assert(this.#deletions.some(isLater), `${request.id} was deleted by no deletion`)
     }
-    this.#posts.add(request)
+    if (source.outcome !== 'deleted') this.#posts.add(request)
     for (const { stamp, deletes } of answered)
-      if (deletes.sourceId === source.id && stamp < request.stamp)
-        for (const { id, outcome: _, ...quote } of quotes)
-          assertSaid(this.#quotesOf(deletes.sourceId, id, stamp), quote)
+      for (const { id, outcome: _, ...quote } of quotes)
+        if (names(deletes, source.id, id) && stamp < request.stamp)
+          assertSaid(this.#quotesOf(source.id, id, stamp), quote)
   }
 
   /** The posts of a source with later stamps. */
@@ -92,11 +93,13 @@ export class DeletionLaw {
       const thread = threads.get(deletes.sourceId)
       if (thread === undefined) continue
       const posts = this.#postsOf(deletes.sourceId, stamp)
-      assertSaid(
-        posts.map(({ thread: { source } }) => source),
-        thread.source,
-      )
+      if (names(deletes, deletes.sourceId))
+        assertSaid(
+          posts.map(({ thread: { source } }) => source),
+          thread.source,
+        )
       for (const [quoteId, quote] of Object.entries(thread.quotes)) {
+        if (!names(deletes, deletes.sourceId, quoteId)) continue
         assertSaid(this.#quotesOf(deletes.sourceId, quoteId, stamp), quote)
         assert(stampOf(String(quote.position)) > stamp, 'a deleted position is seen')
       }
@@ -107,10 +110,17 @@ export class DeletionLaw {
       const { source, quotes = {} } = threads.get(id) ?? {}
       assertHas(source, thread.source)
       quoteIdsOf(id, thread.quotes).forEach((quoteId, at) => {
+        if (deletedUpTo(this.#database, id, quoteId) > stamp) return
         assertHas(quotes[quoteId], thread.quotes[at] ?? {})
       })
     }
   }
+}
+
+/** Returns whether a deletion names this quote or, without an id of a quote, its whole source. */
+function names(deletes: DeleteRequest['deletes'], sourceId: string, quoteId?: string): boolean {
+  if (deletes.sourceId !== sourceId) return false
+  return deletes.quoteIds === undefined || deletes.quoteIds.some((id) => id === quoteId)
 }
 
 /** Fails if a field has a value that none of these said. */

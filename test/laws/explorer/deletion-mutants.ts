@@ -1,5 +1,5 @@
 // The guards of deletions: marks, what is left of quotes, when a deletion has ended.
-import { type Mutant, one, unguardedBy } from './mutant.ts'
+import { known, type Mutant, one, unguardedBy } from './mutant.ts'
 
 export const deletionMutants: Mutant[] = [
   unguardedBy(
@@ -15,12 +15,30 @@ export const deletionMutants: Mutant[] = [
     'request.stamp <= 0',
   ),
   one('a later post removes the mark', 'merge/drafts.ts', '...(deletion && { deletion }),', ''),
-  one('a later post removes the epoch', 'merge/drafts.ts', '...(epoch && { epoch }),', ''),
+  known(one('a later post removes the epoch', 'merge/drafts.ts', '...(epoch && { epoch }),', '')),
+  one(
+    'a request stores a deleted quote',
+    'merge/merge.ts',
+    'request.stamp <= deletedUpTo(stored.source, _id)',
+    'request.stamp <= 0',
+  ),
+  one(
+    'a digest of a request with a deleted quote',
+    'merge/repeats.ts',
+    'request.quotes.some(({ names }) => !quotes.has(names._id))',
+    'request.quotes.length < 0',
+  ),
+  one(
+    'a deletion replaces the mark of one that has not ended',
+    'write/delete-sources.ts',
+    'last?.before && last.request !== id',
+    'last?.before && last.request.length < 0',
+  ),
   one(
     'a mark counts for another tenant',
     'merge/deletions.ts',
-    'const stamp = deletedBy(tenant, source)',
-    'const stamp = deletion.stamp',
+    '...pickDeleted(deletedBy(tenant, source))',
+    '...pickDeleted(deletion)',
   ),
   one(
     'a tombstone forgets the deletion of another tenant',
@@ -61,26 +79,26 @@ export const deletionMutants: Mutant[] = [
   one(
     'a removal is not guarded by stamps',
     'write/remove-deleted.ts',
-    'dead, deletedUpTo(source))',
-    'dead, Number.MAX_SAFE_INTEGER)',
+    'removeQuotes(source._id, ids, upTo)',
+    'removeQuotes(source._id, ids, upTo * Number.MAX_SAFE_INTEGER)',
   ),
   one(
     'a refused removal counts as done',
     'write/remove-deleted.ts',
-    'return n === dead.length && refused.size === 0',
-    'return n >= 0',
+    'return removed === dead.length && refused.size === 0',
+    'return removed >= 0',
   ),
   one(
     'a cover of after the deletion counts for late quotes',
     'seen-quotes.ts',
-    'stampOfField(quote, name, deletion?.before?.cover ?? 0)',
+    'stampOfField(quote, name, counts)',
     'stampOfField(quote, name, cover)',
   ),
   one(
     'a cover of before the deletion does not count',
     'seen-quotes.ts',
-    'stampOfField(quote, name, deletion?.before?.cover ?? 0)',
-    'stampOfField(quote, name, (deletion?.before?.cover ?? 0) * 0)',
+    'stampOfField(quote, name, counts)',
+    'stampOfField(quote, name, counts * 0)',
   ),
   one(
     'a quote that is left does not account for the cover',
@@ -109,14 +127,8 @@ export const deletionMutants: Mutant[] = [
   one(
     'an older deletion replaces a newer one',
     'write/delete-sources.ts',
-    'return deletedBy(tenant, source) >= stamp ? ABSENT : undefined',
-    'return deletedBy(tenant, source) < 0 ? ABSENT : undefined',
-  ),
-  one(
-    'a deletion leaves the token of the one before',
-    'write/delete-sources.ts',
-    'request !== id && request !== last?.request',
-    'request !== id',
+    'deleted.stamp >= stamp',
+    'deleted.stamp < 0',
   ),
   one(
     'a sum leaves the token of the deletion that it ends',

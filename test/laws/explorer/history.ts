@@ -1,6 +1,6 @@
 import type { Thread } from '@sluice/contract'
 import type { DeleteRequest, PostRequest, StoreRequest } from '@sluice/store'
-import { sourceIdOf } from '@sluice/store/ids'
+import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import fc from 'fast-check'
 import { requestOf, history as requestsOf, thread, tinyThread } from '../support/histories.ts'
 import type { Break, Conflict, Disturbance, Fault } from './process.ts'
@@ -269,20 +269,26 @@ function editingAppends(): fc.Arbitrary<PostRequest[]> {
 
 const reposts = requestsOf(tinyThread(), 6)
 
-/** Some of these posts become deletions of their sources. A few are of another tenant. */
+/**
+ * Some of these posts become deletions of their sources, or of their quotes. A few are of another
+ * tenant.
+ */
 function amongDeletions(requests: fc.Arbitrary<PostRequest[]>): fc.Arbitrary<StoreRequest[]> {
-  const tenant = fc.constantFrom('acme', 'acme', 'acme', 'acme', 'other')
-  const places = fc.dictionary(fc.constantFrom('0', '1', '2', '3', '4', '5'), tenant, {
+  const kind = fc.constantFrom('acme', 'acme', 'acme', 'quotes', 'quotes', 'other')
+  const places = fc.dictionary(fc.constantFrom('0', '1', '2', '3', '4', '5'), kind, {
     minKeys: 1,
     maxKeys: 3,
   })
   return fc.tuple(requests, places).map(([posts, chosen]) =>
     posts.map((post, place): StoreRequest => {
-      const tenant = chosen[place]
-      if (tenant === undefined) return post
+      const kind = chosen[place]
+      if (kind === undefined) return post
       const { id, stamp, redelivered } = post
       const sourceId = sourceIdOf(post.tenant, post.thread.source)
-      return { id, tenant, stamp, redelivered, deletes: { sourceId } } satisfies DeleteRequest
+      const quoteIds = quoteIdsOf(sourceId, post.thread.quotes)
+      const deletes = { sourceId, ...(kind === 'quotes' && { quoteIds }) }
+      const tenant = kind === 'other' ? 'other' : 'acme'
+      return { id, tenant, stamp, redelivered, deletes } satisfies DeleteRequest
     }),
   )
 }

@@ -35,13 +35,14 @@ export function createMemoryDatabase(writesPerCommand = 250) {
     unconfirmed.push({ name, document: stored })
   }
 
-  function removeQuote(_id: string, upTo: number): number {
-    const quote = seenBy.local.quotes.get(_id)
-    if (quote === undefined || quote.meta.stamp > upTo) return 0
-    seenBy.local.quotes.delete(_id)
-    unconfirmed.push({ name: 'quotes', document: { _id }, isRemoved: true })
+  function remove(name: 'sources' | 'quotes', _id: string, isMeant: boolean): number {
+    if (!isMeant) return 0
+    seenBy.local[name].delete(_id)
+    unconfirmed.push({ name, document: { _id }, isRemoved: true })
     return 1
   }
+  const removeQuote = (_id: string, upTo: number) =>
+    remove('quotes', _id, (seenBy.local.quotes.get(_id)?.meta.stamp ?? Infinity) <= upTo)
 
   /** The documents of a collection, as they are stored. */
   function all<Name extends CollectionName>(
@@ -118,6 +119,16 @@ export function createMemoryDatabase(writesPerCommand = 250) {
       const counts = yield* each(ids, (id) => removeQuote(id, upTo))
       return { n: counts.reduce((sum, count) => sum + count, 0), refused: [] }
     },
+    *removeSources(sources: Parameters<StoreCommands['removeSources']>[0]): Run<WriteReply> {
+      const counts = yield* each(sources, ({ _id, meta: { version } }) =>
+        remove(
+          'sources',
+          _id,
+          seenBy.local.sources.get(_id)?.meta.version.equals(version) === true,
+        ),
+      )
+      return { n: counts.reduce((sum, count) => sum + count, 0), refused: [] }
+    },
     *insert(name: CollectionName, documents: readonly Document[]): Run<WriteReply> {
       const wereAbsent = yield* each(documents, (document) => insertOne(name, document))
       const refused = [...documents.keys()].filter((at) => wereAbsent[at] !== true)
@@ -162,6 +173,7 @@ export function createMemoryDatabase(writesPerCommand = 250) {
     insert: async (name, documents) => confirmed(atOnce(runs.insert(name, documents))),
     update: async (name, statements) => confirmed(atOnce(runs.update(name, statements))),
     removeQuotes: async (_, ids, upTo) => confirmed(atOnce(runs.removeQuotes(ids, upTo))),
+    removeSources: async (sources) => confirmed(atOnce(runs.removeSources(sources))),
     prepare: async () => {},
   }
 

@@ -14,7 +14,11 @@ const survivors: string[] = []
 
 /** The program that is to notice a mutant. */
 function commandFor({ isKnown, runs = RUNS }: Mutant): [file: string, args: string[]] {
-  if (isKnown) return ['vitest', ['run', 'test/laws/known-histories', 'test/laws/repeats']]
+  if (isKnown)
+    return [
+      'vitest',
+      ['run', 'test/laws/known-histories', 'test/laws/repeats', 'test/laws/deletions'],
+    ]
   return [process.execPath, [path('main.ts'), '--no-shrink', '--runs', String(runs)]]
 }
 

@@ -67,11 +67,14 @@ export class OutcomeLaw {
     { source, quotes }: StoredAnswer,
     knows: boolean,
   ): void {
+    // If a quote is deleted, so is what the request did to the source by it.
+    const isPartlyDeleted = quotes.some(({ outcome }) => outcome === 'deleted')
     for (const { id, outcome } of [source, ...quotes]) {
       if (outcome === 'created')
         this.#creators.set(id, (this.#creators.get(id) ?? new Set()).add(request))
       const isHidden =
         knows && outcome === 'unchanged' && this.#effects.get(request)?.has(id) === true
+      if (isPartlyDeleted && id === source.id) continue
       assert(!isHidden, `${request} was answered unchanged for ${id}, which it changed`)
     }
   }
@@ -81,7 +84,7 @@ export class OutcomeLaw {
     const failedIds = new Set(failed.map(({ id }) => id))
     const stamps = new Map(requests.map(({ id, stamp }) => [id, stamp]))
     for (const { _id, meta } of this.#documents()) {
-      const upTo = deletedUpTo(this.#database, sourceIdIn(_id))
+      const upTo = deletedUpTo(this.#database, sourceIdIn(_id), _id)
       const isLater = (id: string) => (stamps.get(id) ?? 0) > upTo
       if (!isLater(meta.insertedBy)) continue
       const expected = failedIds.has(meta.insertedBy) ? [] : [meta.insertedBy]

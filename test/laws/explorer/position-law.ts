@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { deletedBy } from '@sluice/store'
+import { inSource } from '@sluice/store/ids'
 import { stampOf } from '../support/visible.ts'
 import type { MemoryDatabase } from './memory-database.ts'
 import type { Simulation } from './simulation.ts'
@@ -12,7 +13,8 @@ import type { Simulation } from './simulation.ts'
 export function assertPositions({ database }: Simulation, seen: Map<string, string>): void {
   for (const { _id, sourceId, position } of database.all('quotes')) {
     const before = seen.get(_id)
-    const isDeleted = before !== undefined && stampOf(before) <= deletedUpTo(database, sourceId)
+    const isDeleted =
+      before !== undefined && stampOf(before) <= deletedUpTo(database, sourceId, _id)
     assert(
       before === undefined || position <= before || isDeleted,
       `${_id} lost its position ${before}`,
@@ -21,8 +23,9 @@ export function assertPositions({ database }: Simulation, seen: Map<string, stri
   }
 }
 
-/** Returns the stamp of the deletion of a source, 0 without one. */
-export function deletedUpTo(database: MemoryDatabase, sourceId: string): number {
+/** Returns the stamp of the deletion of a source, or of one of its quotes, 0 without one. */
+export function deletedUpTo(database: MemoryDatabase, sourceId: string, quoteId = ''): number {
   const source = database.all('sources').find(({ _id }) => _id === sourceId)
-  return source === undefined ? 0 : deletedBy('acme', source)
+  const { stamp, ofQuotes } = source === undefined ? { stamp: 0 } : deletedBy('acme', source)
+  return Math.max(stamp, ofQuotes?.[inSource(quoteId)] ?? 0)
 }

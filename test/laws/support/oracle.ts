@@ -25,8 +25,10 @@ export function expectedThreads(requests: readonly StoreRequest[]): Map<string, 
   for (const request of requests) {
     const { tenant, stamp } = request
     if ('deletes' in request) {
-      const { sourceId } = request.deletes
-      if (threads.get(sourceId)?.tenant === tenant) threads.delete(sourceId)
+      const { sourceId, quoteIds } = request.deletes
+      const thread = threads.get(sourceId)
+      if (thread?.tenant === tenant && quoteIds === undefined) threads.delete(sourceId)
+      else if (thread?.tenant === tenant) for (const id of quoteIds ?? []) thread.quotes.delete(id)
       continue
     }
     const { thread } = request

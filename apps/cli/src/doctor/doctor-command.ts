@@ -13,6 +13,7 @@ import {
   type ComparedSource,
   checkLayout,
   commitProbe,
+  forgetDeletions,
   mongoCommands,
   PROBE_MS,
   reasonBehind,
@@ -204,6 +205,8 @@ async function examineSources(deps: DoctorDeps, db: Db, repair: boolean): Promis
   print(`Wrong: ${wrong.length}`)
   for (const line of await explain(db, wrong)) print(line)
   if (repair) print(`Repaired: ${wrong.length}`)
+  const forgotten = repair ? await forgetDeletions(mongoCommands(db)) : 0
+  if (forgotten > 0) print(`Marks of old deletions removed: ${forgotten}`)
   if (leftOpen.length > 0)
     print(`Right, with the token of a writer that is slow or gone: ${leftOpen.length}`)
   for (const line of await explain(db, leftOpen)) print(line)

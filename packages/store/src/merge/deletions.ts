@@ -1,8 +1,10 @@
 // What a deletion leaves of a source, and whose deletion counts.
 import {
+  type Deleted,
   type DeletionMark,
   isLive,
   type SourceDocument,
+  type SourceMarks,
   type SourceOrTombstone,
 } from '../documents.ts'
 import { hashTuple, listKeyOf } from '../ids.ts'
@@ -11,22 +13,27 @@ import { foldStamps, stampOfField } from '../stored-fields.ts'
 import { acceptedAtOf, withDerived } from './drafts.ts'
 import { inputOfSource } from './merge.ts'
 
-/** Returns the stamp of a tenant's own deletion, 0 without one. */
-export function deletedBy(tenant: string, { meta: { deletion } }: SourceOrTombstone): number {
-  if (deletion === undefined || deletion.tenant === tenant) return deletion?.stamp ?? 0
-  return deletion.others?.[hashTuple(tenant)] ?? 0
+/** Returns what a tenant has deleted of a source. */
+export function deletedBy(tenant: string, { meta }: { meta: SourceMarks }): Deleted {
+  const { deletion } = meta
+  const deleted = deletion?.tenant === tenant ? deletion : deletion?.others?.[hashTuple(tenant)]
+  return deleted ?? { stamp: 0 }
 }
 
 /** Returns a source, or a tombstone with only the mark of this tenant. */
 export function asSeenBy(tenant: string, source: SourceOrTombstone): SourceOrTombstone {
   const { deletion, ...meta } = source.meta
   if (deletion === undefined || (deletion.tenant === tenant && !deletion.others)) return source
-  const { others: _, ...mark } = deletion
-  const stamp = deletedBy(tenant, source)
+  const { others: _, ofQuotes: _quotes, ...mark } = deletion
   return {
     ...source,
-    meta: { ...meta, ...(stamp > 0 && { deletion: { ...mark, tenant, stamp } }) },
+    meta: { ...meta, deletion: { ...mark, tenant, ...pickDeleted(deletedBy(tenant, source)) } },
   }
+}
+
+/** Returns only what says what was deleted. */
+export function pickDeleted({ stamp, ofQuotes }: Deleted): Deleted {
+  return { stamp, ...(ofQuotes && { ofQuotes }) }
 }
 
 /**

@@ -3,7 +3,6 @@
 import type { Outcome } from '@sluice/contract'
 import {
   type Draft,
-  deletedUpTo,
   type InputQuote,
   type InputThread,
   isLive,
@@ -17,6 +16,7 @@ import {
   type ThreadPlan,
 } from '../documents.ts'
 import { listKeyOf } from '../ids.ts'
+import { deletedUpTo } from '../seen-quotes.ts'
 import { foldStamps, inputOfQuote, stampOfField, withDerivedScore } from '../stored-fields.ts'
 import { acceptedAtOf, newQuote, newSource, UNCOUNTED, withDerived } from './drafts.ts'
 
@@ -44,7 +44,8 @@ export function mergeRequests(stored: StoredThread, requests: readonly InputThre
     source = source === undefined ? newSource(request, before) : mergeSource(source, request)
     const merged = mergeQuotes(stored, request, quotes)
     const isUpdated =
-      source.outcome === 'unchanged' && merged.outcomes.some((one) => one !== 'unchanged')
+      source.outcome === 'unchanged' &&
+      merged.outcomes.some((one) => one === 'created' || one === 'updated')
     outcomes.push({ source: isUpdated ? 'updated' : source.outcome, quotes: merged.outcomes })
     if (merged.changed) source = markChanged(source, request.id)
   }
@@ -67,6 +68,7 @@ function mergeQuotes(stored: StoredThread, request: InputThread, drafts: Map<str
   let changed = false
   const outcomes = request.quotes.map((quote) => {
     const { _id } = quote.names
+    if (request.stamp <= deletedUpTo(stored.source, _id)) return 'deleted'
     const inStore = stored.quotes.get(_id)
     const before = drafts.get(_id) ?? (inStore && unmerged(inStore))
     if (before === undefined && request.redacts) return 'unchanged'

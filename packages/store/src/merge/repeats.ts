@@ -129,6 +129,8 @@ function digestToKeep(
   { quotes }: Pick<ThreadPlan, 'quotes'>,
 ): string | undefined {
   if (request?.digest === undefined || stored?.meta.tokens !== undefined) return undefined
+  // A quote of it may be deleted, and would be stored again by the next request.
+  if (request.quotes.some(({ names }) => !quotes.has(names._id))) return undefined
   let known = 0
   for (const draft of quotes.values()) {
     const { stamp, stamps } = draft.document.meta

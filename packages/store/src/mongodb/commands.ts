@@ -120,6 +120,8 @@ export interface StoreCommands {
   update(name: CollectionName, statements: readonly UpdateStatement[]): Promise<WriteReply>
   /** Removes those of a source's quotes with these ids whose stamps are at most `upTo`. */
   removeQuotes(sourceId: string, ids: readonly string[], upTo: number): Promise<WriteReply>
+  /** Removes the sources that still have these versions. */
+  removeSources(sources: readonly Version[]): Promise<WriteReply>
   /** Prepares the database for the first batch: creates the indexes. */
   prepare(): Promise<void>
 }

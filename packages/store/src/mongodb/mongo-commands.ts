@@ -155,6 +155,17 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
       const q = { _id: { $in: ids }, sourceId, 'meta.stamp': { $lte: upTo } }
       return write('delete', 'quotes', { deletes: [{ q, limit: 0 }] }, [sourceId])
     },
+    removeSources(sources) {
+      const deletes = sources.map(({ _id, meta }) => {
+        return { q: { _id, 'meta.version': meta.version }, limit: 1 }
+      })
+      return write(
+        'delete',
+        'sources',
+        { deletes },
+        sources.map(({ _id }) => _id),
+      )
+    },
     ...rareCommands(db, within, () => writtenAt, options),
   }
   return commands

@@ -1,14 +1,19 @@
 // Deletes sources: marks each source with the deletion, then removes its quotes in a sum.
 import {
+  DELETIONS_MS,
   type DeletedAnswer,
   type DeleteRequest,
   type DeletionMark,
   type GuardedWrite,
   isLive,
+  type QuoteWithoutText,
+  type SourceMarks,
   type SourceOrTombstone,
 } from '../documents.ts'
-import { hashTuple } from '../ids.ts'
-import { deletedBy, withoutDeleted } from '../merge/deletions.ts'
+import { hashTuple, inSource } from '../ids.ts'
+import { deletedBy, pickDeleted, withoutDeleted } from '../merge/deletions.ts'
+import { REPLACED } from '../merge/merge.ts'
+import { seenQuote } from '../seen-quotes.ts'
 import { writeGuarded } from './guarded-writes.ts'
 import { NO_QUOTES, type SumDeps, sumSources } from './sum-sources.ts'
 
@@ -50,10 +55,11 @@ export async function deleteSources(
   await watermarks.read([...sources.values()].flatMap(({ meta }) => meta.tokens ?? []))
   for (const [id, answer] of await markAndRemove(deps, toMark, sources)) answers.set(id, answer)
 
-  // The newest deletion of a source leaves nothing to the others.
+  // The newest deletion of a whole source leaves nothing to the others.
   for (const { id, tenant, deletes } of requests) {
     const last = newest.get(deletes.sourceId)
-    if (last?.tenant === tenant && last.id !== id && answers.has(last.id)) answers.set(id, ABSENT)
+    if (last?.tenant !== tenant || last.deletes.quoteIds || last.id === id) continue
+    if (answers.has(last.id)) answers.set(id, ABSENT)
   }
   return answers
 }
@@ -68,7 +74,12 @@ function knownAnswer(
   if (isLive(source) && source.tenant !== tenant) return ABSENT
   if (deletion?.request === id) return deletion.before ? undefined : answerOf(deletion)
   if (deletes.until !== undefined && isLive(source) && source.meta.stamp > stamp) return ABSENT
-  return deletedBy(tenant, source) >= stamp ? ABSENT : undefined
+  const deleted = deletedBy(tenant, source)
+  if (deleted.stamp >= stamp) return ABSENT
+  const isOlder = (quoteId: string) => (deleted.ofQuotes?.[inSource(quoteId)] ?? 0) >= stamp
+  return deletes.quoteIds?.every(isOlder)
+    ? { outcome: 'deleted', quotes: deletes.quoteIds.length }
+    : undefined
 }
 
 /** Marks these sources, then removes their quotes. */
@@ -78,37 +89,31 @@ async function markAndRemove(
   sources: ReadonlyMap<string, SourceOrTombstone>,
 ): Promise<Map<string, DeletedAnswer>> {
   const { commands, runtime, watermarks, isExcluded } = deps
+  const single = requests.flatMap(({ deletes }) => deletes.quoteIds ?? [])
+  const quotes = await commands.findWithoutTexts(single)
   const version = runtime.newId()
   const writer = runtime.newId().toHexString()
   const since = new Date(runtime.now())
   const writes: GuardedWrite<SourceOrTombstone>[] = []
-  for (const { id, tenant, stamp, deletes } of requests) {
+  for (const request of requests) {
+    const { id, deletes } = request
     const found = sources.get(deletes.sourceId)
-    if (found && isExcluded(found, ({ request }) => request === id)) continue
+    if (found && isExcluded(found, (token) => token.request === id)) continue
     const stored = found && watermarks.withoutSettledTokens(found)
-    const { deletion: last, tokens = [], cover = 0 } = stored?.meta ?? {}
-    const isOwn = last?.tenant === tenant
-    const count = stored && isLive(stored) ? stored.quoteCount : undefined
-    const quotes = isOwn && last.before ? last.before.quotes : count
-    const others =
-      isOwn || !last ? last?.others : { ...last.others, [hashTuple(last.tenant)]: last.stamp }
-    // A tombstone without tokens has no quotes to remove.
-    const isEmpty = count === undefined && tokens.length === 0
-    const before = {
-      ...(quotes !== undefined && { quotes }),
-      ...(cover > stamp && { cover }),
-    }
-    const document = withoutDeleted(
-      stored ?? { _id: deletes.sourceId, ...NO_QUOTES, meta: { version } },
-      {
-        ...{ stamp, tenant, request: id },
-        ...(!isEmpty && { before }),
-        ...(others && { others }),
-      },
-    )
+    const source = stored ?? { _id: deletes.sourceId, ...NO_QUOTES, meta: { version } }
+    const { deletion: last, tokens = [] } = source.meta
+    // If another deletion has not ended, this call only ends it.
+    const document =
+      last?.before && last.request !== id
+        ? source
+        : withoutDeleted(source, markOf(request, source, quotes))
     const own = { request: id, writer, batch: 1, since, excludes: runtime.newId() }
-    const open = tokens.filter(({ request }) => request !== id && request !== last?.request)
-    const meta = { ...document.meta, version, ...(!isEmpty && { tokens: [...open, own] }) }
+    const open = [...tokens.filter((token) => token.request !== id), own]
+    const meta = {
+      ...document.meta,
+      version,
+      ...(document.meta.deletion?.before && { tokens: open }),
+    }
     writes.push({ ...(stored && { stored }), document: { ...document, meta } })
   }
   const refused = await writeGuarded(commands, 'sources', writes, version)
@@ -125,4 +130,42 @@ async function markAndRemove(
       : [[deletion.request, answerOf(deletion)] as const],
   )
   return new Map(done)
+}
+
+/** Makes the mark of a deletion. `quotes`: those that it names and that are stored. */
+function markOf(
+  { id, tenant, stamp, deletes: { quoteIds } }: DeleteRequest,
+  source: SourceOrTombstone,
+  quotes: readonly QuoteWithoutText[],
+): DeletionMark {
+  const { deletion: last, tokens, cover = 0 } = source.meta
+  const own = deletedBy(tenant, source)
+  const upTo = quoteIds ? own.stamp : stamp
+  const names = (quoteIds ?? []).map(inSource)
+  const single = Object.entries({
+    ...own.ofQuotes,
+    ...Object.fromEntries(names.map((name) => [name, Math.max(stamp, own.ofQuotes?.[name] ?? 0)])),
+  }).filter(([, at]) => at > Math.max(upTo, stamp - DELETIONS_MS * 1_000))
+  const others =
+    last && last.tenant !== tenant
+      ? { ...last.others, [hashTuple(last.tenant)]: pickDeleted(last) }
+      : last?.others
+  const mark = {
+    ...{ stamp: upTo, tenant, request: id },
+    ...(single.length > 0 && { ofQuotes: Object.fromEntries(single) }),
+    ...(others && { others }),
+  }
+  // A tombstone without tokens has no quotes to remove.
+  if (!isLive(source) && tokens === undefined) return mark
+  const end = { stamp, ...(cover > stamp && { cover }) }
+  if (last?.request === id) return { ...last, before: { ...last.before, ...end } }
+  if (!quoteIds)
+    return { ...mark, before: { ...end, ...(isLive(source) && { quotes: source.quoteCount }) } }
+  const marked = { meta: { cover, deletion: { ...mark, before: end } } }
+  const isSeen = (quote: QuoteWithoutText, by: { meta: SourceMarks }) =>
+    seenQuote({ ...quote, text: REPLACED }, by) !== undefined
+  const count = quotes.filter(
+    (quote) => quoteIds.includes(quote._id) && isSeen(quote, source) && !isSeen(quote, marked),
+  ).length
+  return { ...mark, before: end, ...(count > 0 && { quotes: count }) }
 }

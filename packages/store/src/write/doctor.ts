@@ -1,5 +1,5 @@
 // Finds sources that disagree with their quotes, and repairs them. Removes digests after a restore.
-import { STALE_MS, type WriterToken } from '../documents.ts'
+import { DELETIONS_MS, STALE_MS, type WriterToken } from '../documents.ts'
 import {
   chunksOf,
   type QuoteTotals,
@@ -166,5 +166,27 @@ export async function forgetDigests(
       removed += n
     }
   }
+  return removed
+}
+
+/**
+ * Removes the tombstones of deletions that no older request can follow any more. Returns their
+ * number.
+ */
+export async function forgetDeletions(
+  commands: StoreCommands,
+  runtime = processRuntime,
+): Promise<number> {
+  const until = (runtime.now() - DELETIONS_MS) * 1_000
+  const isOld = ({ meta: { stamp, deletion, tokens = [] } }: SourceTotals): boolean => {
+    if (stamp !== undefined || deletion === undefined) return false
+    const all = [deletion, ...Object.values(deletion.others ?? {})]
+    const stamps = all.flatMap((one) => [one.stamp, ...Object.values(one.ofQuotes ?? {})])
+    return Math.max(...stamps) < until && tokens.every((token) => isExpired(runtime, token))
+  }
+  let removed = 0
+  for await (const page of commands.scanSources())
+    for (const some of chunksOf(page.filter(isOld), SOURCES_AT_ONCE))
+      removed += (await commands.removeSources(some)).n
   return removed
 }

@@ -1,14 +1,10 @@
 // Removes what is deleted of the quotes of sources, within a sum. Each later sum does so again,
 // because a writer that opened the source before the deletion may store quotes late.
-import {
-  deletedUpTo,
-  type GuardedWrite,
-  type QuoteWithoutText,
-  type SourceOrTombstone,
-} from '../documents.ts'
+import type { GuardedWrite, QuoteWithoutText, SourceOrTombstone } from '../documents.ts'
+import { compareIds } from '../ids.ts'
 import { REPLACED } from '../merge/merge.ts'
 import { chunksOf, sendAll } from '../mongodb/commands.ts'
-import { seenQuote } from '../seen-quotes.ts'
+import { deletedUpTo, seenQuote } from '../seen-quotes.ts'
 import { lastPositionOf } from '../stored-fields.ts'
 import { type WriteDeps, writeGuarded } from './guarded-writes.ts'
 
@@ -25,7 +21,7 @@ export async function removeDeleted(
   sources: readonly SourceOrTombstone[],
 ): Promise<SourceOrTombstone[]> {
   const left = new Set<string>()
-  const marked = sources.filter((source) => deletedUpTo(source) > 0)
+  const marked = sources.filter(({ meta }) => meta.deletion)
   const until = deps.runtime.monotonic() + REMOVE_MS
   await sendAll(chunksOf(marked, 1), SOURCES_AT_ONCE, async (some) => {
     for (const source of some) if (!(await removeAll(deps, source, until))) left.add(source._id)
@@ -39,19 +35,37 @@ async function removeAll(
   source: SourceOrTombstone,
   until: number,
 ): Promise<boolean> {
-  const upTo = lastPositionOf(deletedUpTo(source))
-  const limit = deps.commands.writesPerCommand
   for (let isDone = false; !isDone; ) {
     isDone = true
-    let page: QuoteWithoutText[] = []
-    do {
-      const after = page.at(-1)?._id ?? source._id
-      page = await deps.commands.findQuotesOf(source._id, { after, limit, upTo })
+    for await (const page of deletedQuotes(deps, source)) {
       if (!(await removeSome(deps, source, page))) isDone = false
-      if (page.length > 0 && deps.runtime.monotonic() > until) return false
-    } while (page.length === limit)
+      if (deps.runtime.monotonic() > until) return false
+    }
   }
   return true
+}
+
+/** Reads the quotes of a source of which something may be deleted, in pages with at least one. */
+async function* deletedQuotes(
+  { commands }: WriteDeps,
+  source: SourceOrTombstone,
+): AsyncGenerator<QuoteWithoutText[]> {
+  const { _id } = source
+  const limit = commands.writesPerCommand
+  const names = Object.keys(source.meta.deletion?.ofQuotes ?? {}).sort()
+  for (const some of chunksOf(names, limit)) {
+    const found = await commands.findWithoutTexts(some.map((name) => _id + name))
+    const isOlder = (quote: QuoteWithoutText) =>
+      quote.position <= lastPositionOf(deletedUpTo(source, quote._id))
+    const page = found.filter(isOlder).sort(compareIds)
+    if (page.length > 0) yield page
+  }
+  const upTo = lastPositionOf(deletedUpTo(source))
+  for (let page: QuoteWithoutText[] = [], isLast = deletedUpTo(source) === 0; !isLast; ) {
+    page = await commands.findQuotesOf(_id, { after: page.at(-1)?._id ?? _id, limit, upTo })
+    isLast = page.length < limit
+    if (page.length > 0) yield page
+  }
 }
 
 /** Returns whether no quote of the page was written by another process meanwhile. */
@@ -78,8 +92,9 @@ async function removeSome(
     writes.push({ stored: quote, document: quote, u })
   }
   const refused = await writeGuarded(commands, 'quotes', writes, version)
-  if (dead.length === 0) return refused.size === 0
+  let removed = 0
   // Guarded by the stamps, because a later post may have written a quote since.
-  const { n } = await commands.removeQuotes(source._id, dead, deletedUpTo(source))
-  return n === dead.length && refused.size === 0
+  for (const [upTo, ids] of Map.groupBy(dead, (id) => deletedUpTo(source, id)))
+    removed += (await commands.removeQuotes(source._id, ids, upTo)).n
+  return removed === dead.length && refused.size === 0
 }

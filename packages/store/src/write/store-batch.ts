@@ -3,7 +3,6 @@
 import { ERASED, type Outcome } from '@sluice/contract'
 import {
   type DeleteRequest,
-  deletedUpTo,
   type InputThread,
   isLive,
   type OpenThread,
@@ -33,6 +32,7 @@ import { planRepeat, shortenRepeats } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime, type Runtime } from '../mongodb/mongo-commands.ts'
 import { asCommandFailed } from '../mongodb/store-errors.ts'
+import { deletedUpTo } from '../seen-quotes.ts'
 import { countWords, createSlices, SLICE_MS, type Slices } from '../words/count-words.ts'
 import { deleteSources } from './delete-sources.ts'
 import { needsNoWrite, openSources, writeQuotes } from './guarded-writes.ts'
@@ -95,8 +95,6 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
       const deletions = requests.filter((request) => 'deletes' in request)
       const redactions = deletions.filter(({ deletes }) => deletes.redacts)
       const toDelete = deletions.filter(({ deletes }) => !deletes.redacts)
-      if (toDelete.some(({ deletes }) => deletes.quoteIds))
-        throw new Error('deletions of single quotes are not stored yet')
       const answers = new Map<string, StoreAnswer>(
         toDelete.length > 0 ? await deleteSources(sumDeps, toDelete) : [],
       )

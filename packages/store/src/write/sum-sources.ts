@@ -2,13 +2,7 @@
 // quotes the sum missed finds the new epoch, and recounts. The reservation, its renewals and the
 // wait for other writers only help sums to succeed.
 import type { ObjectId } from 'mongodb'
-import {
-  deletedUpTo,
-  type GuardedWrite,
-  type OpenThread,
-  type SourceOrTombstone,
-  type WriterToken,
-} from '../documents.ts'
+import type { GuardedWrite, OpenThread, SourceOrTombstone, WriterToken } from '../documents.ts'
 import { compareIds } from '../ids.ts'
 import { endedMark } from '../merge/deletions.ts'
 import { chunksOf, type QuoteTotals, type StoreCommands } from '../mongodb/commands.ts'
@@ -192,7 +186,7 @@ export async function sumSources(
     await awaitWriters(deps, others)
     sources = await setEpoch(deps, sources)
     const written = await writeQuotesOf(await removeDeleted(deps, sources))
-    const marked = sources.filter((source) => deletedUpTo(source) > 0)
+    const marked = sources.filter(({ meta }) => meta.deletion)
     const ids = written.map(({ stored }) => stored._id)
     const found = await deps.commands.sumQuotes(ids, { marked })
     const sums = new Map(found.map((sum) => [sum._id, sum]))
