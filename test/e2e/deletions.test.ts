@@ -98,6 +98,23 @@ describe('deletions', () => {
     assert.equal(storedIn(await caller.post(thread)).source.outcome, 'created')
   })
 
+  test('a message is deleted by its id or its externalId, and is new when it is posted again', async () => {
+    const thread = aThread()
+    const { source, quotes } = storedIn(await caller.post(thread))
+    const path = `/sources/${source.id}/quotes`
+    const one = { id: source.id, outcome: 'deleted', quotes: 1 }
+    assert.deepEqual(deletedIn(await remove(`${path}?externalId=a`)), one)
+    const { source: left, quotes: replies } = sourcePageIn(await caller.get(pathOf(thread)))
+    assert.deepEqual([left.wordCount, replies.map(({ replyingTo }) => replyingTo)], [1, ['a']])
+    assert.equal(deletedIn(await remove(`${path}/${quotes[0]?.id}`)).outcome, 'absent')
+    assert.deepEqual(deletedIn(await remove(`${path}/${quotes[1]?.id}`)), one)
+    const again = storedIn(await caller.post(thread))
+    assert.deepEqual(
+      [again.source.wordCount, ...again.quotes.map(({ outcome }) => outcome)],
+      [3, 'created', 'created'],
+    )
+  })
+
   test('a caller that does not wait gets a job, whose result is the deletion', async () => {
     const thread = aThread()
     const { id } = storedIn(await caller.post(thread)).source
@@ -133,7 +150,12 @@ describe('deletions', () => {
       posts: await callerOf({ tenant: 'acme', name: 'only posts' }),
       viewer: await callerOf({ role: 'viewer', name: 'looks' }),
     }
-    const paths = [pathOf(thread), `/sources/${id}`]
+    const paths = [
+      pathOf(thread),
+      `/sources/${id}`,
+      `/sources/${id}/quotes?externalId=a`,
+      `/sources/${id}/quotes/${id}${id}`,
+    ]
     for (const by of Object.values(keys)) {
       for (const path of paths) problemIn(await remove(path, {}, by), 403, 'deletes_forbidden')
       problemIn(await removeMany([thread], by), 403, 'deletes_forbidden')
@@ -143,7 +165,8 @@ describe('deletions', () => {
     assert.deepEqual(deletedIn(await remove(`/sources/${id}`, {}, other)), absent)
     assert.equal(deletedIn(await remove(pathOf(thread), {}, other)).outcome, 'absent')
     problemIn(await remove(`/sources/${id}?tenant=acme`, {}, other), 400, 'request_invalid')
-    problemIn(await remove(`/sources/${id}`, {}, operator), 400, 'request_invalid')
+    for (const path of [`/sources/${id}`, `/sources/${id}/quotes/${id}${id}`])
+      problemIn(await remove(path, {}, operator), 400, 'request_invalid')
     problemIn(await removeMany([{ id }], operator), 400, 'request_invalid')
     assert.deepEqual(deletedIn(await remove(`/sources/${id}?tenant=globex`, {}, operator)), absent)
     assert.equal(sourcePageIn(await caller.get(pathOf(thread))).quotes.length, 2)
@@ -151,7 +174,9 @@ describe('deletions', () => {
   })
 
   test('an id that nothing can have is refused', async () => {
-    problemIn(await remove('/sources/x'), 404, 'source_unknown')
+    const { id } = storedIn(await caller.post(aThread())).source
+    for (const path of ['/sources/x', '/sources/x/quotes?externalId=a', `/sources/${id}/quotes/x`])
+      problemIn(await remove(path), 404, 'source_unknown')
   })
 
   test('many threads are deleted, each on its own, with a result for each item', async () => {

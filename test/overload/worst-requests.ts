@@ -112,6 +112,16 @@ export const WINDOWS: Readonly<Record<string, Window>> = {
       key: keys.deletes,
     }),
     deleteSource: ({ paths, keys }) => ({ ...DELETION, path: paths.deleted, key: keys.deletes }),
+    deleteQuoteByName: ({ paths, keys }) => ({
+      ...DELETION,
+      path: `${paths.deleted}/quotes?externalId=q1`,
+      key: keys.deletes,
+    }),
+    deleteQuote: ({ paths, keys }) => ({
+      ...DELETION,
+      path: `${paths.deleted}/quotes/${'x'.repeat(48)}`,
+      key: keys.deletes,
+    }),
     deleteSources: ({ keys }) => {
       const [body, type] = ['1\n'.repeat(20_000), 'application/x-ndjson']
       return { method: 'POST', path: '/sources:delete', key: keys.deletes, body, type }

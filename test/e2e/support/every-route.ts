@@ -29,6 +29,8 @@ export async function sendToEveryRoute(
   const absent = 'x'.repeat(24)
   await send(importer, 'DELETE', '/sources?service=slack&externalId=none')
   await send(importer, 'DELETE', `/sources/${absent}`)
+  await send(importer, 'DELETE', `/sources/${absent}/quotes?externalId=none`)
+  await send(importer, 'DELETE', `/sources/${absent}/quotes/${absent}${absent}`)
   await send(importer, 'POST', '/sources:delete', [{ id: absent }])
   await send(importer, 'POST', '/sources', someThread())
   await send(importer, 'POST', '/sources:batch', [someThread()])

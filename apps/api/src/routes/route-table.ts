@@ -15,7 +15,12 @@ import { getImport, postDeletions, postImport } from '../imports/post-import.ts'
 import { getJob } from '../jobs/get-job.ts'
 import { parseQuery } from '../request/request-context.ts'
 import { IMPORT_ITEMS, limitsAnswer } from '../settings.ts'
-import { deleteNamedSource, deleteSource } from '../sources/delete-source.ts'
+import {
+  deleteNamedQuote,
+  deleteNamedSource,
+  deleteQuote,
+  deleteSource,
+} from '../sources/delete-source.ts'
 import { getErasure, getErasures, postErasure } from '../sources/erasures.ts'
 import { exportSources } from '../sources/export-sources.ts'
 import { getSource, getSources, lookUpSources } from '../sources/get-sources.ts'
@@ -207,6 +212,7 @@ function erasureRoutes(): Route[] {
 function deletionRoutes(limits: contract.Limits): Route[] {
   const examples = { ...content.SOURCE_EXAMPLES, tenant: 'acme' }
   const ofId = pathParameter('id', content.SOURCE_ID_SCHEMA, 'The id of the source.')
+  const ofQuote = pathParameter('quoteId', content.QUOTE_ID_SCHEMA, 'The id of the quote.')
   type Query = Parameters<typeof queryParameters>[0]
   const byId: Query = contract.DeleteByIdQuerySchema
 
@@ -254,6 +260,23 @@ function deletionRoutes(limits: contract.Limits): Route[] {
       'Deletes the source of an id, with its quotes',
       byId,
       ofId,
+    ),
+    deletion(
+      'deleteQuoteByName',
+      '/sources/{id}/quotes',
+      deleteNamedQuote,
+      'Deletes the quote of an externalId',
+      contract.DeleteQuoteQuerySchema(limits),
+      ofId,
+    ),
+    deletion(
+      'deleteQuote',
+      '/sources/{id}/quotes/{quoteId}',
+      deleteQuote,
+      'Deletes the quote of an id',
+      byId,
+      ofId,
+      ofQuote,
     ),
     post('deleteSources', '/sources:delete', 'deleter', 'items', postDeletions, {
       summary: 'Deletes many sources, each on its own',
