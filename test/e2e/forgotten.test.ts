@@ -8,6 +8,7 @@ import { type TestContext, test } from 'vitest'
 import { mongodbCan } from '../support/mongodb-can.ts'
 import { openOperator } from '../support/open-operator.ts'
 import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 import { createCaller, type Reply } from './support/caller.ts'
 import { acceptedIn, jobIn, jobPathIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
@@ -92,6 +93,9 @@ async function postAll({ sluice, caller, operate, newWord, aThread, ended }: Wor
   for (const one of [failed, retried, retained]) await ended(one)
   await operate('lanes/bulk:pause')
   await operate('jobs:retry', { ids: [jobPathIn(retried).replace('/jobs/', '')] })
+  await until('the job is retried', async () => {
+    return jobIn(await caller.get(jobPathIn(retried))).state === 'waiting'
+  })
   await caller.postImport(imports.slice(2).join('\n'), ASYNC)
   const waiting = await caller.post(aThread(), ASYNC)
   return { failed, retried, retained, waiting }

@@ -115,7 +115,9 @@ test('no error of the store, its driver or Redis ends a command in a stack', asy
             (one, part) => one.commands.find((each) => each.name() === part) ?? one,
             command,
           )
-          const args = leaf.registeredArguments.map(({ argChoices }) => argChoices?.[0] ?? 'abcdef')
+          const args = leaf.registeredArguments.map(
+            (one) => one.argChoices?.[0] ?? (one.name() === 'time' ? '1d' : 'abcdef'),
+          )
           const ran = await runMade(() => command.exitOverride(), [...path, ...args])
           const what = `sluice ${[name, ...path, ...args].join(' ')}: ${error.name} at ${at}`
           if (ran.code === 0) continue
