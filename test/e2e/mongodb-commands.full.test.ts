@@ -7,7 +7,7 @@ import { createKey } from '@sluice/credentials/keys'
 import type { SourceDocument } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { beforeSuite, startProcess } from '@sluice/test-support'
-import type { Db, Document } from 'mongodb'
+import { type Db, type Document, ObjectId } from 'mongodb'
 import { describe, test } from 'vitest'
 import { recordCommands } from '../support/record-commands.ts'
 import { runSluice } from '../support/run-sluice.ts'
@@ -95,6 +95,7 @@ describe('the commands that the processes send to MongoDB', () => {
     await sources.updateOne({ _id: id }, { $set: { 'meta.tokens': [gone] } })
     storedIn(await importer.post({ ...thread, quotes: [{ text: 'even more' }] }))
     await sources.updateOne({ externalId: 't2' }, { $set: { quoteCount: 9 } })
+    await leaveDeleted(db, 't3')
     await run('doctor', '--repair')
     await run('tenants', 'retain', 'acme', '365d')
     await run('tenants', 'delete', 'nobody', '--yes')
@@ -194,6 +195,34 @@ describe('the commands that the processes send to MongoDB', () => {
     }
   })
 })
+
+/**
+ * Leaves what a repair removes: an old tombstone, and a source whose deletion has left one quote as
+ * a whole and one in part.
+ */
+async function leaveDeleted(db: Db, externalId: string): Promise<void> {
+  const [sources, quotes] = [db.collection<Document>('sources'), db.collection<Document>('quotes')]
+  const source = await sources.findOne({ externalId })
+  const [whole = assert.fail(), part = assert.fail()] = await quotes
+    .find({ sourceId: source?._id })
+    .toArray()
+  const stamp = Number.parseInt(whole.position, 10)
+  const deletion = { stamp, tenant: 'acme', request: 'lost' }
+  for (const [quote, of] of [
+    [whole, stamp],
+    [part, stamp + 1],
+  ] as const)
+    await quotes.updateOne(
+      { _id: quote._id },
+      { $set: { 'meta.stamp': of }, $unset: { 'meta.stamps': 1, 'meta.cover': 1 } },
+    )
+  await sources.updateOne(
+    { externalId },
+    { $set: { quoteCount: 9, 'meta.deletion': deletion }, $unset: { 'meta.cover': 1 } },
+  )
+  const meta = { version: new ObjectId(), deletion: { ...deletion, stamp: 1 } }
+  await sources.insertOne(Object({ _id: 'x'.repeat(24), wordCount: 0, quoteCount: 0, meta }))
+}
 
 /** `COMMAND COLLECTION`. */
 function nameOf(command: Document): string {
