@@ -282,7 +282,7 @@ interface Life {
   until: number
 }
 
-export function* judgeProcesses(facts: Facts): Findings {
+function* judgeProcesses(facts: Facts): Findings {
   const { processes, queued, storeAwayMs, at } = facts
   const lives = processes.map((process): Life => {
     return {
@@ -381,7 +381,7 @@ function* judgeStuck({ processes }: Facts): Findings {
  * Judges the clocks of all living processes. If many differ from Redis's clock, Redis's may be the
  * wrong one.
  */
-export function judgeClocks({ processes }: Facts): Finding[] {
+function judgeClocks({ processes }: Facts): Finding[] {
   const aheadOf = ({ clockAheadMs = 0 }: SeenProcess) => clockAheadMs
   const wrong = processes
     .filter((one) => one.seenMsAgo < ALIVE_MS && Math.abs(aheadOf(one)) >= CLOCK_MS)
