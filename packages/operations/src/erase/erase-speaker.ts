@@ -1,7 +1,6 @@
 // Erases the quotes of a speaker in the threads of a tenant, as an operation (`../failed`). No index
 // finds a speaker's quotes, because posts would pay for it: the operation reads all quotes of the
 // tenant, a few threads in each step.
-import { createHmac, randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type {
   Erasure,
@@ -23,6 +22,7 @@ import {
 } from '@sluice/queue'
 import { quoteIdsOf, quotesOf, sourceIdOf } from '@sluice/store/ids'
 import { chunksOf, type QuoteDocument, type SourceDocument, withinTime } from '@sluice/store/read'
+import { createHashOf, hashSpeaker, readKey } from '@sluice/store/speakers'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
@@ -40,32 +40,6 @@ const QUOTES_PER_DELETION = 100
 const WAIT_MS = 100
 const PRIMARY = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
 const NOBODY = new AbortController().signal
-
-type KeyDocument = { _id: string; key: string }
-
-/** Reads the key of the hashes of speakers. The first reader makes it. @throws {CommandFailedError} */
-async function readKey(db: Db): Promise<string> {
-  const keys = db.collection<KeyDocument>('layout', PRIMARY)
-  const _id = 'speakers'
-  const read = () => withinTime(NOBODY, (signal) => keys.findOne({ _id }, { signal }))
-  const found = await read()
-  if (found !== null) return found.key
-  const made = { $setOnInsert: { key: randomBytes(32).toString('base64url') } }
-  const options = { upsert: true, writeConcern: { w: 'majority' } } as const
-  await withinTime(NOBODY, () => keys.updateOne({ _id }, made, options))
-  const { key } = (await read()) ?? {}
-  if (key === undefined) throw new Error('the key of speakers was not stored')
-  return key
-}
-
-/**
- * Returns the hash by which a tenant's speaker is recorded and recognised. Names are equal if they
- * have the same characters in the Unicode form NFC, without white space around them. Case counts.
- */
-function hashSpeaker(key: string, tenant: string, speaker: string): string {
-  const name = JSON.stringify([tenant, speaker.normalize('NFC').trim()])
-  return createHmac('sha256', key).update(name).digest('base64url').slice(0, 24)
-}
 
 function erasureOf({ filter, erases, why, ...operation }: Operation): Erasure | undefined {
   if (filter?.tenant === undefined || erases === undefined) return undefined
@@ -292,14 +266,4 @@ function deletionsOf(
     deletes: { sourceId, quoteIds: some, redacts: true },
     name: { service, externalId },
   }))
-}
-
-/** Makes a function that hashes speakers, each different one once. */
-function createHashOf(key: string, tenant: string) {
-  const hashes = new Map<string, string>()
-  return (speaker: string): string => {
-    const hash = hashes.get(speaker) ?? hashSpeaker(key, tenant, speaker)
-    hashes.set(speaker, hash)
-    return hash
-  }
 }

@@ -1,0 +1,44 @@
+// Entry point `@sluice/store/speakers`: the keyed hashes by which speakers are recorded and recognised
+// without their names.
+import { createHmac, randomBytes } from 'node:crypto'
+import type { Db } from 'mongodb'
+import { withinTime } from './read-source.ts'
+
+const PRIMARY = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
+const NOBODY = new AbortController().signal
+
+type KeyDocument = { _id: string; key: string }
+
+/** Reads the key of the hashes of speakers. The first reader makes it. @throws {CommandFailedError} */
+export async function readKey(db: Db): Promise<string> {
+  const keys = db.collection<KeyDocument>('layout', PRIMARY)
+  const _id = 'speakers'
+  const read = () => withinTime(NOBODY, (signal) => keys.findOne({ _id }, { signal }))
+  const found = await read()
+  if (found !== null) return found.key
+  const made = { $setOnInsert: { key: randomBytes(32).toString('base64url') } }
+  const options = { upsert: true, writeConcern: { w: 'majority' } } as const
+  await withinTime(NOBODY, () => keys.updateOne({ _id }, made, options))
+  const { key } = (await read()) ?? {}
+  if (key === undefined) throw new Error('the key of speakers was not stored')
+  return key
+}
+
+/**
+ * Returns the hash by which a tenant's speaker is recorded and recognised. Names are equal if they
+ * have the same characters in the Unicode form NFC, without white space around them. Case counts.
+ */
+export function hashSpeaker(key: string, tenant: string, speaker: string): string {
+  const name = JSON.stringify([tenant, speaker.normalize('NFC').trim()])
+  return createHmac('sha256', key).update(name).digest('base64url').slice(0, 24)
+}
+
+/** Makes a function that hashes speakers, each different one once. */
+export function createHashOf(key: string, tenant: string) {
+  const hashes = new Map<string, string>()
+  return (speaker: string): string => {
+    const hash = hashes.get(speaker) ?? hashSpeaker(key, tenant, speaker)
+    hashes.set(speaker, hash)
+    return hash
+  }
+}
