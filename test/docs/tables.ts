@@ -31,6 +31,10 @@ import { scalingTables } from '../../bench/src/scaling/tables.ts'
 const sharedSettings = { ...agreedSettings, dashboardUrl: dashboardUrlSetting }
 const allSettings = { ...processSettings, ...sharedSettings }
 
+const limitNames = Object.keys(LIMIT_DETAILS) as LimitName[]
+/** Settings that the table of limits has. */
+const limitSettings = Object.fromEntries(limitNames.map((name) => [name, apiSettings[name]]))
+
 const results = await readResults(fileURLToPath(new URL('../../bench/results', import.meta.url)))
 
 const thread = ThreadRequestSchema(DEFAULT_LIMITS)
@@ -42,7 +46,7 @@ const thread = ThreadRequestSchema(DEFAULT_LIMITS)
 export const tables: Readonly<Record<string, () => string>> = {
   'settings-process': () => settings(processSettings),
   'settings-shared': () => settings(sharedSettings),
-  'settings-api': () => settings(ownOf(apiSettings, allSettings)),
+  'settings-api': () => settings(ownOf(apiSettings, { ...allSettings, ...limitSettings })),
   'settings-worker': () => settings(ownOf(workerSettings, allSettings)),
   'settings-dashboard': () => settings(ownOf(dashboardSettings, allSettings)),
   'metrics-process': () => metrics(processMetrics),
@@ -105,17 +109,20 @@ function row(cells: readonly string[]): string {
 }
 
 function limits(): string {
-  const names = Object.keys(LIMIT_DETAILS) as LimitName[]
-  const rows = names.map((name) => limitRow(name, LIMIT_DETAILS[name]))
+  const rows = limitNames.map((name) =>
+    limitRow(name, LIMIT_DETAILS[name], `\`${apiSettings[name].env}\``),
+  )
   const { value, ...ofItems } = IMPORT_ITEMS
-  const head = ['| limit | default | what it bounds |', '| --- | --- | --- |']
-  return [...head, ...rows, limitRow('importItems', { default: value, ...ofItems })].join('\n')
+  const items = limitRow('importItems', { default: value, ...ofItems }, '')
+  const head = ['| limit | default | what it bounds | setting |', '| --- | --- | --- | --- |']
+  return [...head, ...rows, items].join('\n')
 }
 
 type Limit = { default: number; unit: string; description: string }
 
-function limitRow(name: string, limit: Limit): string {
-  return `| \`${name}\` | ${limit.default.toLocaleString('en')} ${limit.unit} | ${limit.description} |`
+function limitRow(name: string, limit: Limit, setting: string): string {
+  const size = `${limit.default.toLocaleString('en')} ${limit.unit}`
+  return row([`\`${name}\``, size, limit.description, setting])
 }
 
 function problems(): string {
