@@ -1,5 +1,12 @@
 import assert from 'node:assert/strict'
-import { createBatchStore, type PostRequest, processRuntime, type Runtime } from '@sluice/store'
+import {
+  createBatchStore,
+  type DeleteRequest,
+  type PostRequest,
+  processRuntime,
+  type Runtime,
+} from '@sluice/store'
+import { sourceIdOf } from '@sluice/store/ids'
 import type { Document } from 'mongodb'
 import { beforeAll, describe, it } from 'vitest'
 import { openStore } from './support/open-store.ts'
@@ -271,5 +278,31 @@ describe('what a batch costs MongoDB', () => {
     const sum = ['update sources', 'update sources', 'aggregate quotes', 'update sources']
     assert.deepEqual(needed, ['find sources', 'find writers', 'find quotes', ...sum])
     assert.deepEqual(after, ['update writers'])
+  })
+
+  it('a deletion of a thread costs two reads, four writes and a sum, and one of an absent thread a read and a write', async () => {
+    await storing([request('deleted', ['one', 'two'])])
+    const deletion = (externalId: string): DeleteRequest => {
+      const { id, tenant, stamp, redelivered, thread } = request(externalId, [])
+      const deletes = { sourceId: sourceIdOf(tenant, thread.source) }
+      return { id, tenant, stamp, redelivered, deletes }
+    }
+    commands = []
+    await worker.store([deletion('deleted')])
+    assert.deepEqual(
+      commands.filter((command) => command !== 'find writers'),
+      [
+        'find sources',
+        'update sources',
+        'update sources',
+        'find quotes',
+        'delete quotes',
+        'aggregate quotes',
+        'update sources',
+      ],
+    )
+    commands = []
+    await worker.store([deletion('absent')])
+    assert.deepEqual(commands, ['find sources', 'insert sources'])
   })
 })

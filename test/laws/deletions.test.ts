@@ -207,6 +207,22 @@ describe('a deleted thread', () => {
     assert.deepEqual((await repairSources(commands, { repair: false })).wrong, [])
   })
 
+  it('does not show a late quote of a dead writer when a later post is repeated', async () => {
+    const { says, deletion, store, found, sourceId } = aThread()
+    await store(says(1, quote('q1'), quote('q2')))
+    const late = await quotes.findOne({ sourceId, externalId: 'q1' })
+    await store(deletion(2))
+    await store(says(3, quote('q2')))
+    assert(late !== null)
+    await quotes.insertOne(late)
+    // The repeat gives the source a cover, a stamp that counts for all of its quotes.
+    assert.deepEqual(await store(says(4, quote('q2'))), [['unchanged', 'unchanged']])
+    assert.equal((await sources.findOne({ _id: sourceId }))?.meta.cover, 4_000_000)
+    assert.deepEqual(await found(), { texts: ['two words'], totals: [1, 2], stored: 2 })
+    assert.deepEqual(await store(says(5, quote('q1'))), [['updated', 'created']])
+    assert.deepEqual((await found()).totals, [2, 4])
+  })
+
   it('leaves its tombstone for 31 days, and a repair then removes it', async () => {
     const { says, deletion, store, document } = aThread()
     const day = 24 * 3_600_000

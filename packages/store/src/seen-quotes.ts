@@ -45,10 +45,9 @@ export function seenQuote(
 ): QuoteDocument | undefined {
   const upTo = deletedUpTo(source, quote._id)
   if (upTo === 0 || quote.position > lastPositionOf(upTo)) return quote
-  const { deletion, cover = 0 } = source?.meta ?? {}
   // A later cover does not count for what a late writer stores.
-  const { stamp, cover: coverBefore = 0 } = deletion?.before ?? {}
-  const counts = stamp === upTo ? coverBefore : 0
+  const { stamp, cover = 0 } = source?.meta.deletion?.before ?? {}
+  const counts = stamp === upTo ? cover : 0
   const { kept, stamps, first } = survivorsOf(
     inputOfQuote(quote),
     (name) => stampOfField(quote, name, counts),
@@ -56,7 +55,6 @@ export function seenQuote(
   )
   const { text, ...others } = kept
   if (text === undefined) return undefined
-  for (const name in stamps) stamps[name] = stampOfField(quote, name, cover)
   const { values, derived } = withDerivedScore({ text, ...others })
   const { _id, sourceId, wordCount } = quote
   const { stamps: _older, derived: _derived, ...meta } = quote.meta
