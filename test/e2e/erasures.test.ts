@@ -90,6 +90,18 @@ test('a redacted speaker is gone, and stays gone when an older post is delivered
   // What is posted later is stored.
   const again = storedIn(await acme.post(thread('one')))
   assert.deepEqual([again.source.wordCount, again.quotes[0]?.speaker], [4, 'Ada'])
+
+  const removal = await erase({ speaker: 'Ada', mode: 'remove' })
+  assert.deepEqual([removal.threads, removal.quotes, removal.mode], [2, 1, 'remove'])
+  const left = sourcePageIn(await acme.get(`/sources/${idOf('one')}`))
+  assert.deepEqual(
+    [left.source.title, left.source.description, left.source.wordCount],
+    ['[erased]', '[erased]', 2],
+  )
+  assert.deepEqual(
+    left.quotes.map(({ speaker, replyingTo }) => [speaker, replyingTo]),
+    [['Bob', 'one']],
+  )
 })
 
 test('names are equal in all Unicode forms, and no character of them is a pattern', async (t) => {
@@ -208,20 +220,23 @@ test('what a failed job has of the speaker is gone, also once it is retried', as
   const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
   const operator = createCaller({ url: sluice.url, key })
   const broken = sluice.db.collection<{ _id: string }>('sources')
-  await broken.insertOne({ _id: idOf('one') })
-  const posted = await acme.post(thread('one'), { prefer: 'respond-async' })
-  assert.equal(jobIn(await acme.get(jobPathIn(posted), { prefer: 'wait=30' })).state, 'failed')
-  await broken.deleteOne({ _id: idOf('one') })
-
-  assert.equal((await erase({ speaker: 'Ada', service: 'slack' })).failed, 0)
-  assert.doesNotMatch((await operator.get(`/admin${jobPathIn(posted)}`)).text, /two words|Ada/)
   const headers = { 'content-type': 'application/json' }
-  await operator.send('/admin/jobs:retry', { method: 'POST', headers, body: { filter: {} } })
-  await until('the job is stored', () => sluice.db.collection('quotes').countDocuments())
-  const { source, quotes } = sourcePageIn(await acme.get(`/sources/${idOf('one')}`))
-  assert.deepEqual([source.title, source.description], ['[erased]', null])
-  assert.deepEqual(
-    quotes.map(({ speaker }) => speaker),
-    ['Bob'],
-  )
+  for (const mode of ['redact', 'remove']) {
+    await broken.insertOne({ _id: idOf(mode) })
+    const posted = await acme.post(thread(mode), { prefer: 'respond-async' })
+    assert.equal(jobIn(await acme.get(jobPathIn(posted), { prefer: 'wait=30' })).state, 'failed')
+    await broken.deleteOne({ _id: idOf(mode) })
+
+    assert.equal((await erase({ speaker: 'Ada', service: 'slack', mode })).failed, 0)
+    assert.doesNotMatch((await operator.get(`/admin${jobPathIn(posted)}`)).text, /two words|Ada/)
+    await operator.send('/admin/jobs:retry', { method: 'POST', headers, body: { filter: {} } })
+    const sourceId = idOf(mode)
+    await until('the job is stored', () => sluice.db.collection('quotes').findOne({ sourceId }))
+    const { source, quotes } = sourcePageIn(await acme.get(`/sources/${sourceId}`))
+    assert.deepEqual([source.title, source.description], ['[erased]', null])
+    assert.deepEqual(
+      quotes.map(({ speaker }) => speaker),
+      ['Bob'],
+    )
+  }
 })

@@ -11,8 +11,8 @@ import { createParser } from './validator.ts'
 export const ERASED = '[erased]'
 
 const mode = oneOf(
-  ['redact'],
-  'Text and speaker become `[erased]`, and the rest of the quote stays.',
+  ['redact', 'remove'],
+  '`redact`: text and speaker become `[erased]`, and the rest of the quote stays. `remove`: the quote goes.',
 )
 const dryRun = Type.Boolean({ description: 'Only counts what it would erase.' })
 

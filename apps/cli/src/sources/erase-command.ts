@@ -15,6 +15,7 @@ interface EraseDeps extends SourcesDeps {
 
 interface EraseOptions extends ApiOptions {
   service?: string
+  mode?: string
   tenant?: string
   dryRun?: true
   reason?: string
@@ -33,6 +34,12 @@ export function eraseCommand(deps: EraseDeps): Command {
   return apiOptions(command, 'importer')
     .argument('<speaker>', 'the speaker as it was posted')
     .addOption(new Option('--service <service>', 'only in its threads').choices(SERVICES))
+    .addOption(
+      new Option('--mode <mode>', 'leaves the messages without words, or removes them').choices([
+        'redact',
+        'remove',
+      ]),
+    )
     .option('--tenant <name>', "the tenant of the threads, with an operator's key")
     .option('--reason <text>', 'why, for people: without the name')
     .option('--dry-run', 'only counts')
@@ -42,12 +49,12 @@ export function eraseCommand(deps: EraseDeps): Command {
 }
 
 async function erase(deps: EraseDeps, speaker: string, options: EraseOptions): Promise<void> {
-  const { tenant, service, reason } = options
+  const { tenant, service, mode, reason } = options
   const query = tenant === undefined ? '' : `?${new URLSearchParams({ tenant })}`
   const { ask } = await createAsk(deps, options, tenant === undefined ? 'importer' : 'operator')
 
   async function run(dryRun: boolean): Promise<Erasure> {
-    let erasure = await ask(check, `/erasures${query}`, { speaker, service, dryRun, reason })
+    let erasure = await ask(check, `/erasures${query}`, { speaker, service, mode, dryRun, reason })
     if (!dryRun) deps.show(`Erasure ${erasure.id} goes on if you end this command.`)
     while (erasure.state !== 'completed') {
       await delay(POLL_MS)

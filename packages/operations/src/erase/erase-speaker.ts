@@ -20,7 +20,7 @@ import {
   type QueueKeys,
   type Results,
 } from '@sluice/queue'
-import { quoteIdsOf, quotesOf, sourceIdOf } from '@sluice/store/ids'
+import { quoteIdOf, quoteIdsOf, quotesOf, sourceIdOf } from '@sluice/store/ids'
 import { chunksOf, type QuoteDocument, type SourceDocument, withinTime } from '@sluice/store/read'
 import { createHashOf, hashSpeaker, readKey } from '@sluice/store/speakers'
 import type { Redis } from 'ioredis'
@@ -40,6 +40,8 @@ const QUOTES_PER_DELETION = 100
 const WAIT_MS = 100
 const PRIMARY = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
 const NOBODY = new AbortController().signal
+
+type ErasureMode = Erasure['mode']
 
 function erasureOf({ filter, erases, why, ...operation }: Operation): Erasure | undefined {
   if (filter?.tenant === undefined || erases === undefined) return undefined
@@ -144,11 +146,12 @@ export function createEraseStep(deps: EraseDeps) {
   }
 
   /**
-   * Makes deletions of what the next failed jobs have of the speaker. A redaction also removes the
-   * words from their payloads, so they stay gone when an operator retries the jobs.
+   * Makes deletions of what the next failed jobs have of the speaker. They also remove the words
+   * from the payloads, so they stay gone when an operator retries the jobs.
    */
   async function findFailed(
     { tenant = '', service }: FailedJobFilter,
+    mode: ErasureMode,
     after: FailedJobPlace | undefined,
     isWanted: (quote: { speaker?: string }) => boolean,
   ) {
@@ -166,7 +169,7 @@ export function createEraseStep(deps: EraseDeps) {
         const sourceId = sourceIdOf(tenant, thread.source)
         const quoteIds = quoteIdsOf(sourceId, thread.quotes)
         const wanted = quoteIds.filter((_, at) => isWanted(thread.quotes[at] ?? {}))
-        return deletionsOf(sourceId, thread.source, wanted)
+        return deletionsOf(mode, sourceId, thread.source, wanted)
       }),
     )
     return { deletions, next }
@@ -206,7 +209,7 @@ export function createEraseStep(deps: EraseDeps) {
       speaker !== undefined && hashOf(speaker) === erases.speaker
     if (after.id === '') {
       if (!(await isDrained(tenant, Date.parse(createdAt)))) return waits()
-      const { deletions, next } = await findFailed(filter, after.failed, isWanted)
+      const { deletions, next } = await findFailed(filter, erases.mode, after.failed, isWanted)
       const place = next === undefined ? FIRST : { ...START, failed: next }
       return send(erases.dryRun ? [] : deletions, { examined: 0, after: place })
     }
@@ -227,6 +230,7 @@ export function createEraseStep(deps: EraseDeps) {
     const ofSource = Map.groupBy(found, ({ sourceId }) => sourceId)
     const deletions = wanted.flatMap((thread) =>
       deletionsOf(
+        erases.mode,
         thread._id,
         thread,
         (ofSource.get(thread._id) ?? []).map(({ _id }) => _id),
@@ -256,14 +260,23 @@ const START: ErasurePlace = { at: 0, id: '' }
 /** Before all ids of sources. */
 const FIRST: ErasurePlace = { at: 0, id: '!' }
 
-/** Makes the deletions that redact these quotes of a source. */
+/**
+ * Makes the deletions of these quotes of a source. A quote that is removed is redacted before, if the
+ * source repeats it: so the title goes, too.
+ */
 function deletionsOf(
+  mode: ErasureMode,
   sourceId: string,
   { service, externalId }: Deletion['name'],
   quoteIds: string[],
 ): Deletion[] {
-  return Array.from(chunksOf(quoteIds, QUOTES_PER_DELETION), (some) => ({
-    deletes: { sourceId, quoteIds: some, redacts: true },
-    name: { service, externalId },
-  }))
+  const name = { service, externalId }
+  const make = (some: readonly string[], redacts: boolean) =>
+    Array.from(chunksOf(some, QUOTES_PER_DELETION), (ids) => ({
+      deletes: { sourceId, quoteIds: ids, ...(redacts && { redacts }) },
+      name,
+    }))
+  if (mode === 'redact') return make(quoteIds, true)
+  const repeated = quoteIds.filter((id) => id === quoteIdOf(sourceId, externalId))
+  return [...make(repeated, true), ...make(quoteIds, false)]
 }
