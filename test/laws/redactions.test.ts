@@ -112,3 +112,37 @@ test('a quote whose speaker and text are newer than the redaction is left, and k
   assert.equal(stored().wordCount, 8)
   assert.equal(all('quotes')[0]?.position, first?.position)
 })
+
+test('quotes of a suppressed speaker are stored as redacted, under their own ids', async () => {
+  const { run, stored, all } = open()
+  const nameless = ['one', 'one', 'two'].map((text) => ({ text, speaker: 'Ada' }))
+  const suppressed = new Set(['Ada'])
+  const outcomes = async (request: PostRequest) => {
+    const [answer] = await run(request)
+    assert(answer && 'source' in answer)
+    return [answer.source.outcome, answer.quotes.map(({ outcome }) => outcome).join()]
+  }
+  const quotes = [...said, ...nameless]
+  const of = (place: number) => ({ ...post(place, quotes), suppressed })
+  const all6 = 'suppressed,suppressed,created,suppressed,suppressed,suppressed'
+  assert.deepEqual(await outcomes(of(1)), ['created', all6])
+  const without = { ...WITHOUT_ADA, quoteCount: 6 }
+  const more = nameless.map(() => ['[erased]', '[erased]', 0])
+  assert.deepEqual(stored(), { ...without, quotes: [...WITHOUT_ADA.quotes, ...more] })
+  const ids = all('quotes').map(({ _id }) => _id)
+  for (const place of [2, 3])
+    assert.deepEqual(await outcomes(of(place)), ['unchanged', all6.replace('created', 'unchanged')])
+  // What was accepted before brings no word back, and what is accepted after the end does.
+  await run({ ...post(3, quotes), redelivered: true })
+  assert.equal(stored().wordCount, 3)
+  assert.equal((await outcomes(post(4, quotes)))[0], 'updated')
+  assert.deepEqual([stored().title, stored().wordCount], ['Ada says', 11])
+  assert.deepEqual(
+    all('quotes').map(({ _id }) => _id),
+    ids,
+  )
+  // The repeat of a thread that is stored with its words is no repeat once its speaker is suppressed.
+  await run(post(5, quotes))
+  assert.deepEqual(await outcomes(of(6)), ['updated', all6.replace('created', 'unchanged')])
+  assert.deepEqual(stored(), { ...without, quotes: [...WITHOUT_ADA.quotes, ...more] })
+})

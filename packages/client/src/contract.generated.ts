@@ -238,8 +238,8 @@ export interface QuoteAnswer {
   score?: number
   /** The date that was sent. */
   createdAt?: string
-  /** The effect of this request on the document. `deleted`: none, because a deletion that was accepted later was stored before. */
-  outcome: Outcome
+  /** The effect of this request on the document. `deleted`: none, because a deletion that was accepted later was stored before. `suppressed`: it is stored as `[erased]`, because its speaker is suppressed. */
+  outcome: 'created' | 'updated' | 'unchanged' | 'deleted' | 'suppressed'
 }
 
 /** The source and the quotes of a request, as stored. */

@@ -12,9 +12,13 @@ export const MESSAGE = 'New source received successfully.'
 /** The `status` of every stored source. */
 export const STORED_STATUS = 'TRANSCRIBED' as const
 
-const outcome = oneOf(
-  ['created', 'updated', 'unchanged', 'deleted'],
-  'The effect of this request on the document. `deleted`: none, because a deletion that was accepted later was stored before.',
+const OUTCOMES = ['created', 'updated', 'unchanged', 'deleted'] as const
+const EFFECT =
+  'The effect of this request on the document. `deleted`: none, because a deletion that was accepted later was stored before.'
+const outcome = oneOf(OUTCOMES, EFFECT)
+const ofQuote = oneOf(
+  [...OUTCOMES, 'suppressed'],
+  `${EFFECT} \`suppressed\`: it is stored as \`[erased]\`, because its speaker is suppressed.`,
 )
 
 type Answered<P> = { [Name in keyof P]: TOptional<TUnsafe<NonNullable<StaticOf<P[Name]>>>> }
@@ -80,7 +84,7 @@ export const QuoteAnswerSchema = named('StoredQuote', {
   id: text('Identifier of the stored quote. It never changes.'),
   ...sentQuote,
   createdAt: optional(moment('The date that was sent.')),
-  outcome,
+  outcome: ofQuote,
 })
 
 /** The 200 answer: the source and the quotes of the request, as stored. */
@@ -125,6 +129,7 @@ export const JobAnswerSchema = named('Job', {
 })
 
 export type Outcome = Static<typeof outcome>
+export type QuoteOutcome = Static<typeof ofQuote>
 export type JobState = JobAnswer['state']
 export type SourceAnswer = Static<typeof SourceAnswerSchema>
 export type QuoteAnswer = Static<typeof QuoteAnswerSchema>

@@ -222,6 +222,8 @@ export interface PostRequest extends Accepted {
    * Equal threads have equal digests. Without a digest, repeats of the thread are not recognised.
    */
   digest?: string
+  /** The speakers of the thread whose quotes are stored as redacted. */
+  suppressed?: ReadonlySet<string>
 }
 
 /**
@@ -239,6 +241,8 @@ export type StoreRequest = PostRequest | DeleteRequest
 export interface InputQuote {
   names: Pick<QuoteDocument, '_id' | 'sourceId' | 'position'>
   values: QuoteValues
+  /** Present if the quote was redacted, because its speaker is suppressed. */
+  isSuppressed?: true
 }
 
 /**

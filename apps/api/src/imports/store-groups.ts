@@ -200,7 +200,11 @@ function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, run: Import
     return JSON.stringify({ index, status: 200, ...receipt.source })
   const { outcome, wordCount } = receipt.source
   const count = (letter: string) => receipt.outcomes.split(letter).length - 1
-  const quotes = { created: count('c'), updated: count('u'), unchanged: count('=') + count('d') }
+  const quotes = {
+    created: count('c'),
+    updated: count('u'),
+    unchanged: count('=') + count('d') + count('s'),
+  }
   const id = sourceIdOf(context.tenant, thread.source)
   const stored: StoredItem = {
     index,

@@ -5,6 +5,7 @@ import type {
   DeletionAnswer,
   Outcome,
   QuoteAnswer,
+  QuoteOutcome,
   SourceAnswer,
   Thread,
   ThreadAnswer,
@@ -259,12 +260,19 @@ export function attemptsShown(attempts: unknown): number {
   return Math.min(Number(attempts ?? 0), MAX_ATTEMPTS)
 }
 
-const LETTERS = { created: 'c', updated: 'u', unchanged: '=', deleted: 'd' } as const
-const OUTCOMES: Record<string, Outcome> = {
+const LETTERS = {
+  created: 'c',
+  updated: 'u',
+  unchanged: '=',
+  deleted: 'd',
+  suppressed: 's',
+} as const
+const OUTCOMES: Record<string, QuoteOutcome> = {
   c: 'created',
   u: 'updated',
   '=': 'unchanged',
   d: 'deleted',
+  s: 'suppressed',
 }
 
 /**
@@ -281,13 +289,15 @@ export function makeReceipt(
   const sourceDiffers = isBrief ? undefined : differences(fields, sentSource(thread.source))
   const quotesDiffer: Record<string, Partial<QuoteAnswer>> = {}
   let outcomes = ''
-  quotes.forEach(({ id: _id, outcome, ...stored }) => {
+  quotes.forEach(({ id, outcome, ...stored }) => {
     while (thread.quotes[outcomes.length]?.deleted) outcomes += LETTERS.deleted
     const index = outcomes.length
     outcomes += LETTERS[outcome]
     if (isBrief) return
     const differs = differences<Partial<QuoteAnswer>>(stored, thread.quotes[index] ?? {})
-    if (differs !== undefined) quotesDiffer[index] = differs
+    // The words from which an id was computed may not be retained: see `payloadToRetain`.
+    const withId = outcome === 'suppressed' && stored.externalId === undefined
+    if (differs !== undefined) quotesDiffer[index] = withId ? { id, ...differs } : differs
   })
   while (thread.quotes[outcomes.length]?.deleted) outcomes += LETTERS.deleted
   return {
@@ -313,7 +323,7 @@ export function receiptWithoutWords(
 }
 
 /** Returns the outcome of a quote. All quotes of a deleted thread are `deleted`. */
-export function outcomeOf({ source, outcomes }: ThreadReceipt, quote: number): Outcome {
+export function outcomeOf({ source, outcomes }: ThreadReceipt, quote: number): QuoteOutcome {
   return OUTCOMES[outcomes[quote] ?? ''] ?? source.outcome
 }
 

@@ -97,8 +97,8 @@ function withoutText({ externalId }: QueuedQuote): QueuedQuote {
 }
 
 /**
- * Returns the payload to retain of a job whose thread was deleted before it was stored. Returns
- * undefined for any other job: Redis has its payload.
+ * Returns the payload to retain of a job whose thread was deleted before it was stored, or of which
+ * speakers are suppressed. Returns undefined for any other job: Redis has its payload.
  */
 export function payloadToRetain({
   data,
@@ -109,9 +109,16 @@ export function payloadToRetain({
   const isDeleted = (at: number) => outcomeOf(receipt, at) === 'deleted'
   if (receipt.source.outcome === 'deleted')
     return JSON.stringify({ ...data, threads: [onlyNames(thread)] })
-  if (!thread.quotes.some((_, at) => isDeleted(at))) return undefined
-  const quotes = thread.quotes.map((quote, at) => (isDeleted(at) ? withoutText(quote) : quote))
-  return JSON.stringify({ ...data, threads: [{ ...thread, quotes }] })
+  const isSuppressed = (at: number) => outcomeOf(receipt, at) === 'suppressed'
+  if (!thread.quotes.some((_, at) => isDeleted(at) || isSuppressed(at))) return undefined
+  const redacted = { text: ERASED, speaker: ERASED }
+  const quotes = thread.quotes.map((quote, at) => {
+    if (isDeleted(at)) return withoutText(quote)
+    return isSuppressed(at) ? { ...quote, ...redacted } : quote
+  })
+  const repeated = thread.quotes.findIndex((one) => one.externalId === thread.source.externalId)
+  const kept = isSuppressed(repeated) ? withoutTitle(thread) : thread
+  return JSON.stringify({ ...data, threads: [{ ...kept, quotes }] })
 }
 
 /** Returns a retained result without words, for the payload that is left. */

@@ -131,7 +131,8 @@ end
 local base, id, data, keptMs = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local result = findTransient(base, id)
 if result then
-  if data ~= '' and not isDeleted(base, id) then
+  -- The data may have words of a suppressed speaker (`s`).
+  if data ~= '' and not isDeleted(base, id) and not string.find(result, '"outcomes":"[^"]*s') then
     local time = redis.call('TIME')
     forgetResult(base, id)
     retainResult(base, ARGV[6], id, result, data, 1, time[1] * 1000 + math.floor(time[2] / 1000), keptMs)

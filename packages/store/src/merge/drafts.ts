@@ -19,11 +19,11 @@ import { listKeyOf, quoteIdOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
 import { positionAt, type WithDerived, withDerivedScore } from '../stored-fields.ts'
 
 /** Converts an accepted request to the form that the store uses. */
-export function inputThread({ tenant, thread, ...request }: PostRequest): InputThread {
+export function inputThread({ tenant, thread, suppressed, ...request }: PostRequest): InputThread {
   const { service, externalId, ...source } = thread.source
   const sourceId = sourceIdOf(tenant, thread.source)
   const ids = quoteIdsOf(sourceId, thread.quotes)
-  return {
+  const input = {
     ...request,
     names: { _id: sourceId, tenant, service, externalId },
     source: withDate(source),
@@ -32,6 +32,34 @@ export function inputThread({ tenant, thread, ...request }: PostRequest): InputT
       values: withDate(quote),
     })),
   }
+  return suppressed === undefined ? input : suppress(input, suppressed)
+}
+
+const REDACTED = { text: ERASED, speaker: ERASED }
+
+/**
+ * Redacts the quotes of these speakers. They keep the ids of what was posted, so that different quotes
+ * stay different, and a repeat finds them. The digest goes: it would recognise a thread with the words.
+ */
+function suppress(
+  { digest: _, ...input }: InputThread,
+  suppressed: ReadonlySet<string>,
+): InputThread {
+  const { _id: sourceId, externalId } = input.names
+  const repeated = quoteIdOf(sourceId, externalId)
+  let repeatsErased = false
+  const quotes = input.quotes.map(({ names, values }): InputQuote => {
+    if (values.speaker === undefined || !suppressed.has(values.speaker)) return { names, values }
+    repeatsErased ||= names._id === repeated
+    return { names, values: { ...values, ...REDACTED }, isSuppressed: true }
+  })
+  const source = repeatsErased ? { ...input.source, ...redactedSource(input.source) } : input.source
+  return { ...input, source, quotes }
+}
+
+/** Redacts the fields of a source that repeats an erased quote. */
+function redactedSource({ description }: Pick<SourceValues, 'description'>) {
+  return { title: ERASED, ...(description !== undefined && { description: ERASED }) }
 }
 
 /** Sorts after all positions, so that a redaction moves no quote. */
@@ -43,16 +71,16 @@ const NO_POSITION = '~'
  */
 export function inputRedaction(
   { id, stamp, redelivered, deletes }: DeleteRequest,
-  { _id: sourceId, tenant, service, externalId, description }: SourceDocument,
+  { _id: sourceId, tenant, service, externalId, ...stored }: SourceDocument,
 ): InputThread {
   const quoteIds = deletes.quoteIds ?? []
   return {
     ...{ id, stamp, redelivered },
     names: { _id: sourceId, tenant, service, externalId },
-    source: { title: ERASED, ...(description !== undefined && { description: ERASED }) },
+    source: redactedSource(stored),
     quotes: quoteIds.map((_id) => ({
       names: { _id, sourceId, position: NO_POSITION },
-      values: { text: ERASED, speaker: ERASED },
+      values: REDACTED,
     })),
     redacts: quoteIds.includes(quoteIdOf(sourceId, externalId)) ? 'all' : 'quotes',
   }

@@ -1,6 +1,6 @@
 // Stores a batch of requests in one round (read, plan, open, write, commit), or in more rounds if
 // other processes write the same threads.
-import { ERASED, type Outcome } from '@sluice/contract'
+import { ERASED, type Outcome, type QuoteOutcome } from '@sluice/contract'
 import {
   type DeleteRequest,
   type InputThread,
@@ -318,7 +318,9 @@ function answersOf({ work, plan, source }: OpenThread): [string, StoreAnswer][] 
           ? newQuote(quote, request, 0)
           : plan.quotes.get(quote.names._id)
       if (draft === undefined) throw new Error(`quote ${quote.names._id} was not planned`)
-      return quoteAnswer(draft.document, outcomes?.[index] ?? 'unchanged')
+      const outcome = outcomes?.[index] ?? 'unchanged'
+      const isSuppressed = quote.isSuppressed && outcome !== 'deleted'
+      return quoteAnswer(draft.document, isSuppressed ? 'suppressed' : outcome)
     })
     const document = isLive(source) && outcome !== 'deleted' ? source : newSource(request).document
     return [request.id, { source: sourceAnswer(document, outcome ?? 'unchanged'), quotes }]
@@ -336,7 +338,10 @@ function sourceAnswer(document: SourceDocument, outcome: Outcome): StoredAnswer[
   }
 }
 
-function quoteAnswer(document: QuoteDocument, outcome: Outcome): StoredAnswer['quotes'][number] {
+function quoteAnswer(
+  document: QuoteDocument,
+  outcome: QuoteOutcome,
+): StoredAnswer['quotes'][number] {
   const { _id, sourceId, position, wordCount, meta, createdAt, ...fields } = document
   return { id: _id, ...fields, ...(createdAt && { createdAt: createdAt.toISOString() }), outcome }
 }
