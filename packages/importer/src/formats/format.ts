@@ -63,6 +63,8 @@ export interface Piece {
   fields: SourceInput
   quotes: readonly QuoteInput[]
   place: Place
+  /** Whether even a date such as 1970-01-01T00:00:00Z is one. */
+  keepsZeroDates?: true
 }
 
 /** A record that should be a part of a thread, but can't be read as one. */

@@ -19,11 +19,14 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
   let ids: ThreadInput['ids']
   let conversation: Outgoing['conversation']
   return (thread: ThreadInput, note: Note) => {
-    const { placeholderTitle, ...fields } = thread.fields
+    const dated = <Of extends Dated>(fields: Of) =>
+      thread.keepsZeroDates ? fields : withoutZeroDate(fields, note)
+    const { placeholderTitle, ...fields } = dated(thread.fields)
     const externalId = shapeId(idPrefix + thread.externalId, note)
     const source = { service: thread.service, externalId, ...shapeFields(fields, ofSource, note) }
     const quotes: QuoteRequest[] = []
-    for (const quote of thread.quotes) shapeQuote(quote, ofQuotes.items.properties, note, quotes)
+    for (const quote of thread.quotes)
+      shapeQuote(dated(quote), ofQuotes.items.properties, note, quotes)
     noteCopies(quotes, note)
     for (let copy = 0; copy < (thread.copies ?? 0); copy++) note('skipped', COPIES)
     noteFuture(thread, note)
@@ -72,6 +75,14 @@ function noteFuture({ fields, quotes }: ThreadInput, note: Note): void {
       note('doubtful', 'dates in the future, by more than a day')
 }
 
+type Dated = { createdAt?: string | null }
+
+function withoutZeroDate<Of extends Dated>(fields: Of, note: Note): Of {
+  if (!fields.createdAt || !isNoDate(fields.createdAt)) return fields
+  note('skipped', ZERO_DATES)
+  return { ...fields, createdAt: null }
+}
+
 /** The schemas of fields, by the fields' names. */
 type Schemas = Readonly<Record<string, object>>
 
@@ -91,7 +102,6 @@ function shapeFields<T extends object>(fields: T, schemas: Schemas, note: Note):
 function shapeField(name: string, value: string, schemas: Schemas, note: Note): string | undefined {
   if (value.trim() === '') return undefined
   if (name === 'externalId' || name === 'replyingTo') return shapeId(value, note)
-  if (name === 'createdAt' && isNoDate(value)) return void note('skipped', ZERO_DATES)
   const text = wellFormed(value, note)
   const limit = limitOf(schemas, name)
   if (fits(text, limit)) return text

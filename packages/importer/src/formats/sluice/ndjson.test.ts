@@ -21,7 +21,10 @@ describe('NDJSON', () => {
       lines(thread, '', { ...thread, externalId: 'C2', url: 'u' }),
     ])
     const fields = { title: 'A thread' }
-    const piece = { kind: 'piece', service: 'slack', order: '', quotes: thread.quotes }
+    const piece = {
+      ...{ kind: 'piece', service: 'slack', order: '', quotes: thread.quotes },
+      keepsZeroDates: true,
+    }
     assert.deepEqual(pieces, [
       { ...piece, externalId: 'C1', fields, place: { path: 'threads.ndjson', line: 1 } },
       {

@@ -122,7 +122,8 @@ function readRepaired({ quotes, ...source }: JsonObject, place: Place, original:
 
 function toPiece({ source, quotes }: Thread, place: Place): Piece {
   const { service, externalId, ...fields } = source
-  return { kind: 'piece', service, externalId, order: '', fields, quotes, place }
+  const piece = { kind: 'piece', service, externalId, order: '', fields, quotes, place } as const
+  return { ...piece, keepsZeroDates: true }
 }
 
 function rejectInvalid(
