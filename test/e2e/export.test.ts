@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ERASED } from '@sluice/contract'
 import { createKey } from '@sluice/credentials/keys'
 import { runImport } from '@sluice/importer/test-support'
 import type { QuoteDocument, SourceDocument } from '@sluice/store'
@@ -105,6 +106,7 @@ const POSTS: Body[] = [
     ],
   },
   { externalId: 'empty', quotes: [], upVotes: 3 },
+  { externalId: 'zero', createdAt: '1970-01-01', quotes: [{ ...ofAda, createdAt: '0001-01-01' }] },
   { externalId: 'derived', score: undefined, downVotes: 2, quotes: [{ ...ofAda, upVotes: 2 }] },
   { externalId: 'equal', quotes: [ofAda, { text: 'No' }, ofAda, { ...ofAda, upVotes: 1 }] },
   { externalId: 'merged', title: 'First', quotes: [{ externalId: '2', text: 'two' }, ofAda] },
@@ -137,19 +139,50 @@ describe("a tenant's threads can be exported", () => {
     return createCaller({ url: sluice.url, key })
   }
 
+  async function erase(from: Caller, speaker: string): Promise<void> {
+    const headers = { 'content-type': 'application/json' }
+    const body = { speaker }
+    const { status, text } = await from.send('/erasures', { method: 'POST', headers, body })
+    assert.equal(status, 202, text)
+    await until('the erasure is completed', async () => {
+      const reply = await from.get(`/erasures/${JSON.parse(text).id}`)
+      return JSON.parse(reply.text).state === 'completed'
+    })
+  }
+
   test('an import into an empty deployment makes the same documents and answers of them', async (t) => {
     for (const post of POSTS) storedIn(await caller.post(someThread(post)))
-    // More than one line, with equal quotes on each.
+    // More than one line, with equal quotes on each, of which one is deleted and others are erased.
     const plus = { text: '+1', speaker: 'Ada' }
-    const many = Array.from({ length: 5_500 }, (_, at) =>
-      at % 1_000 === 0 ? plus : { externalId: `q${at}`, text: `${at}` },
-    )
+    const equal = new Map([
+      [0, plus],
+      [500, { text: 'Hi', speaker: 'Eve' }],
+    ])
+    const many = Array.from({ length: 5_800 }, (_, at) => {
+      return equal.get(at % 1_000) ?? { externalId: `q${at}`, text: `${at}` }
+    })
     const large = someThread({ externalId: 'large', quotes: [...many, { ...plus, upVotes: 2 }] })
-    storedIn(await caller.post(large))
+    const { source, quotes } = storedIn(await caller.post(large))
+    const deleting = await keyOf('acme', { deletes: true })
+    const path = `/sources/${source.id}/quotes/${quotes[1_000]?.id}`
+    assert.equal((await deleting.send(path, { method: 'DELETE' })).status, 200)
+    await erase(deleting, 'Eve')
 
     const { threads } = await exportAll(caller)
-    const names = ['derived', 'empty', 'equal', 'every', 'every', 'large', 'large', 'merged']
+    const names = [
+      'derived',
+      'empty',
+      'equal',
+      'every',
+      'every',
+      'large',
+      'large',
+      'merged',
+      'zero',
+    ]
     assert.deepEqual(namesOf(threads), names)
+    const erased = threads.flatMap((thread) => thread.quotes.filter(({ text }) => text === ERASED))
+    assert.equal(erased.length, 6)
     const file = await writtenTo(t, threads)
     const deps = { folder: tmpdir(), env: { SLUICE_API_KEY: other.key } }
     const { code, stdout, stderr } = await runImport(deps, ['--url', other.url, file])
@@ -234,7 +267,7 @@ describe("a tenant's threads can be exported", () => {
     assert.deepEqual(await named({ since }), ['3'])
     assert.deepEqual(await named({ speaker: 'A.*' }), ['3'])
     const { threads } = await exportAll(tenant, { speaker: 'Ada' })
-    assert.deepEqual(
+    assert.partialDeepStrictEqual(
       threads.map(({ quotes }) => quotes),
       [[ada]],
     )

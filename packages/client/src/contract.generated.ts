@@ -157,6 +157,8 @@ export interface QuoteRequest {
   downVotes?: number | null
   /** Score of the quote. Without one, `upVotes` minus `downVotes`. */
   score?: number | null
+  /** Names a quote without an `externalId`, as an export writes it. */
+  exportedId?: string | null
 }
 
 /** A source together with its quotes. */

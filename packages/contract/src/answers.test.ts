@@ -65,7 +65,7 @@ describe('the answer to a caller that does not wait', () => {
 
 it('an answer has every field that a request can have', () => {
   const { quotes, ...source } = ThreadRequestSchema(DEFAULT_LIMITS).properties
-  const { username: _speaker, ...quote } = quotes.items.properties
+  const { username: _speaker, exportedId: _exported, ...quote } = quotes.items.properties
   assert.deepEqual(missing(source, SourceAnswerSchema), [])
   assert.deepEqual(missing(quote, QuoteAnswerSchema), [])
 })

@@ -62,7 +62,13 @@ const sentSource = {
   score,
 }
 
-const { username, text: _text, createdAt: _at, ...quoteFields } = quotes.items.properties
+const {
+  username,
+  text: _text,
+  createdAt: _at,
+  exportedId: _exported,
+  ...quoteFields
+} = quotes.items.properties
 const sentQuote = {
   text: Type.String(),
   ...answered(quoteFields),
@@ -152,11 +158,11 @@ export function acceptedAnswer({ source, quotes }: Thread): AcceptedAnswer {
 }
 
 /**
- * Returns the fields without the date, which a 202 never has, and with a score: the sent one or, if
+ * Returns the fields without the date and the exported id, which a 202 never has, and with a score: the sent one or, if
  * none was sent, the score from the votes.
  */
-function asSent<T extends Votes & { createdAt?: string }>(sent: T) {
-  const { createdAt: _, ...fields } = sent
+function asSent<T extends Votes & { createdAt?: string; exportedId?: string }>(sent: T) {
+  const { createdAt: _, exportedId: _exported, ...fields } = sent
   const score = effectiveScore(sent)
   return { ...fields, ...(score !== undefined && { score }) }
 }

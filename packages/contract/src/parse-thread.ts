@@ -12,7 +12,7 @@ import type {
   Limits,
   PrunedQuote,
   PrunedRequest,
-  QuoteFields,
+  SentQuote,
   Thread,
 } from './thread-request.ts'
 import { fieldNames, ThreadRequestSchema } from './thread-request.ts'
@@ -188,7 +188,7 @@ function isAbsent(value: unknown): boolean {
  */
 function normaliseThread({ quotes: requests, ...source }: PrunedRequest): Thread {
   normaliseValues(source)
-  const quotes = new Map<string | QuoteFields, QuoteFields>()
+  const quotes = new Map<string | SentQuote, SentQuote>()
   for (const request of requests) {
     const quote = toQuote(request)
     const key = quote.externalId ?? quote
@@ -203,7 +203,7 @@ function normaliseThread({ quotes: requests, ...source }: PrunedRequest): Thread
  * Converts `username` to `speaker`, at the place of `speaker` in the schema, because equal quotes
  * must have equal JSON.
  */
-function toQuote(quote: PrunedQuote): QuoteFields {
+function toQuote(quote: PrunedQuote): SentQuote {
   normaliseValues(quote)
   if (quote.username === undefined) return quote
   const { text, externalId, username, speaker = username, ...others } = quote

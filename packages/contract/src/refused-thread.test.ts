@@ -106,6 +106,11 @@ const always: Row[] = [
     ['/externalId', 'too_long'],
   ],
   [
+    'an exportedId that no export has written',
+    withQuotes({ text: 'a', exportedId: 'a'.repeat(25) }),
+    ['/quotes/0/exportedId', 'type'],
+  ],
+  [
     'a replyingTo past the limit of externalId',
     withQuotes({ text: 'a', replyingTo: 'a'.repeat(513) }),
     ['/quotes/0/replyingTo', 'too_long'],

@@ -91,6 +91,9 @@ export const NOT_BLANK = '\\S'
  */
 export const ISO_DATE = 'date-time'
 
+/** What a quote's id has after the id of its source. */
+const EXPORTED_ID = '^[\\w-]{24}$'
+
 /** The JSON Schema of a request. `createThreadParser` adds the rules that no schema can express. */
 export function ThreadRequestSchema(limits: Limits) {
   return named(
@@ -134,6 +137,13 @@ function QuoteRequestSchema(limits: Limits) {
         'The `externalId` of the quote that this one answers. That quote may arrive later.',
       ),
       ...votes('quote'),
+      exportedId: optional(
+        Type.String({
+          pattern: EXPORTED_ID,
+          description: 'Names a quote without an `externalId`, as an export writes it.',
+          examples: ['Zk3mY1rQ8sT0uVwX-AbC_d5E'],
+        }),
+      ),
     },
     { description: 'A comment or message of a source.' },
   )
@@ -157,10 +167,13 @@ export type PrunedRequest = Present<Omit<ThreadRequest, 'quotes'>> & { quotes: P
 export type SourceFields = Omit<PrunedRequest, 'quotes'>
 
 /** A quote as it was sent, normalised like its source. `username` has become `speaker`. */
-export type QuoteFields = Omit<PrunedQuote, 'username'>
+export type SentQuote = Omit<PrunedQuote, 'username'>
+
+/** The fields of a quote that are stored. */
+export type QuoteFields = Omit<SentQuote, 'exportedId'>
 
 /** An accepted request. No two of its quotes have the same `externalId`. */
-export type Thread = { source: SourceFields; quotes: QuoteFields[] }
+export type Thread = { source: SourceFields; quotes: SentQuote[] }
 
 export type FieldNames = { source: readonly string[]; quote: readonly string[] }
 

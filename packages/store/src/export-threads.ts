@@ -1,7 +1,6 @@
 // The entry point `@sluice/store/export`: writes a tenant's threads as the requests that would store
 // them again, with the same ids. Never writes to MongoDB.
 import {
-  contentOf,
   DEFAULT_LIMITS,
   EXPORT_CURSOR,
   type ExportQuery,
@@ -11,7 +10,7 @@ import {
 } from '@sluice/contract'
 import type { Collection, Db } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
-import { contentIdOf, hashTuple, quotesOf } from './ids.ts'
+import { hashTuple, inSource, quotesOf } from './ids.ts'
 import { withinTime } from './read-source.ts'
 import { seenQuote } from './seen-quotes.ts'
 
@@ -284,9 +283,10 @@ function lineOf(
   const quotes = speaker === undefined ? seen : seen.filter((quote) => quote.speaker === speaker)
   if (quotes.length === 0 && (isContinued || speaker !== undefined)) return {}
   const { _id, tenant, quoteCount, wordCount, ...source } = document
-  const sent = (isContinued ? [...withEquals(quotes)] : quotes).map(
-    ({ _id, sourceId, position, wordCount, ...quote }) => asSent(quote),
-  )
+  const sent = quotes.map(({ _id, sourceId, position, wordCount, ...quote }) => ({
+    ...asSent(quote),
+    ...(quote.externalId === undefined && { exportedId: inSource(_id) }),
+  }))
   return { line: `${JSON.stringify({ ...asSent(source), quotes: sent })}\n` }
 }
 
@@ -298,35 +298,3 @@ function asSent<Stored extends Pick<QuoteDocument, 'meta'> & { score?: number }>
   const isSent = score !== undefined && meta.derived?.includes('score') !== true
   return { ...fields, ...(isSent && { score }) }
 }
-
-/**
- * The id of a quote without an externalId has the number of equal quotes before it in its request.
- * So a line that continues a thread repeats those of the lines before it, without votes, which
- * leaves the stored ones as they are.
- */
-function* withEquals(quotes: readonly QuoteDocument[]): Generator<QuoteDocument> {
-  const counts = new Map<string, number>()
-  let tries = MOST_TRIES
-  for (const quote of quotes) {
-    if (quote.externalId === undefined) {
-      const { upVotes, downVotes, score, ...repeated } = quote
-      const content = contentOf({ ...quote, createdAt: quote.createdAt?.toISOString() })
-      const count = counts.get(content) ?? 0
-      // No request has more equal quotes before it than quotes.
-      const most = Math.min(count + tries, Number(quote.position.split('.')[1]))
-      let before = count
-      while (before < most && contentIdOf(quote.sourceId, content, before) !== quote._id) before++
-      tries -= before - count
-      const isFound = contentIdOf(quote.sourceId, content, before) === quote._id
-      if (isFound) yield* Array<QuoteDocument>(before - count).fill(repeated)
-      counts.set(content, (isFound ? before : count) + 1)
-    }
-    yield quote
-  }
-}
-
-/**
- * The most numbers that are tried for the quotes of a line. None is right if an erasure has changed
- * the content.
- */
-const MOST_TRIES = 20_000

@@ -1,7 +1,7 @@
 // Computes the ids of sources and quotes from the request alone, and the list keys that sort a
 // tenant's sources.
 import { hash } from 'node:crypto'
-import { contentOf, type QuoteFields } from '@sluice/contract'
+import { contentOf, type SentQuote } from '@sluice/contract'
 import type { StoreRequest } from './documents.ts'
 
 /** An id has 144 bits: two names do not collide by chance, and base64url needs no padding. */
@@ -91,22 +91,36 @@ export function quoteIdOf(sourceId: string, externalId: string): string {
 }
 
 /**
- * Returns the ids of a request's quotes. Each is computed from the quote's externalId. Without an
- * externalId, it is computed from the quote's content and from the number of equal quotes before it
- * in the request.
+ * Returns the ids of a request's quotes, which differ. Each is computed from the quote's externalId.
+ * Without an externalId, it is the one that an export wrote, or it is computed from the quote's
+ * content and from the number of equal quotes before it in the request.
  */
-export function quoteIdsOf(sourceId: string, quotes: readonly QuoteFields[]): string[] {
+export function quoteIdsOf(sourceId: string, quotes: readonly SentQuote[]): string[] {
   const equalsBefore = new Map<string, number>()
-  return quotes.map((quote) => {
+  const exported: number[] = []
+  const ids = quotes.map((quote, at) => {
     if (quote.externalId !== undefined) return quoteIdOf(sourceId, quote.externalId)
+    if (quote.exportedId !== undefined) {
+      exported.push(at)
+      return sourceId + quote.exportedId
+    }
     const content = contentOf(quote)
     const before = equalsBefore.get(content) ?? 0
     equalsBefore.set(content, before + 1)
-    return contentIdOf(sourceId, content, before)
+    return sourceId + hashTuple('content', content, before)
   })
+  if (exported.length > 0) replaceRepeated(ids, exported)
+  return ids
 }
 
-/** Returns the id of a quote without an externalId. `before`: equal quotes before it. */
-export function contentIdOf(sourceId: string, content: string, before: number): string {
-  return sourceId + hashTuple('content', content, before)
+/** Replaces ids that a caller has made up, if the request has them twice. */
+function replaceRepeated(ids: string[], exported: readonly number[]): void {
+  const isExported = new Set(exported)
+  const taken = new Set(ids.filter((_, at) => !isExported.has(at)))
+  for (const at of exported) {
+    let id = ids[at] ?? ''
+    while (taken.has(id)) id = sourceIdIn(id) + hashTuple('repeated', id, at)
+    taken.add(id)
+    ids[at] = id
+  }
 }

@@ -1,5 +1,6 @@
-import type { QuoteFields, Thread } from '@sluice/contract'
+import type { QuoteFields, SentQuote, Thread } from '@sluice/contract'
 import type { PostRequest } from '@sluice/store'
+import { quoteIdsOf } from '@sluice/store/ids'
 import fc from 'fast-check'
 
 const word = fc.constantFrom('one', 'two words', "it's three words", 'สวัสดีครับ')
@@ -10,13 +11,20 @@ const votes = {
 }
 const date = fc.constantFrom('2024-05-01T00:00:00.000Z', '2024-06-01T12:30:00.000Z')
 
-const quote: fc.Arbitrary<QuoteFields> = fc.record(
+/** One that an export may have written, and those of other quotes, which a caller may make up. */
+const exportedId = fc.constantFrom(
+  'e'.repeat(24),
+  ...quoteIdsOf('', [{ text: 'one' }, { text: 'one' }, { text: '', externalId: 'q1' }]),
+)
+
+const quote: fc.Arbitrary<SentQuote> = fc.record(
   {
     text: word,
     externalId: fc.constantFrom('q1', 'q2', 'q3'),
     speaker: fc.constantFrom('ann', 'bob'),
     createdAt: date,
     replyingTo: fc.constantFrom('q1', 'q9'),
+    exportedId,
     ...votes,
   },
   { requiredKeys: ['text'] },

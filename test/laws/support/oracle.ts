@@ -38,7 +38,7 @@ export function expectedThreads(requests: readonly StoreRequest[]): Map<string, 
     const acceptedAt = known?.acceptedAt ?? new Date(stamp / 1000)
     threads.set(id, { tenant, source: { ...known?.source, ...thread.source }, acceptedAt, quotes })
     const ids = quoteIdsOf(id, thread.quotes)
-    thread.quotes.forEach((quote, at) => {
+    thread.quotes.forEach(({ exportedId: _, ...quote }, at) => {
       const before = quotes.get(ids[at] ?? '')
       const position =
         before?.position ?? `${`${stamp}`.padStart(16, '0')}.${`${at}`.padStart(6, '0')}`

@@ -126,7 +126,7 @@ function shapeQuote(quote: QuoteInput, schemas: Schemas, note: Note, quotes: Quo
     `texts of more than ${limitOf(schemas, 'text')} characters, which go on in further quotes`,
   )
   // Votes belong to the whole message, so its first part has them.
-  const { externalId, upVotes, downVotes, score, ...common } = shaped
+  const { externalId, exportedId, upVotes, downVotes, score, ...common } = shaped
   for (const [index, part] of rest.entries()) {
     const id = externalId && { externalId: shapeId(`${quote.externalId}~${index + 2}`, note) }
     quotes.push({ text: part, ...id, ...common })

@@ -46,7 +46,7 @@ interface SplitState {
 function splitQuotes(quotes: readonly QuoteRequest[], state: SplitState): QuoteRequest[][] {
   const parts: Part[] = [emptyPart()]
   for (const quote of quotes) {
-    const key = quote.externalId ? undefined : contentKey(quote)
+    const key = (quote.externalId ?? quote.exportedId) ? undefined : contentKey(quote)
     const last = parts.at(-1)
     if (last !== undefined && add(quote, key, last, state)) continue
     const next = emptyPart()

@@ -57,7 +57,7 @@ export interface IngestJob {
 
 /**
  * A thread in a payload. `deleted`: it was deleted while its job was in Redis, and only the names of
- * its source are left. Of a quote that was deleted, only the externalId is left.
+ * its source are left. Of a quote that was deleted, only its ids are left.
  */
 export interface QueuedThread extends Thread {
   deleted?: true
@@ -340,7 +340,7 @@ export function readReceipt(
   return {
     message: MESSAGE,
     source: { id: ids.source, title, description, ...source, ...stored, status: STORED_STATUS },
-    quotes: thread.quotes.map(({ deleted: _, ...quote }, index) => ({
+    quotes: thread.quotes.map(({ deleted: _, exportedId: _exported, ...quote }, index) => ({
       id: ids.quotes[index] ?? '',
       ...scored({ ...quote, ...quotesDiffer?.[index] }),
       outcome: outcomeOf({ source: stored, outcomes }, index),

@@ -92,8 +92,12 @@ function withoutTitle({ source, ...thread }: QueuedThread): QueuedThread {
   return { ...thread, source: { ...fields, title: ERASED } }
 }
 
-function withoutText({ externalId }: QueuedQuote): QueuedQuote {
-  return { text: '', ...(externalId !== undefined && { externalId }), deleted: true }
+function withoutText({ externalId, exportedId }: QueuedQuote): QueuedQuote {
+  const ids = {
+    ...(externalId !== undefined && { externalId }),
+    ...(exportedId !== undefined && { exportedId }),
+  }
+  return { text: '', ...ids, deleted: true }
 }
 
 /**

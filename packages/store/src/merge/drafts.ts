@@ -86,7 +86,12 @@ export function inputRedaction(
   }
 }
 
-function withDate<Fields extends { createdAt?: string }>({ createdAt, ...values }: Fields) {
+/** Returns the fields to store. */
+function withDate<Fields extends { createdAt?: string; exportedId?: string }>({
+  createdAt,
+  exportedId: _,
+  ...values
+}: Fields) {
   return createdAt === undefined ? values : { ...values, createdAt: new Date(createdAt) }
 }
 
