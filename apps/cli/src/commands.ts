@@ -29,6 +29,7 @@ export const commandsOf = (deps: CliDeps): Readonly<Record<string, () => Promise
   list: async () => (await import('./sources/sources-commands.ts')).listCommand(deps),
   get: async () => (await import('./sources/sources-commands.ts')).getCommand(deps),
   erase: async () => (await import('./sources/erase-command.ts')).eraseCommand(deps),
+  erasures: async () => (await import('./doctor/erasures-command.ts')).erasuresCommand(deps),
   delete: async () => (await import('./sources/delete-command.ts')).deleteCommand(deps),
   keys: async () => (await import('./keys/keys-command.ts')).keysCommand(deps),
   tenants: async () => (await import('./tenants/tenants-command.ts')).tenantsCommand(deps),

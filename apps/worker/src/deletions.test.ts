@@ -30,6 +30,7 @@ test('a source that is deleted by its id is purged by its name, which the payloa
       purge: async (deletion) => purged.push(deletion) > 0,
       writePayload: async (_, data) => void written.push(data.threads),
     },
+    { write: async () => {} },
   )
   const threads = [byId(STORED), byId(ABSENT)]
   const job: FetchedJob = {

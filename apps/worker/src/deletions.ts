@@ -1,5 +1,8 @@
-// What a worker does for the deletions of a job beside storing them: it removes the words of what was
-// deleted from Redis.
+// What a worker does for the deletions of a job beside storing them: it leaves their record, and
+// removes the words of what was deleted from Redis.
+import type { DeletionRecords } from '@sluice/boot/deletion-records'
+import type { DeletionRecord } from '@sluice/contract'
+import { createGroupCommit } from '@sluice/process'
 import type { Deletion, FetchedJob, Purge, Receipt } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { SourceReads } from '@sluice/store/read'
@@ -10,9 +13,30 @@ export type Deletions = ReturnType<typeof createDeletions>
 /** Makes the functions for the deletions of jobs. */
 export function createDeletions(
   { readSources }: Pick<SourceReads, 'readSources'>,
-  { purge, writePayload }: Purge,
+  { purge, writePayload }: Pick<Purge, 'purge' | 'writePayload'>,
+  records: Pick<DeletionRecords, 'write'>,
 ) {
+  // Jobs that wait share the next write.
+  const write = createGroupCommit(
+    async (some: DeletionRecord[]) => {
+      await records.write(some)
+      return some.map(() => true)
+    },
+    (gathered) => [...gathered.slice(0, RECORDS_AT_ONCE).keys()],
+  )
   return {
+    /** Leaves the record of a job's deletions, unless an operation has left one for all its jobs. */
+    async record({ id, data }: FetchedJob): Promise<void> {
+      const { tenant, stamp, keyId, threads, recorded } = data
+      if (recorded) return
+      const deletes = threads.flatMap((one) => {
+        if (!('deletes' in one)) return []
+        const { sourceId, quoteIds } = one.deletes
+        return [{ sourceId, ...(quoteIds && { quoteIds }) }]
+      })
+      const by = keyId === undefined ? {} : { by: keyId }
+      await write({ kind: 'deletion', id, stamp, ...by, tenant, deletes })
+    },
     /**
      * Writes the names of sources that are deleted by their ids into the job's payload. The purge
      * finds posts by these names, and nothing has them once the sources are deleted, even if the
@@ -54,6 +78,9 @@ export function createDeletions(
     },
   }
 }
+
+/** The most records of one write: each may name all quotes of a thread. */
+const RECORDS_AT_ONCE = 50
 
 const NOBODY = new AbortController().signal
 

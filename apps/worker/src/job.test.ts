@@ -7,7 +7,7 @@ import type { Ingested } from './ingest.ts'
 import { createNoteTimes, createWork, requestsOf } from './job.ts'
 import { workerMetrics } from './metrics.ts'
 
-const NO_DELETIONS = { name: async () => {}, purge: async () => {} }
+const NO_DELETIONS = { name: async () => {}, record: async () => {}, purge: async () => {} }
 
 const aThread = (externalId: string) => ({
   source: { service: 'slack' as const, externalId, title: externalId },
@@ -91,7 +91,7 @@ test('a deletion is stored with the stamp of its place, and its receipt is its a
         return { answer: { outcome: 'deleted', quotes: 2 } }
       },
     },
-    deletions: { name: async () => {}, purge: async (...args) => void purged.push(args) },
+    deletions: { ...NO_DELETIONS, purge: async (...args) => void purged.push(args) },
     noteLost: () => assert.fail('the store is there'),
     noteTimes: createNoteTimes(metrics, createDurations()),
     log: createLogger('test', 'silent'),

@@ -60,8 +60,11 @@ export function createWork({
     const queuedMs = Math.max(Math.round(began - job.waitsSince), 0)
     const { threads } = job.data
     const deletes = threads.some((one) => 'deletes' in one)
-    const unnamed = deletes ? await deletions.name(job).then(() => undefined, asError) : undefined
-    if (unnamed) return noteLost(job, { unavailable: true, reason: unnamed.message, since: began })
+    const unready = deletes
+      ? await Promise.all([deletions.name(job), deletions.record(job)]).catch(asError)
+      : undefined
+    if (unready instanceof Error)
+      return noteLost(job, { unavailable: true, reason: unready.message, since: began })
     const requests = requestsOf(job, trace)
     const before = knownReceipts(job)
     const ingested = await Promise.all(

@@ -2,6 +2,7 @@
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { runProcess } from '@sluice/boot'
+import { createDeletionRecords } from '@sluice/boot/deletion-records'
 import { createDurations } from '@sluice/boot/durations'
 import { checkOf, openMetrics, settingsOrExit } from '@sluice/process'
 import * as queue from '@sluice/queue'
@@ -126,6 +127,7 @@ await runProcess({
         deletions: createDeletions(
           createSourceReads(db),
           queue.createPurge(redis, keys, { sourceIdOf, quoteIdsOf }),
+          createDeletionRecords(redis, keys, db),
         ),
         noteLost,
         noteTimes: createNoteTimes(metrics, durations),

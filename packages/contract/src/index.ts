@@ -10,6 +10,7 @@ export {
   perSecondOf,
   spanCounts,
 } from './counts.ts'
+export * from './deletion-records.ts'
 export * from './deletions.ts'
 export * from './erasures.ts'
 export * from './failed-job-schemas.ts'

@@ -4,8 +4,7 @@
 import type { Status } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import { isJobId } from './job/job.ts'
-import type { QueueKeys } from './job/lanes.ts'
+import { jobKeysIn, type QueueKeys, walkKeys } from './job/lanes.ts'
 
 /** The store of a process, as `readStore` of the package `store` returns it. */
 interface Store {
@@ -88,15 +87,14 @@ export async function noteOtherStore(
     : redis.set(key, JSON.stringify(by), 'EX', NOTED_SECONDS))
 }
 
-const KEYS_AT_ONCE = 1_000
 /** The results of a failed job, and of one that was retried since. */
 const JOB_ANSWERS = ['failure', 'resultBefore'] as const
 
 /**
- * Keys of claims, results and imports. The list of recently completed jobs stays: it shows what to
+ * Keys of claims, results, replies and imports. The list of recently completed jobs stays: it shows what to
  * post again.
  */
-const ANSWERS = /^(claims?|results|newest-results|transient|retained|imports?)(:|$)/
+const ANSWERS = /^(claims?|results|newest-results|transient|retained|replies|imports?)(:|$)/
 
 /**
  * Removes the answers about stored threads after MongoDB was restored to an earlier moment, and
@@ -104,29 +102,16 @@ const ANSWERS = /^(claims?|results|newest-results|transient|retained|imports?)(:
  * all of their threads. No process may answer or complete jobs while this runs. If it is
  * interrupted, call it again.
  */
-export async function forgetAnswers(
-  redis: Redis,
-  { prefix, base, jobs }: QueueKeys,
-): Promise<number> {
-  let removed = 0
-  for (let cursor: string | undefined; cursor !== '0'; ) {
-    const [next, keys] = await redis.scan(
-      cursor ?? '0',
-      'MATCH',
-      `${prefix}:*`,
-      'COUNT',
-      KEYS_AT_ONCE,
-    )
+export async function forgetAnswers(redis: Redis, queue: QueueKeys): Promise<number> {
+  const { base, jobs } = queue
+  // BullMQ's events, whose reasons may quote a text.
+  let removed = await redis.unlink(Object.values(jobs).map((lane) => `${lane}events`))
+  for await (const keys of walkKeys(redis, queue)) {
     const answers = keys.filter(
       (key) => key.startsWith(base) && ANSWERS.test(key.slice(base.length)),
     )
     if (answers.length > 0) removed += await redis.unlink(answers)
-    const lanes = Object.values(jobs)
-    const jobKeys = keys.filter((key) =>
-      lanes.some((lane) => key.startsWith(lane) && isJobId(key.slice(lane.length))),
-    )
-    await Promise.all(jobKeys.map((key) => redis.hdel(key, ...JOB_ANSWERS)))
-    cursor = next
+    await Promise.all(jobKeysIn(queue, keys).map((key) => redis.hdel(key, ...JOB_ANSWERS)))
   }
   return removed
 }

@@ -1,5 +1,8 @@
 // The command `sluice doctor`: checks Redis, MongoDB, clocks and sources, and repairs sources.
+import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
+import { forgetRecords, readRecord } from '@sluice/boot/deletion-records'
+import type { DeletionRecord } from '@sluice/contract'
 import {
   agreedSettings,
   type Environment,
@@ -66,22 +69,31 @@ export function doctorCommand(deps: DoctorDeps): Command {
     .option('--repair', 'repairs the sources that do not')
     .option(
       '--after-restore',
-      'first removes what would answer for threads that are gone, and makes the queue feed this MongoDB, after it was restored to an earlier moment or moved; all APIs and workers must be stopped',
+      'first removes what would answer for threads that are gone, applies again what was deleted since, and makes the queue feed this MongoDB, after MongoDB or Redis was restored to an earlier moment, or MongoDB was moved; all APIs and workers must be stopped',
+    )
+    .option(
+      '--from <file>',
+      'with --after-restore, if both were restored: what `sluice erasures export` has written',
     )
     .action(
       async ({
         repair = false,
         afterRestore = false,
+        from,
       }: {
         repair?: boolean
         afterRestore?: boolean
+        from?: string
       }) => {
+        if (from !== undefined && !afterRestore)
+          throw new UserError('Give --from together with --after-restore.')
+        const records = from === undefined ? [] : await readExport(from)
         const { db, close } = await deps.openDb().catch((error) => failUnfinished(error, 'MongoDB'))
         try {
           if (afterRestore) {
             const restored = await loadRedisChecks()
             const lines = await deps.withQueue((redis, keys) =>
-              restored.afterRestore(redis, keys, db),
+              restored.afterRestore(redis, keys, db, records),
             )
             lines.forEach(deps.print)
           }
@@ -98,6 +110,18 @@ export function doctorCommand(deps: DoctorDeps): Command {
         }
       },
     )
+}
+
+/** Reads what `sluice erasures export` has written. */
+async function readExport(file: string): Promise<DeletionRecord[]> {
+  const lines = (await readFile(file, 'utf8')).split('\n').filter(Boolean)
+  return lines.map((line, at) => {
+    try {
+      return readRecord(JSON.parse(line))
+    } catch (error) {
+      throw new UserError(`Line ${at + 1} of ${file}: ${error}`)
+    }
+  })
 }
 
 /** The examination ended early, so what it did not reach may be right or wrong. */
@@ -205,8 +229,10 @@ async function examineSources(deps: DoctorDeps, db: Db, repair: boolean): Promis
   print(`Wrong: ${wrong.length}`)
   for (const line of await explain(db, wrong)) print(line)
   if (repair) print(`Repaired: ${wrong.length}`)
-  const forgotten = repair ? await forgetDeletions(mongoCommands(db)) : 0
-  if (forgotten > 0) print(`Marks of old deletions removed: ${forgotten}`)
+  const forgotten = repair
+    ? (await forgetDeletions(mongoCommands(db))) + (await forgetRecords(db))
+    : 0
+  if (forgotten > 0) print(`Marks and records of old deletions removed: ${forgotten}`)
   if (leftOpen.length > 0)
     print(`Right, with the token of a writer that is slow or gone: ${leftOpen.length}`)
   for (const line of await explain(db, leftOpen)) print(line)

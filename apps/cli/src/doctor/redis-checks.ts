@@ -1,9 +1,11 @@
 // Checks Redis: whether it keeps what it accepts, its replicas, its layout, the processes that use
 // it, and the load of the queue. With `--after-restore`, deletes digests, results, idempotency keys
-// and imports, which may refer to threads that the restored MongoDB no longer has.
+// and imports, which may refer to threads that the restored MongoDB no longer has, and applies
+// deletions again.
 
+import { createDeletionRecords } from '@sluice/boot/deletion-records'
 import { readMarks } from '@sluice/boot/marks'
-import type { SeenProcess } from '@sluice/contract'
+import type { DeletionRecord, SeenProcess } from '@sluice/contract'
 import { ALIVE_MS, codeOf } from '@sluice/contract'
 import { createReadOverview, lossWords, retentionWords } from '@sluice/operations'
 import {
@@ -27,6 +29,7 @@ import {
 import { forgetDigests, mongoCommands, readStore, reasonBehind, renewStoreId } from '@sluice/store'
 import { counted, UserError } from '@sluice/terminal'
 import type { Db } from 'mongodb'
+import { applyDeletions } from './apply-deletions.ts'
 import { check, note, readClock, type ServerCheck } from './check.ts'
 
 /** Above this part of its memory, a burst may fill Redis. */
@@ -185,13 +188,19 @@ async function checkLoad(redis: Redis, keys: QueueKeys): Promise<ServerCheck> {
 
 /**
  * Call after MongoDB was restored to an earlier moment, or moved. Removes digests, idempotency
- * keys, results and imports, makes the queue feed this store, and returns lines that say so. No API
- * or worker may run meanwhile, because it could answer from what is not removed yet, and such an
- * answer can't be taken back.
+ * keys, results and imports, applies deletions again, makes the queue feed this store, and returns
+ * lines that say so. No API or worker may run meanwhile, because it could answer from what is not
+ * removed yet, and such an answer can't be taken back.
  *
+ * @param records those of a file, if both servers were restored.
  * @throws {UserError} if an API or a worker runs. Then removes nothing.
  */
-export async function afterRestore(redis: Redis, keys: QueueKeys, db: Db): Promise<string[]> {
+export async function afterRestore(
+  redis: Redis,
+  keys: QueueKeys,
+  db: Db,
+  records: readonly DeletionRecord[],
+): Promise<string[]> {
   const alive = (await readAlive(redis, keys)).filter(({ kind }) => kind !== 'dashboard')
   if (alive.length > 0) {
     const named = alive.map(({ kind, host, pid }) => `${kind} ${host}:${pid}`).join(', ')
@@ -202,11 +211,14 @@ export async function afterRestore(redis: Redis, keys: QueueKeys, db: Db): Promi
   }
   const keysGone = await forgetAnswers(redis, keys)
   const digests = await forgetDigests(mongoCommands(db))
+  const all = await createDeletionRecords(redis, keys, db).complete(records)
+  const applied = await applyDeletions(redis, keys, db, all)
   const store = await renewStoreId(db)
   await feedStore(redis, keys, store)
   const answers = 'idempotency keys, results of jobs, and imports'
   return [
     `Removed: the digests of ${counted(digests, 'source')}, and ${counted(keysGone, 'key')} of Redis (${answers}).`,
+    ...applied,
     `The queue ${keys.queues.interactive} feeds the store ${nameOf(store)} from now on.`,
   ]
 }

@@ -203,9 +203,13 @@ export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   return { ...record, revokedAt }
 }
 
-/** Revokes all keys of a tenant, for all APIs within 5 s. */
-export async function revokeKeys(db: Db, tenant: string): Promise<void> {
-  const filter = { tenant, role: 'importer' as const }
+/**
+ * Revokes all keys of a tenant, for all APIs within 5 s.
+ * @param until leaves keys that were created later.
+ */
+export async function revokeKeys(db: Db, tenant: string, until?: Date): Promise<void> {
+  const created = until === undefined ? {} : { createdAt: { $lte: until } }
+  const filter = { tenant, role: 'importer' as const, ...created }
   const revokedAt = new Date()
   await keyCollection(db).updateMany(filter, { $min: { revokedAt } }, { maxTimeMS: COMMAND_MS })
 }

@@ -51,6 +51,8 @@ export interface IngestJob {
    */
   trace?: string
   threads: (QueuedThread | Deletion)[]
+  /** Whether an operation has left the record of these deletions. */
+  recorded?: true
   /** The stamp of the last deletion that changed this payload: see `purge.ts`. */
   purged?: number
 }

@@ -2,7 +2,7 @@
 import { type Job, Queue, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { keysOf, readWithoutData } from '../bullmq-layout/layout.ts'
-import { type IngestJob, JOB_OPTIONS, type Lane, MAX_ATTEMPTS } from './job.ts'
+import { type IngestJob, isJobId, JOB_OPTIONS, type Lane, MAX_ATTEMPTS } from './job.ts'
 
 export type QueueKeys = ReturnType<typeof queueKeys>
 
@@ -31,6 +31,25 @@ export function queueKeys(queue: string) {
 /** Names the bounded store of a tenant's own members, as `ownStore` in bounded.lua does. */
 export function ownStore(store: string, tenant: string): string {
   return `${store}:of:${tenant.replace(/[%:]/g, encodeURIComponent)}`
+}
+
+const KEYS_AT_ONCE = 1_000
+
+/** Finds all keys of a queue, some of them twice. */
+export async function* walkKeys(redis: Redis, { prefix }: QueueKeys): AsyncGenerator<string[]> {
+  for (let cursor: string | undefined; cursor !== '0'; ) {
+    const match = ['MATCH', `${prefix}:*`, 'COUNT', KEYS_AT_ONCE] as const
+    const [next, keys] = await redis.scan(cursor ?? '0', ...match)
+    cursor = next
+    yield keys
+  }
+}
+
+/** Returns those of a queue's keys that are jobs. */
+export function jobKeysIn({ jobs }: QueueKeys, keys: readonly string[]): string[] {
+  const isJob = (key: string) => (lane: string) =>
+    key.startsWith(lane) && isJobId(key.slice(lane.length))
+  return keys.filter((key) => Object.values(jobs).some(isJob(key)))
 }
 
 export type Queues = Readonly<Record<Lane, Queue<IngestJob>>>

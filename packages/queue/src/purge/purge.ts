@@ -7,7 +7,7 @@ import { createGroupCommit } from '@sluice/process'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { type FetchedJob, type IngestJob, type JobResult, nameDigits } from '../job/job.ts'
-import { ownStore, type QueueKeys } from '../job/lanes.ts'
+import { jobKeysIn, ownStore, type QueueKeys, walkKeys } from '../job/lanes.ts'
 import { type Ids, resultWithout, type StoredDeletion, withoutWords } from './payload.ts'
 
 type Name = NonNullable<StoredDeletion['name']>
@@ -125,6 +125,26 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
       },
       (gathered) => [...gathered.slice(0, MOST).keys()],
     ),
+    /**
+     * Removes words from all jobs of a queue that no process uses. Returns the number of jobs that
+     * it changed.
+     * @param find returns the deletions that concern a payload.
+     */
+    async purgeJobs(find: (job: IngestJob) => Promise<StoredDeletion[]>): Promise<number> {
+      const changed = new Set<string>()
+      for await (const some of walkKeys(redis, keys))
+        for (const key of jobKeysIn(keys, some)) {
+          const data = await redis.hget(key, 'data')
+          if (!data) continue
+          const job: IngestJob = JSON.parse(data)
+          const deletions = await find(job)
+          const left = withoutWords(job, deletions, ids)
+          if (left === undefined || JSON.stringify(left) === data) continue
+          await rewriteAt(key, deletions)
+          changed.add(key)
+        }
+      return changed.size
+    },
     /** Replaces the payload of a fetched job, unless it has changed since. */
     async writePayload(job: Pick<FetchedJob, 'id' | 'lane' | 'data'>, data: IngestJob) {
       const [before, after] = [job.data, data].map((one) => JSON.stringify(one))

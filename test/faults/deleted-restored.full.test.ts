@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connectRetrying } from '@sluice/process/redis'
+import { queueKeys } from '@sluice/queue'
+import { keysWith } from '@sluice/queue/test-support'
+import { sourceIdOf } from '@sluice/store/ids'
+import { requiredUrl } from '@sluice/test-support'
+import { type TestContext, test } from 'vitest'
+import { createCaller } from '../e2e/support/caller.ts'
+import { acceptedIn, storedIn } from '../e2e/support/read-reply.ts'
+import { openOperator } from '../support/open-operator.ts'
+import { openQueue } from '../support/open-queue.ts'
+import { openPrivateServer } from '../support/private-server.ts'
+import { runSluice } from '../support/run-sluice.ts'
+import { startSluice, type TestSluice, untilKeyIsKnown } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
+
+const ASYNC = { prefer: 'respond-async' }
+/** Is in every text that is deleted. */
+const GONE = 'w7b1e0d3c'
+
+/** Starts a Sluice on servers of its own. */
+async function start(t: TestContext) {
+  const [mongodb, redis] = await Promise.all([
+    openPrivateServer('MongoDB', requiredUrl('REDIS_URL')),
+    openPrivateServer('Redis', requiredUrl('MONGODB_URL')),
+  ])
+  t.onTestFinished(async () => void (await Promise.all([mongodb.end(), redis.end()])))
+  const sluice = await startSluice(t, { mongodbUrl: mongodb.url, redisUrl: redis.url })
+  const { QUEUE = '', REDIS_URL = '' } = sluice.settings
+  const client = connectRetrying({ redisUrl: REDIS_URL, queue: '' }, () => {})
+  t.onTestFinished(() => client.disconnect())
+  /** Returns the collections and the keys of Redis that have a word. */
+  async function placesOf(word: string): Promise<string[]> {
+    const collections = await sluice.db.listCollections().toArray()
+    const found = collections.map(async ({ name }) => {
+      const text = JSON.stringify(await sluice.db.collection(name).find().toArray())
+      return text.includes(word) ? [name] : []
+    })
+    const keys = await keysWith(client, queueKeys(QUEUE), [word])
+    return [...(await Promise.all(found)).flat(), ...keys]
+  }
+  /** Runs doctor, once the processes of a backup count as dead. Returns what it did. */
+  async function afterRestore(...args: string[]): Promise<string[]> {
+    const stdout = await until('doctor', async () => {
+      const ran = await runSluice(sluice, 'doctor', '--after-restore', ...args)
+      assert.doesNotMatch(ran.stderr, /^error: (?!Nothing was removed)/m)
+      return ran.stdout.startsWith('Removed: ') ? ran.stdout : undefined
+    })
+    assert.match(stdout, /^Wrong: 0$/m)
+    return stdout.split('\n').filter((line) => /^(Applied|Removed what)/.test(line))
+  }
+  return { mongodb, redis, sluice, placesOf, afterRestore }
+}
+
+async function stop(processes: readonly TestSluice['api'][]): Promise<void> {
+  for (const process of processes) process.signal('SIGTERM')
+  for (const process of processes) assert.equal((await process.ended).code, 0)
+}
+
+const thread = (externalId: string, texts: Record<string, string>, speaker = 'Bob') => ({
+  ...{ service: 'slack', externalId, title: Object.values(texts).at(-1) },
+  quotes: Object.entries(texts).map(([id, text]) => ({ externalId: id, text, speaker })),
+})
+const idOf = (externalId: string) => sourceIdOf('acme', { service: 'slack', externalId })
+
+test('what was deleted is gone again after Redis, MongoDB or both were restored from before', {
+  timeout: 240_000,
+}, async (t) => {
+  const { mongodb, redis, sluice, placesOf, afterRestore } = await start(t)
+  const { db } = sluice
+  const acme = createCaller(sluice)
+  const { key: operatorKey } = await openOperator(sluice)
+  const operator = createCaller({ url: sluice.url, key: operatorKey })
+  const view = openQueue(t, sluice.settings)
+  const pause = (act: string, by = operator) =>
+    by.send(`/admin/lanes/bulk:${act}`, { method: 'POST' })
+
+  // Stored, and waiting.
+  const whole = thread('whole', { a: `one ${GONE}`, b: `two ${GONE}` })
+  const part = thread('part', { b: `three ${GONE}`, a: 'stays' })
+  for (const one of [whole, part]) storedIn(await acme.post(one))
+  await pause('pause')
+  for (const one of [whole, part]) acceptedIn(await acme.post(one, ASYNC))
+  await Promise.all([mongodb.keepCopy(), redis.keepCopy()])
+  await until('an API and a worker that go on', async () => {
+    return (await acme.post(thread('other', { a: 'stays' }))).status === 200
+  })
+  await pause('resume')
+  await view.drained()
+
+  const remove = async (path: string) => {
+    const { status, text } = await acme.send(path, { method: 'DELETE' })
+    assert.equal(status, 200, text)
+  }
+  await remove('/sources?service=slack&externalId=whole')
+  await remove(`/sources/${idOf('part')}/quotes?externalId=b`)
+  storedIn(await acme.post(thread('whole', { c: 'later' })))
+  assert.deepEqual(await placesOf(GONE), [])
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-'))
+  t.onTestFinished(() => rm(folder, { recursive: true }))
+  const file = join(folder, 'records.ndjson')
+  assert.match((await runSluice(sluice, 'erasures', 'export', file)).stdout, /^Wrote 2 records /)
+  await stop([sluice.api, ...sluice.workers])
+  const totals = async () => {
+    const found = await db.collection('sources').find({ tenant: 'acme' }).toArray()
+    return Object.fromEntries(found.map((one) => [one.externalId, one.quoteCount]))
+  }
+  const NOTHING = ['Applied again: 2 deletions, which removed 0 threads and 0 messages.']
+  const WRITTEN = ['Applied again: 2 deletions, which removed 1 thread and 3 messages.']
+  const jobs = (count: number) =>
+    `Removed what is deleted from ${count === 1 ? '1 job' : `${count} jobs`} of Redis.`
+
+  await redis.restoreCopy()
+  assert.match((await placesOf(GONE)).join(), /bulk/)
+  assert.deepEqual(await afterRestore(), [...NOTHING, jobs(2)])
+  assert.deepEqual(await placesOf(GONE), [])
+  assert.deepEqual(await totals(), { other: 1, part: 1, whole: 1 })
+  assert.deepEqual(await afterRestore(), [...NOTHING, jobs(0)])
+
+  // Posted after the deletion. The backup of MongoDB does not have it, but it waits.
+  const { api, url } = await sluice.startApi()
+  await untilKeyIsKnown(url, sluice.key)
+  acceptedIn(
+    await createCaller({ url, key: sluice.key }).post(thread('whole', { c: 'later' }), ASYNC),
+  )
+  await stop([api])
+  await mongodb.restoreCopy()
+  assert.match((await placesOf(GONE)).join(), /sources.*quotes|quotes.*sources/)
+  assert.deepEqual(await afterRestore(), [...WRITTEN, jobs(0)])
+  assert.deepEqual(await placesOf(GONE), [])
+  assert.match((await placesOf('later')).join(), /bulk/)
+  assert.deepEqual(await totals(), { part: 1 })
+  assert.deepEqual(await afterRestore(), [...NOTHING, jobs(0)])
+
+  await Promise.all([mongodb.restoreCopy(), redis.restoreCopy()])
+  assert.deepEqual(await afterRestore('--from', file), [...WRITTEN, jobs(2)])
+  assert.deepEqual(await placesOf(GONE), [])
+  assert.deepEqual(await afterRestore(), [...NOTHING, jobs(0)])
+  const [again, worker] = await Promise.all([sluice.startApi(), sluice.startWorker()])
+  await untilKeyIsKnown(again.url, operatorKey)
+  await pause('resume', createCaller({ url: again.url, key: operatorKey }))
+  await view.drained()
+  assert.deepEqual(await placesOf(GONE), [])
+  assert.deepEqual(await totals(), { part: 1 })
+  await stop([again.api, worker])
+})
