@@ -21,12 +21,14 @@ interface ExportTarget {
   /** Resolves when there is room for more. */
   write: (text: string, signal: AbortSignal) => Promise<void>
   gone: AbortSignal
-  /** The page ends with the line that exceeds this number of characters. */
+  /**
+   * The page ends with the line that exceeds this number of characters, or after so many ms: MongoDB
+   * can be slow, and a read has a time limit.
+   */
   most: number
+  ms: number
 }
 
-/** A page ends when it has read for this time. MongoDB can be slow, and a read has a time limit. */
-const PAGE_MS = 3_000
 /** Lines are written together up to this number of characters. */
 const WRITTEN_AT_ONCE = 64 * 1024
 
@@ -39,7 +41,7 @@ export function createExportThreads(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
   const sources = db.collection<SourceDocument>('sources', options)
   const quotes = db.collection<QuoteDocument>('quotes', options)
-  return (tenant: string, query: ExportQuery, { write, gone, most }: ExportTarget) =>
+  return (tenant: string, query: ExportQuery, { write, gone, most, ms }: ExportTarget) =>
     withinTime(gone, async (signal): Promise<number | undefined> => {
       // A cursor has the source and, within a large thread, the position after which a page begins;
       // and a tag that shows whether it belongs to this export.
@@ -51,7 +53,7 @@ export function createExportThreads(db: Db) {
       const read = { sources, quotes, tenant, query, signal, mostOfLine }
       let [text, characters, threads, end] = ['', 0, 0, Number.POSITIVE_INFINITY]
       for await (const { line, at } of readLines(read, source, position)) {
-        end = Math.min(end, performance.now() + PAGE_MS)
+        end = Math.min(end, performance.now() + ms)
         if (line !== undefined) {
           text += line
           characters += line.length

@@ -137,7 +137,7 @@ const MOST_WAIT_MS = 5_000
  * After a large read, MongoDB is left to others for this many times as long, because reads slow
  * down writes.
  */
-export const REST_TIMES = 2
+const REST_TIMES = 2
 
 type Reader = Pick<RequestContext, 'tenant' | 'signal' | 'chargedBytes'>
 
