@@ -28,15 +28,23 @@ async function someFolder(t: TestContext): Promise<string> {
   return folder
 }
 
-/** Passes requests on. It answers no page of an export from the `held`-th one on. */
-async function openProxy(t: TestContext, url: string, held: number) {
+/**
+ * Passes requests on. It answers no page of an export from the `held`-th one on, and breaks off within
+ * the `cut`-th one.
+ */
+async function openProxy(
+  t: TestContext,
+  url: string,
+  { held = Number.POSITIVE_INFINITY, cut = 0 },
+) {
   const state = { pages: 0, held }
   const proxy = createServer((incoming, outgoing) => {
     const { method, headers, url: path = '' } = incoming
     if (path.startsWith('/sources:export') && ++state.pages >= state.held) return
     const passed = request(new URL(path, url), { method, headers, agent: false }, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 0, answer.headers)
-      answer.pipe(outgoing)
+      if (state.pages !== cut) answer.pipe(outgoing)
+      else answer.once('data', (chunk) => outgoing.write(chunk, () => outgoing.destroy()))
     })
     incoming.pipe(passed.on('error', () => outgoing.destroy()))
     // A caller that was killed leaves its answer half read.
@@ -117,7 +125,7 @@ describe('sluice export', () => {
   for (const name of ['export.ndjson', 'export.ndjson.gz'])
     test(`an export to ${name} goes on after a SIGKILL, and has each thread once`, async (t) => {
       const file = join(await someFolder(t), name)
-      const { url, state } = await openProxy(t, sluice.url, 5)
+      const { url, state } = await openProxy(t, sluice.url, { held: 5 })
       const killed = start(url, file)
       const saved = async () => JSON.parse(await readFile(`${file}.sluice-checkpoint`, 'utf8'))
       await until('pages are saved, and the next one is held', async () => {
@@ -140,9 +148,18 @@ describe('sluice export', () => {
       assert.equal(new Set(names).size, THREADS + 1)
     })
 
+  test('a page that breaks off is read again', async (t) => {
+    const file = join(await someFolder(t), 'export.ndjson')
+    const { url } = await openProxy(t, sluice.url, { cut: 3 })
+    const { code, stderr } = await start(url, file).ended
+    assert.equal(code, 0, stderr)
+    assert.match(stderr, /^Sluice did not answer: .* Trying again in /m)
+    assert.equal(linesIn(await readFile(file)).length, THREADS + 1)
+  })
+
   test('an interrupted export says so by its exit code, and another export begins from the start', async (t) => {
     const file = join(await someFolder(t), 'export.ndjson')
-    const { url, state } = await openProxy(t, sluice.url, 3)
+    const { url, state } = await openProxy(t, sluice.url, { held: 3 })
     const { child, ended } = start(url, file)
     await until('a page is saved', () =>
       readFile(`${file}.sluice-checkpoint`).then(
@@ -153,10 +170,13 @@ describe('sluice export', () => {
     child.kill('SIGTERM')
     const { code, stderr } = await ended
     assert.equal(code, 4)
-    assert.match(stderr, /^error: The export was interrupted\. Run the same command again/m)
+    assert.match(
+      stderr,
+      /^error: The export was interrupted\. The same command goes on from there\.$/m,
+    )
     state.held = Number.POSITIVE_INFINITY
     const other = await start(url, file, '--service', 'email').ended
-    assert.match(other.stderr, /is of another export: this one begins from the start\.$/m)
+    assert.doesNotMatch(other.stderr, /Going on/)
     assert.equal(linesIn(await readFile(file)).length, 1)
   })
 

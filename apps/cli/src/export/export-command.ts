@@ -10,16 +10,16 @@ import {
   drawProgress,
   type FindApiDeps,
   findApi,
-  formatNumber,
   mebibytes,
   parsePast,
   progressStyle,
   stopRequests,
+  type Target,
   UserError,
 } from '@sluice/terminal'
 import { Command } from 'commander'
 import { createBoundedFetch, findSilence } from '../answers.ts'
-import { openFile, openStdout } from './export-output.ts'
+import { type ExportOutput, type ExportProgress, openFile, openStdout } from './export-output.ts'
 
 export interface ExportDeps extends FindApiDeps {
   process: Pick<NodeJS.Process, 'stdout' | 'stderr'>
@@ -69,70 +69,70 @@ export function exportCommand(deps: ExportDeps): Command {
 }
 
 async function exportTo(deps: ExportDeps, file: string, options: Options): Promise<void> {
-  const { tenant, service, since, speaker, quiet, url, keyFile } = options
+  const { tenant, service, since, speaker, url, keyFile } = options
   const holder = tenant === undefined ? 'importer' : 'operator'
   const target = await findApi(deps, { url, keyFile }, holder)
   const silence = await findSilence(target.url)
   if (silence !== undefined) throw new UserError(silence)
-  const client = createClient({ ...target, fetch: fetchPage })
-  const { stdout, stderr } = deps.process
-  const output =
-    file === STDOUT
-      ? openStdout(stdout)
-      : await openFile(file, [target.url, tenant, service, since?.text, speaker])
-  const at = { ...output.begin, since: output.begin.since ?? since?.at.toISOString() }
   const began = performance.now()
+  const isFile = file !== STDOUT
+  const output = isFile
+    ? await openFile(file, [target.url, tenant, service, since?.text, speaker])
+    : openStdout(deps.process.stdout)
+  const at = { ...output.begin, since: output.begin.since ?? since?.at.toISOString() }
   const stops = stopRequests({ outlivesTerminal: true })
+  try {
+    await writePages(deps, { target, options, output, at, stopping: stops.stopping })
+    await output.complete?.()
+  } catch (error) {
+    if (!stops.stopping.aborted) throw error
+    throw new InterruptedError('The export was interrupted. The same command goes on from there.')
+  } finally {
+    stops.release()
+    await output.close?.()
+  }
+  const time = describeSeconds((performance.now() - began) / 1_000)
+  const lines = `${counted(at.lines, 'line')} (a large thread has several)`
+  deps.show(`Done: ${lines}, ${mebibytes(at.bytes)} in ${time}${isFile ? `: ${file}` : ''}`)
+}
+
+interface Pages {
+  target: Target
+  options: Options
+  output: ExportOutput
+  /** Is kept up to date. */
+  at: ExportProgress
+  stopping: AbortSignal
+}
+
+/** Reads a page while the page before it is written. */
+async function writePages(deps: ExportDeps, { target, options, output, at, stopping }: Pages) {
+  const { tenant, service, speaker, quiet } = options
+  const { stderr } = deps.process
+  const client = createClient({ ...target, fetch: fetchPage })
   const style = progressStyle({ quiet }, stderr.isTTY === true)
-  const first = shareOf(at.after)
-  const view = () => viewOf(at, output.begin.lines, first, (performance.now() - began) / 1_000)
-  const display = drawProgress({ style, view, stderr, print: deps.show })
-  if (output.note !== undefined) display.say(output.note)
+  using display = drawProgress({ style, view: () => viewOf(at), stderr, print: deps.show })
   if (at.after !== undefined) display.say(`Going on after ${counted(at.lines, 'line')}.`)
   const onRetry = ({ cause, delayMs }: Retry) =>
     display.say(`${cause.message} Trying again in ${describeSeconds(delayMs / 1_000)}.`)
-
+  const since = at.since === undefined ? undefined : new Date(at.since)
   const ask = (after: string | undefined) => {
-    const query = {
-      tenant,
-      service,
-      speaker,
-      ...(at.since && { since: new Date(at.since) }),
-      after,
-    }
-    const page = client.exportPage({ ...query, signal: stops.stopping, onRetry })
+    const query = { tenant, service, since, speaker, after }
+    const page = client.exportPage({ ...query, signal: stopping, onRetry })
     // If writing fails, nobody awaits the page that is read meanwhile.
     page.catch(() => {})
     return page
   }
-  try {
-    let coming = ask(at.after)
-    for (let isLast = false; !isLast; ) {
-      const { ndjson, next } = checked(await coming, at.after)
-      isLast = next === undefined
-      if (!isLast) coming = ask(next)
-      // An empty file must be a valid one, too.
-      if (ndjson !== '' || (isLast && at.bytes === 0)) at.bytes += await output.write(ndjson)
-      at.lines += ndjson.split('\n').length - 1
-      at.after = next
-      if (!isLast) await output.save(at)
-    }
-    await output.complete()
-  } catch (error) {
-    if (!stops.stopping.aborted) throw error
-    throw new InterruptedError(
-      'The export was interrupted. Run the same command again to go on from there.',
-    )
-  } finally {
-    display[Symbol.dispose]()
-    stops.release()
-    await output.close()
+  for (let coming = ask(at.after), isLast = false; !isLast; ) {
+    const { ndjson, next } = checked(await coming, at.after)
+    isLast = next === undefined
+    if (!isLast) coming = ask(next)
+    // An empty file must be a valid one, too.
+    if (ndjson !== '' || (isLast && at.bytes === 0)) at.bytes += await output.write(ndjson)
+    at.lines += ndjson.split('\n').length - 1
+    at.after = next
+    if (!isLast) await output.save?.(at)
   }
-  const where = file === STDOUT ? '' : `: ${file}`
-  const seconds = describeSeconds((performance.now() - began) / 1_000)
-  deps.show(
-    `Done: ${counted(at.lines, 'line')} (a large thread has several), ${mebibytes(at.bytes)} in ${seconds}${where}`,
-  )
 }
 
 const fetchPage: typeof fetch = (...args) => createBoundedFetch(PAGE_WITHIN_MS, PAGE_BYTES)(...args)
@@ -157,17 +157,8 @@ function shareOf([first = '-', second = '-']: string = ''): number {
   return (DIGITS.indexOf(first) * DIGITS.length + DIGITS.indexOf(second)) / DIGITS.length ** 2
 }
 
-interface At {
-  lines: number
-  bytes: number
-  after?: string | undefined
-}
-
-function viewOf({ lines, bytes, after }: At, before: number, first: number, seconds: number) {
-  const share = Math.max(first, shareOf(after))
-  const secondsLeft = share > first ? (seconds * (1 - share)) / (share - first) : undefined
-  const left = secondsLeft === undefined ? '' : `, ${describeSeconds(secondsLeft)} left`
-  const rate = formatNumber(Math.round((lines - before) / seconds))
-  const line = `exporting ${Math.floor(share * 100)} %${left}, ${mebibytes(bytes)}, ${rate} threads/s`
+function viewOf({ lines, bytes, after }: ExportProgress) {
+  const share = shareOf(after)
+  const line = `exporting ${Math.floor(share * 100)} %, ${mebibytes(bytes)}, ${counted(lines, 'line')}`
   return { line, share, json: { share, lines, bytes } }
 }

@@ -19,17 +19,13 @@ export interface ExportProgress {
 export interface ExportOutput {
   /** Where an earlier run stopped. */
   begin: ExportProgress
-  /** Why an earlier run can't be continued. */
-  note?: string
   /** Writes a page, and returns its bytes. */
   write(ndjson: string): Promise<number>
   /** Another run can go on from here. */
-  save(progress: ExportProgress): Promise<void>
-  complete(): Promise<void>
-  close(): Promise<void>
+  save?(progress: ExportProgress): Promise<void>
+  complete?(): Promise<void>
+  close?(): Promise<void>
 }
-
-const NOTHING: ExportProgress = { lines: 0, bytes: 0 }
 
 /** A file of several members or frames is valid, so each page is one, and a run can append to it. */
 async function compress(name: string, text: string): Promise<Buffer> {
@@ -46,18 +42,15 @@ async function compress(name: string, text: string): Promise<Buffer> {
 export async function openFile(file: string, fingerprint: unknown): Promise<ExportOutput> {
   const part = `${file}.sluice-part`
   const checkpoint = createCheckpoint<ExportProgress>(`${file}.sluice-checkpoint`, fingerprint)
-  const { progress, isOther } = await checkpoint.load()
+  const { progress } = await checkpoint.load()
   const { size } = await stat(part).catch(() => ({ size: -1 }))
-  const begin = progress !== undefined && size >= progress.bytes ? progress : NOTHING
+  const begin = progress && size >= progress.bytes ? progress : { lines: 0, bytes: 0 }
   const handle = await open(part, 'a').catch(({ message }: Error) => {
     throw new UserError(`The file can't be written: ${message}.`)
   })
   await handle.truncate(begin.bytes)
   return {
     begin,
-    ...(isOther && {
-      note: `${checkpoint.path} is of another export: this one begins from the start.`,
-    }),
     async write(ndjson) {
       const data = await compress(file, ndjson)
       await handle.appendFile(data)
@@ -79,21 +72,16 @@ export async function openFile(file: string, fingerprint: unknown): Promise<Expo
 
 /** Opens standard output. On a terminal, no text of a thread may steer it. */
 export function openStdout(stdout: NodeJS.WriteStream): ExportOutput {
-  const nothing = async () => {}
   const printed = (ndjson: string) => ndjson.replaceAll(/.+/g, (line) => jsonText(JSON.parse(line)))
   return {
-    begin: NOTHING,
+    begin: { lines: 0, bytes: 0 },
     async write(ndjson) {
       const text = stdout.isTTY ? printed(ndjson) : ndjson
-      const { promise, resolve, reject } = Promise.withResolvers<void>()
-      stdout.write(text, (error) => (error ? reject(error) : resolve()))
-      await promise.catch(({ message }: Error) => {
-        throw new UserError(`Standard output can't be written: ${message}.`)
-      })
+      const { promise, resolve } = Promise.withResolvers<Error | null | undefined>()
+      stdout.write(text, resolve)
+      const error = await promise
+      if (error) throw new UserError(`Standard output can't be written: ${error.message}.`)
       return Buffer.byteLength(text)
     },
-    save: nothing,
-    complete: nothing,
-    close: nothing,
   }
 }
