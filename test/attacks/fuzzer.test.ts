@@ -15,7 +15,7 @@ import { assertUnharmed } from './support/unharmed.ts'
 // `FUZZ_SEED` sends the same requests again, `FUZZ_REQUESTS` that number of them, however long they
 // last.
 const { FUZZ_SEED = String(Math.floor(Math.random() * 2 ** 31)), FUZZ_REQUESTS } = process.env
-const REQUESTS = Number(FUZZ_REQUESTS ?? 10_000)
+const REQUESTS = Number(FUZZ_REQUESTS ?? 2_500)
 /** How long requests are sent, in ms. A part that has begun is finished. */
 const SENDING_MS =
   FUZZ_REQUESTS === undefined ? scale(2_000, Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
