@@ -43,7 +43,7 @@ test('a table has a row for each metric, with its type and labels', () => {
   const depth = metric.gauge({ name: 'sluice_depth', help: 'Depth.' })
   const ages = metric.gauge({ name: 'sluice_age_seconds', help: 'Age | old.', labels: ['lane'] })
   assert.deepEqual(rowsOf(metrics({ depth, ages })), [
-    '| `sluice_depth` | gauge |  | Depth. |',
-    '| `sluice_age_seconds` | gauge | `lane` | Age \\| old. |',
+    '| `sluice_depth` | gauge | Depth. |',
+    '| `sluice_age_seconds{lane}` | gauge | Age \\| old. |',
   ])
 })

@@ -98,10 +98,11 @@ export function settings(declarations: Declarations): string {
 
 /** A table with a row for each metric, in the order declared. */
 export function metrics(declarations: MetricDeclarations): string {
-  const rows = Object.values(declarations).map(({ name, type, labels, help }) =>
-    row([`\`${name}\``, type, labels.map((label) => `\`${label}\``).join(', '), help]),
-  )
-  return ['| Metric | Type | Labels | Meaning |', '| --- | --- | --- | --- |', ...rows].join('\n')
+  const rows = Object.values(declarations).map(({ name, type, labels, help }) => {
+    const labelled = labels.length === 0 ? name : `${name}{${labels.join(', ')}}`
+    return row([`\`${labelled}\``, type, help])
+  })
+  return ['| Metric | Type | Meaning |', '| --- | --- | --- |', ...rows].join('\n')
 }
 
 function row(cells: readonly string[]): string {
