@@ -27,7 +27,7 @@ test('a table has a row for each setting, with its rule and its default', () => 
   assert.deepEqual(rowsOf(table), [
     '| `PORT` | `80` | from 0 to 90 | The port. |',
     '| `SITE` | `a` | one of a, b | A site. |',
-    '| `PASSWORD` | none | text of at most 1000 characters | Either \\| or. Secret: or `PASSWORD_FILE`. |',
+    '| `PASSWORD` | none | text | Either \\| or. Secret: or `PASSWORD_FILE`. |',
   ])
 })
 

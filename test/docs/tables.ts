@@ -85,7 +85,7 @@ export function settings(declarations: Declarations): string {
     ({ env, description, fallback, bound, secret, needs }) => {
       const needed = needs.length === 0 ? '' : ` Needs ${needs.join(', ')}.`
       const purpose = description + needed + (secret ? ` Secret: or \`${env}_FILE\`.` : '')
-      const limits = bound.replace(/^a whole number (of )?/, '')
+      const limits = bound.replace(/^a whole number (of )?| of at most \d+ characters$/, '')
       return row([`\`${env}\``, fallback === null ? 'none' : `\`${fallback}\``, limits, purpose])
     },
   )
