@@ -5,11 +5,13 @@ import {
   type DeleteRequest,
   forgetDeletions,
   processRuntime,
+  refusalOf,
   repairSources,
   type StoreRequest,
 } from '@sluice/store'
 import { quoteIdOf } from '@sluice/store/ids'
 import { createSourceReads } from '@sluice/store/read'
+import { BSON } from 'mongodb'
 import { describe, it } from 'vitest'
 import { aThread as someThread } from './support/a-thread.ts'
 import { openStore, quickToSum } from './support/open-store.ts'
@@ -322,6 +324,22 @@ describe('a deleted thread', () => {
       assert.deepEqual(await store(says(3, quote('q1'), quote('q2'))), [
         ['updated', 'created', 'unchanged'],
       ])
+    })
+
+    it('up to 10,000 of a thread, so that its document stays small: one more is refused, and posts go on', async () => {
+      const { says, deletion, deletionOf, store, document } = aThread()
+      await store(says(1, quote('q1'), quote('q2')))
+      const many = Array.from({ length: 9_999 }, (_, at) => `absent ${at}`)
+      await store(deletionOf(2, ...many))
+      assert.deepEqual(await store(deletionOf(3, 'q1')), [deleted(1)])
+      const one = deletionOf(4, 'q2')
+      const isRefused = (error: unknown) =>
+        /more than 10000 quotes/.test(refusalOf(error, one)?.message ?? '')
+      await assert.rejects(store(one), isRefused)
+      assert.deepEqual(await store(says(5, quote('q3'))), [['updated', 'created']])
+      assert(BSON.calculateObjectSize((await document()) ?? {}) < 400_000)
+      assert.deepEqual(await store(deletion(6)), [deleted(2)])
+      assert.deepEqual(await store(deletionOf(7, 'q2')), [ABSENT])
     })
 
     it('if they are not newer than the deletion', async () => {

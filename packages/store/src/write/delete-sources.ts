@@ -13,9 +13,18 @@ import {
 import { hashTuple, inSource } from '../ids.ts'
 import { deletedBy, pickDeleted, withoutDeleted } from '../merge/deletions.ts'
 import { REPLACED } from '../merge/merge.ts'
+import { RefusedWriteError } from '../mongodb/store-errors.ts'
 import { seenQuote } from '../seen-quotes.ts'
 import { writeGuarded } from './guarded-writes.ts'
 import { NO_QUOTES, type SumDeps, sumSources } from './sum-sources.ts'
+
+/**
+ * The most single quotes of a source that it remembers as deleted. Each takes 34 bytes of it, and a
+ * condition of each sum and page of its quotes.
+ */
+const MOST_SINGLE = 10_000
+/** MongoDB's BSONObjectTooLarge: the document would grow too large. */
+const TOO_LARGE = 10_334
 
 const ABSENT: DeletedAnswer = { outcome: 'absent', quotes: 0 }
 
@@ -146,6 +155,10 @@ function markOf(
     ...own.ofQuotes,
     ...Object.fromEntries(names.map((name) => [name, Math.max(stamp, own.ofQuotes?.[name] ?? 0)])),
   }).filter(([, at]) => at > Math.max(upTo, stamp - DELETIONS_MS * 1_000))
+  if (quoteIds && single.length > MOST_SINGLE) {
+    const errmsg = `more than ${MOST_SINGLE} quotes of this thread would be deleted one by one within 31 days`
+    throw new RefusedWriteError({ code: TOO_LARGE, errmsg }, 'sources', source._id)
+  }
   const others =
     last && last.tenant !== tenant
       ? { ...last.others, [hashTuple(last.tenant)]: pickDeleted(last) }
