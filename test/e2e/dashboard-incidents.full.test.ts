@@ -76,10 +76,11 @@ describe('the seven incidents', lacks, () => {
 
   /** Runs an incident while callers post, one of them without waiting. */
   async function whilePosting(t: TestScope, incident: () => Promise<unknown>): Promise<void> {
-    const load = postSteadily(t, sluice, { callers: 2, restMs: REST_MS })
+    const load = postSteadily(t, sluice, { callers: 2, restMs: REST_MS, deletes: false })
     const asynchronous = postSteadily(t, sluice, {
       callers: 1,
       restMs: REST_MS,
+      deletes: false,
       prefer: () => 'respond-async',
     })
     await load.moreStored(3)

@@ -1,6 +1,6 @@
 // Compares what callers were told with what is stored. Callers record it outside of everything
 // under test.
-import type { QuoteDocument, SourceDocument } from '@sluice/store'
+import { isLive, type QuoteDocument, type SourceDocument } from '@sluice/store'
 import type { Posted } from './post-thread.ts'
 
 /**
@@ -11,7 +11,7 @@ export interface Differences {
   /** Accepted, and not stored. */
   lost: string[]
   storedTwice: string[]
-  /** Stored, although nobody posted it or every request for it was refused. */
+  /** Stored, although nobody posted it, every request for it was refused, or it was deleted. */
   neverAccepted: string[]
   /** Its content is that of a refused request, or of one that an accepted request replaced. */
   outdated: string[]
@@ -46,12 +46,14 @@ export function statusesOf(posted: readonly Posted[]): Posted['status'][] {
 
 /** Finds every difference. Call it when no job is left and every token is closed. */
 export function compare(
-  posted: readonly Posted[],
+  requests: readonly Posted[],
   sources: readonly SourceDocument[],
   quotes: readonly QuoteDocument[],
 ): Differences {
-  const stored = storedNames(sources, quotes)
+  const live = sources.filter(isLive)
+  const stored = storedNames(live, quotes)
   const names = new Set(stored)
+  const posted = leftOf(requests)
   const accepted = posted.filter((answer) => fateOf(answer) === 'accepted')
   const possible = posted.filter((answer) => fateOf(answer) !== 'refused')
   const possibleNames = new Set(possible.flatMap(namesOf))
@@ -59,9 +61,30 @@ export function compare(
     lost: [...new Set(accepted.flatMap(namesOf))].filter((name) => !names.has(name)),
     storedTwice: repeatsIn(stored),
     neverAccepted: [...names].filter((name) => !possibleNames.has(name)),
-    outdated: outdated(possible, sources),
+    outdated: outdated(possible, live),
     wrongTotals: wrongTotals(sources, quotes),
   }
+}
+
+/**
+ * The posts that no deletion followed. If one may have followed, nobody knows whether a post is
+ * stored.
+ */
+function leftOf(requests: readonly Posted[]): Posted[] {
+  const deletions = Map.groupBy(
+    requests.filter(({ deletes }) => deletes),
+    ({ externalId }) => externalId,
+  )
+  const fatesAfter = ({ externalId, status, sentAt, ms }: Posted) =>
+    (deletions.get(externalId) ?? [])
+      .filter((deletion) => status !== 'none' && sentAt + ms <= deletion.sentAt)
+      .map(fateOf)
+  return requests.flatMap((post) => {
+    const fates = fatesAfter(post)
+    if (post.deletes || fates.includes('accepted')) return []
+    const isUnsure = fates.includes('unknown') && fateOf(post) === 'accepted'
+    return isUnsure ? { ...post, status: 'none' } : post
+  })
 }
 
 /**

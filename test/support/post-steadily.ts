@@ -2,7 +2,7 @@
 import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TestScope } from '@sluice/test-support'
-import { aThread, type Posted, postThread, type Target } from './post-thread.ts'
+import { aThread, deleteThread, type Posted, postThread, type Target } from './post-thread.ts'
 import { scale } from './scale.ts'
 import { until } from './until.ts'
 
@@ -31,29 +31,41 @@ const REST_MS = scale(400, 100)
  *
  * @param restMs the pause after each answer.
  * @param prefer chooses the header Prefer of the next request.
+ * @param deletes whether they delete every third thread, and post every sixth again.
  */
 export function postSteadily(
   t: TestScope,
   target: Target,
-  { callers = 16, restMs = REST_MS, prefer = (): string | undefined => undefined } = {},
+  {
+    callers = 16,
+    restMs = REST_MS,
+    prefer = (): string | undefined => undefined,
+    deletes = true,
+  } = {},
 ): Load {
   const posted: Posted[] = []
   let stopping = false
 
-  async function call(): Promise<void> {
+  async function call(_: unknown, at: number): Promise<void> {
     // A pool has idle connections, and a stopping API may close one as a request arrives. This one
     // is in use.
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    while (!stopping) {
+    const caller = { ...target, agent }
+    for (let turn = at; !stopping; turn++) {
       const thread = aThread()
-      await post(agent, thread)
-      await post(agent, aThread({ externalId: thread.externalId, quotes: 2, from: 3 }))
+      const { externalId } = thread
+      await ask(() => postThread(caller, thread, prefer()))
+      const again = (quotes: number) =>
+        ask(() => postThread(caller, aThread({ externalId, quotes, from: 3 }), prefer()))
+      await again(2)
+      if (deletes && turn % 3 === 0) await ask(() => deleteThread(caller, externalId, prefer()))
+      if (deletes && turn % 6 === 0) await again(1)
     }
     agent.destroy()
   }
-  async function post(agent: Agent, thread: ReturnType<typeof aThread>): Promise<void> {
+  async function ask(send: () => Promise<Posted>): Promise<void> {
     if (stopping) return
-    const answer = await postThread({ ...target, agent }, thread, prefer())
+    const answer = await send()
     posted.push(answer)
     const isAccepted = answer.status === 200 || answer.status === 202
     const ms = isAccepted ? restMs : Math.max(restMs, AFTER_REFUSAL_MS)

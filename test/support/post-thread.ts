@@ -21,6 +21,8 @@ export interface Posted {
   title: string
   /** The quotes that this request gave. */
   quotes: string[]
+  /** The request deleted the thread. */
+  deletes?: true
   /** `none`: the connection broke, or there was none; the body has the cause. */
   status: number | 'none'
   headers: Headers
@@ -65,6 +67,23 @@ export async function postThread(
   return { ...namesIn(thread), ...heard, sentAt, ms: performance.now() - sentAt }
 }
 
+/** Deletes a thread and records the answer. Never throws. */
+export async function deleteThread(
+  target: Target,
+  externalId: string,
+  prefer?: string,
+): Promise<Posted> {
+  const sentAt = performance.now()
+  const heard = await send(
+    target,
+    undefined,
+    { prefer },
+    `?service=custom&externalId=${externalId}`,
+  )
+  const names = { externalId, title: '', quotes: [], deletes: true as const }
+  return { ...names, ...heard, sentAt, ms: performance.now() - sentAt }
+}
+
 /** The part of a ledger's entry that follows from the request. */
 export function namesIn({ externalId, title, quotes }: ReturnType<typeof aThread>) {
   return { externalId, title, quotes: quotes.map((quote) => quote.externalId) }
@@ -74,6 +93,7 @@ async function send(
   { url, key, agent, connection }: Target,
   thread: unknown,
   preferences: Record<string, string | undefined>,
+  toDelete?: string,
 ): Promise<Pick<Posted, 'status' | 'headers' | 'body'>> {
   const optional = Object.entries({ ...preferences, connection }).filter(
     ([, value]) => value !== undefined,
@@ -85,8 +105,13 @@ async function send(
   }
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      const sending = request(`${url}/sources`, { method: 'POST', headers, agent }, resolve)
-      sending.on('error', reject).end(JSON.stringify(thread))
+      const method = toDelete === undefined ? 'POST' : 'DELETE'
+      const sending = request(
+        `${url}/sources${toDelete ?? ''}`,
+        { method, headers, agent },
+        resolve,
+      )
+      sending.on('error', reject).end(thread && JSON.stringify(thread))
     })
     const body: Posted['body'] = JSON.parse(await text(response))
     const heard = new Headers()

@@ -68,7 +68,11 @@ describe.runIf(isFull)('an upgrade, and the way back', () => {
     const load = postSteadily(
       t,
       { url: balancer.url, key: sluice.key },
-      { callers: 8, prefer: () => (turn++ % 4 ? undefined : 'respond-async') },
+      {
+        callers: 8,
+        deletes: false,
+        prefer: () => (turn++ % 4 ? undefined : 'respond-async'),
+      },
     )
     await load.moreStored(30)
     for (const release of ['this release', 'the previous one'])
