@@ -139,10 +139,12 @@ test('an erasure goes on after its workers and its API were killed, with exact t
   }
   const [{ url }] = await Promise.all([sluice.startApi(), sluice.startWorker()])
   const { get } = createCaller({ url, key })
-  await until('the erasure is completed', async () => {
+  const { threads, failed, ...done } = await until('the erasure is completed', async () => {
     const reply = await get(`/erasures/${id}`)
-    return reply.status === 200 && erasureIn(reply, 200).state === 'completed'
+    const erasure = reply.status === 200 ? erasureIn(reply, 200) : undefined
+    return erasure?.state === 'completed' ? erasure : undefined
   })
+  assert.deepEqual([threads, done.quotes, failed], [400, 400, 0])
   assert.deepEqual([await erased(), await quotes.countDocuments({ speaker: 'Ada' })], [400, 0])
   const [totals] = await sluice.db
     .collection('sources')

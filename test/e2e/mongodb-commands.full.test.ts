@@ -135,8 +135,7 @@ describe('the commands that the processes send to MongoDB', () => {
     assert.deepEqual([...new Set(scattered)].sort(), [
       'aggregate sources by _id',
       'find sources by _id',
-      'find sources by _id,meta.stamp,tenant', // the walk of a deleted tenant
-      'find sources by _id,tenant', // the walk of an erasure
+      'find sources by _id,meta.stamp,tenant', // the walk of a deleted tenant, or of an erasure
       'find sources by meta.listKey',
       'find sources by meta.listKey,service',
       'update writers by _id', // the probe

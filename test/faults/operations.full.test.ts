@@ -67,7 +67,9 @@ test('the deletion of a tenant goes on after the SIGKILL of its replica and of t
   for (const process of [sluice.api, ...sluice.workers]) process.signal('SIGKILL')
   assert.ok((await left()) > 0, 'all were deleted before the processes were killed')
   await Promise.all([sluice.startApi(), sluice.startWorker()])
-  assert.equal((await deleting).code, 0)
+  const { code, stdout } = await deleting
+  assert.equal(code, 0)
+  assert.match(stdout, new RegExp(` and ${THREADS} threads\\.$`, 'm'))
   assert.equal(await left(), 0)
   assert.equal(await sluice.db.collection('quotes').countDocuments(), 0)
 })

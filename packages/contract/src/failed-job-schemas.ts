@@ -197,7 +197,7 @@ export const OperationSchema = named('Operation', {
   ),
   stored: optional(count('Of the retried jobs: those that were stored since.')),
   failedAgain: optional(count('Of the retried jobs: those that failed for good again.')),
-  failed: optional(count('Of an erasure: its jobs that failed for good.')),
+  failed: optional(count('Its jobs of deletions that failed for good.')),
 })
 
 export const OperationListSchema = named('OperationList', {

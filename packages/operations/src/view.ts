@@ -7,7 +7,7 @@ import { shareFor } from '@sluice/process'
 import { createImports, isJobId, LANES, orUnavailable, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
-import { createEraseStep, createErasures } from './erase/erase-speaker.ts'
+import { createErasures, eraseSpeaker } from './erase/erase-speaker.ts'
 import { createFailedJobs } from './failed/failed-jobs.ts'
 import * as masks from './failed/masks.ts'
 import { createOperations } from './failed/operations.ts'
@@ -20,8 +20,9 @@ import { createReadJob, maskDetail } from './jobs/read-job.ts'
 import { createReadHistory } from './overview/history.ts'
 import { createReadOverview, createReadTenant } from './overview/overview.ts'
 import { judge } from './overview/verdict.ts'
-import { createThreadStep, type ThreadDeps } from './threads/delete-threads.ts'
-import { createOpenDue } from './threads/retention.ts'
+import { deleteThreads } from './threads/delete-threads.ts'
+import { createOpenDue, type RetentionDeps } from './threads/retention.ts'
+import { createTakeStep, type StepDeps } from './threads/steps.ts'
 
 /**
  * The caller is no operator. Only operators may act, or filter by reason: with filters, viewers
@@ -53,11 +54,11 @@ export function openAdmin(redis: Redis, keys: QueueKeys, db: Db) {
     erasures: createErasures(db, reads.operations),
     runOperations({ enqueue, findResults, retainDays, ...options }: OperationsToRun) {
       const deps = { ...reads, redis, keys, db, enqueue, findResults, retainDays }
-      const [erase, deleteThreads] = [createEraseStep(deps), createThreadStep(deps)]
       return runOperations({
         ...reads,
-        takeThreadStep: (open) =>
-          open.operation.kind === 'erase' ? erase(open) : deleteThreads(open),
+        takeThreadStep: createTakeStep(deps, (open) =>
+          open.operation.kind === 'erase' ? eraseSpeaker(deps, open) : deleteThreads(deps, open),
+        ),
         openDue: createOpenDue(deps, reads.operations),
         ...options,
       })
@@ -66,7 +67,8 @@ export function openAdmin(redis: Redis, keys: QueueKeys, db: Db) {
 }
 
 type OperationsToRun = Omit<RunOptions, keyof Reads | 'takeThreadStep' | 'openDue'> &
-  Pick<ThreadDeps, 'enqueue' | 'findResults' | 'retainDays'>
+  StepDeps &
+  Pick<RetentionDeps, 'retainDays'>
 
 /**
  * Pages that refresh themselves share a grouping for this time, because grouping 100,000 jobs takes

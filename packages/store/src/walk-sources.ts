@@ -1,8 +1,9 @@
 // The entry point `@sluice/store/walk`: walks through all sources, to sum what tenants have stored and
-// to find threads by their age. An index for that would cost each post. Never writes.
+// to find threads by their age, and quotes by their speaker. An index for that would cost each post.
+// Never writes.
 import type { Collection, Db, Filter } from 'mongodb'
-import type { SourceDocument } from './documents.ts'
-import { AFTER_IDS } from './ids.ts'
+import type { QuoteDocument, SourceDocument } from './documents.ts'
+import { AFTER_IDS, compareIds, quotesOf } from './ids.ts'
 import { PRIMARY } from './mongodb/commands.ts'
 import { withinTime } from './read-source.ts'
 
@@ -12,23 +13,29 @@ const DIGITS = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz
 /** About so many sources are in a part, or a 64th of all: the emulator walks them for each part. */
 const PART = 25_000
 
+/** Reads a part of the sources. */
+type Read<Found> = (
+  sources: Collection<SourceDocument>,
+  part: Filter<SourceDocument>,
+  how: { signal: AbortSignal },
+) => Promise<Found[]>
+
+/** The most quotes of a page. */
+const QUOTES_AT_ONCE = 2_000
+
 /**
- * Reads all sources by the first digit of their ids, one part after the other. Not a snapshot.
+ * Reads all sources, or those after an id, by the first digit of their ids, one part after the
+ * other. Not a snapshot.
  * @throws {CommandFailedError}
  */
-async function* walk<Found>(
-  db: Db,
-  read: (
-    sources: Collection<SourceDocument>,
-    part: Filter<SourceDocument>,
-    how: { signal: AbortSignal },
-  ) => Promise<Found[]>,
-): AsyncGenerator<Found[]> {
+async function* walk<Found>(db: Db, read: Read<Found>, after = ''): AsyncGenerator<Found[]> {
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
   const count = await sources.estimatedDocumentCount()
   const digits = Math.ceil(DIGITS.length / Math.ceil((count + 1) / PART))
   for (let at = 0; at < DIGITS.length; at += digits) {
-    const part = { _id: { $gte: DIGITS[at] ?? '', $lt: DIGITS[at + digits] ?? AFTER_IDS } }
+    const [first = '', end = AFTER_IDS] = [DIGITS[at], DIGITS[at + digits]]
+    if (end <= after) continue
+    const part = { _id: { $gt: after > first ? after : first, $lt: end } }
     yield await withinTime(new AbortController().signal, (signal) =>
       read(sources, part, { signal }),
     )
@@ -69,24 +76,55 @@ export async function sumTenants(db: Db): Promise<Map<string, TenantTotals>> {
 }
 
 /** A thread, with the stamp of its last post. */
-export interface AgedThread extends Pick<SourceDocument, 'tenant' | 'service' | 'externalId'> {
+export interface AgedThread {
   id: string
+  tenant: string
+  name: { service: string; externalId: string }
   stamp: number
 }
 
 /**
- * Finds the threads whose last post has this stamp or an older one, part by part.
+ * Finds threads, part by part, in the order of their ids.
+ * @param until the greatest stamp of their last post
+ * @param after an id
  * @throws {CommandFailedError}
  */
 export async function* findThreads(
   db: Db,
-  { tenant, until }: { tenant?: string; until: number },
+  of: Partial<Pick<SourceDocument, 'tenant' | 'service'>>,
+  { until = Number.MAX_VALUE, after = '' } = {},
 ): AsyncGenerator<AgedThread[]> {
-  const filter = { tenant: tenant ?? { $exists: true }, 'meta.stamp': { $lte: until } }
+  const filter = { tenant: { $exists: true }, ...of, 'meta.stamp': { $lte: until } }
   const projection = { tenant: 1, service: 1, externalId: 1, 'meta.stamp': 1 }
-  const parts = walk(db, (sources, part, how) =>
-    sources.find<SourceDocument>({ ...part, ...filter }, { projection, ...how }).toArray(),
-  )
-  for await (const found of parts)
-    yield found.map(({ _id: id, meta: { stamp }, ...names }) => ({ id, ...names, stamp }))
+  const find: Read<SourceDocument> = (sources, part, how) =>
+    sources.find<SourceDocument>({ ...part, ...filter }, { projection, ...how }).toArray()
+  for await (const found of walk(db, find, after))
+    yield found
+      .sort(compareIds)
+      .map(({ _id: id, tenant, meta: { stamp }, ...name }) => ({ id, tenant, name, stamp }))
+}
+
+/**
+ * Finds the ids of the wanted quotes of these sources (at least one) by source, page by page. A page
+ * may have none.
+ * @throws {CommandFailedError}
+ */
+export async function* findQuotes(
+  db: Db,
+  sourceIds: string[],
+  isWanted: (quote: Pick<QuoteDocument, 'speaker'>) => boolean,
+): AsyncGenerator<Map<string, string[]>> {
+  const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
+  const { sourceId, _id: ids } = quotesOf(...sourceIds)
+  const order = { projection: { sourceId: 1, speaker: 1 }, sort: { _id: 1 } } as const
+  for (let [range, isLast] = [ids, false]; !isLast; ) {
+    const found = await withinTime(new AbortController().signal, (signal) =>
+      quotes.find({ sourceId, _id: range }, { ...order, limit: QUOTES_AT_ONCE, signal }).toArray(),
+    )
+    isLast = found.length < QUOTES_AT_ONCE
+    // Behind the last one: no id ends with this.
+    range = { ...ids, $gte: `${found.at(-1)?._id} ` }
+    const bySource = Map.groupBy(found.filter(isWanted), (quote) => quote.sourceId)
+    yield new Map(Array.from(bySource, ([id, own]) => [id, own.map(({ _id }) => _id)]))
+  }
 }

@@ -44,7 +44,7 @@ export async function applyDeletions(
       const asDeletes = (sourceId: string) => ({ tenant, stamp, deletes: { sourceId } })
       if (record.kind === 'tenant') {
         await revokeKeys(db, tenant, new Date(stamp / 1_000))
-        for await (const page of findThreads(db, { tenant, until: Number.MAX_VALUE }))
+        for await (const page of findThreads(db, { tenant }))
           yield page.map(({ id }) => asDeletes(id))
       }
     }

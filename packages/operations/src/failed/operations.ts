@@ -21,14 +21,13 @@ export class OperationsFullError extends Error {
   override name = 'OperationsFullError'
 }
 
-/** Where an erasure goes on: after the source with this `id`. `at` is 0. */
-export interface ErasurePlace extends FailedJobPlace {
-  /** The last quote that was examined, if the next threads have too many for one step. */
-  quote?: string | undefined
-  /** The last failed job that was examined. Failed jobs come before threads. */
-  failed?: FailedJobPlace
-  /** The job whose result the next step reads. */
-  job?: string
+/**
+ * Where an operation goes on: after this failed job or, if it is on threads, after the thread with
+ * this `id`. `at` is then a random number, so that no two places are equal.
+ */
+export interface OperationPlace extends FailedJobPlace {
+  /** The job of deletions whose result is not counted yet. */
+  job?: string | undefined
 }
 
 /** An operation with its request, as Redis keeps it. */
@@ -36,7 +35,7 @@ export interface OpenOperation {
   operation: Operation & { kind: OperationKind | ThreadOperationKind }
   request: OperationRequest
   /** What the last step examined. The next step continues after it. */
-  after?: ErasurePlace | undefined
+  after?: OperationPlace | undefined
 }
 
 export interface StepDone {
@@ -46,8 +45,8 @@ export interface StepDone {
   /** Present if the operation found this number of threads. */
   found?: number
   /** The last job, or the last thread, that this step examined. */
-  after?: ErasurePlace | undefined
-  /** The jobs of an erasure that failed for good. */
+  after?: OperationPlace | undefined
+  /** The jobs of deletions that failed for good. */
   failed?: number
 }
 

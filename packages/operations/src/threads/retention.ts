@@ -52,11 +52,14 @@ export async function* findDue(
   )
   const until = Math.max(byDefault, ...byName.values())
   if (until === Number.NEGATIVE_INFINITY) return
-  for await (const found of findThreads(db, { until }))
+  for await (const found of findThreads(db, {}, { until }))
     yield found
       .map((thread) => {
         const ofTenant = byName.get(nameOf(thread.tenant)) ?? byDefault
-        return { ...thread, until: byName.get(nameOf(thread.tenant, thread.service)) ?? ofTenant }
+        return {
+          ...thread,
+          until: byName.get(nameOf(thread.tenant, thread.name.service)) ?? ofTenant,
+        }
       })
       .filter((thread) => thread.stamp <= thread.until)
 }
