@@ -270,7 +270,7 @@ function* judgeRetention({ retention, at }: Facts): Findings {
 
 /** A worker that has worked on one job for this time is stuck, unless MongoDB is unavailable. */
 const STUCK_MS = 60_000
-/** Half of the 60 s by which clocks may differ: docs/operate/mongodb.md#configure-it. */
+/** Half of the 60 s by which clocks may differ: docs/reliability.md#a-clock-is-wrong. */
 const CLOCK_MS = 30_000
 /** Processes crash repeatedly if this number of them died after each had replaced a dead one. */
 const DEAD_REPLACEMENTS = 2
