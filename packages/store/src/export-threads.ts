@@ -8,7 +8,7 @@ import {
   ThreadRequestSchema,
   textLength,
 } from '@sluice/contract'
-import type { Collection, Db } from 'mongodb'
+import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { hashTuple, inSource, quotesOf } from './ids.ts'
 import { withinTime } from './read-source.ts'
@@ -79,18 +79,15 @@ export function createExportThreads(db: Db) {
 const LINE_CHARACTERS = 1024 * 1024
 const LINE_QUOTES = 5_000
 /**
- * The quotes of a group of neighbours are read by one query. It has at most this number of sources,
- * and of words, where a quote counts as WORDS_OF_QUOTE more.
+ * The quotes of neighbours are read by one query, up to this number of words. A quote counts as more
+ * words, and a source as many more, as its fields can be long.
  */
-const GROUP_SOURCES = 100
 const GROUP_WORDS = 50_000
-const WORDS_OF_QUOTE = 10
+const sizeOf = ({ quoteCount, wordCount }: SourceDocument) => 500 + 10 * quoteCount + wordCount
 /** If a group has more characters, its words are longer than words are: its sources are read alone. */
 const GROUP_CHARACTERS = 4 * LINE_CHARACTERS
-/** With more quotes of other sources in between, another query is faster. */
-const QUOTES_BETWEEN = 100
-/** The place of a page is known again after this number of sources of others. */
-const OTHERS_AT_ONCE = 1_000
+/** With more documents of other sources in between, another query is faster. */
+const BETWEEN = 100
 /** The documents of one reply. */
 const REPLY_DOCUMENTS = 500
 
@@ -115,52 +112,71 @@ const SOURCE = {
   ...all(['tenant', ...NAMES.source, 'quoteCount', 'wordCount']),
   ...all(['derived', 'stamp', 'cover', 'deletion'].map((name) => `meta.${name}`)),
 }
-const QUOTE = all(['sourceId', 'position', ...NAMES.quote])
+const QUOTE = {
+  ...all(['sourceId', 'position', ...NAMES.quote]),
+  ...all(['derived', 'stamp', 'stamps', 'cover'].map((name) => `meta.${name}`)),
+}
 
-/**
- * Reads all threads after a place, in the order of the sources' ids. Every collection has this
- * index, and a thread keeps its place in it, whatever is posted meanwhile. But it mixes tenants: the
- * read walks over the sources of others, too.
- */
+/** Reads all threads after a place. */
 async function* readLines(read: Read, after: string, position?: string): AsyncGenerator<Line> {
-  const { sources, signal } = read
-  const how = { projection: SOURCE, batchSize: REPLY_DOCUMENTS, signal }
   if (position !== undefined) {
-    const source = await sources.findOne({ _id: after }, how)
-    if (source !== null && isWanted(read, source)) yield* readLarge(read, source, position)
+    const source = await read.sources.findOne(
+      { _id: after },
+      { projection: SOURCE, signal: read.signal },
+    )
+    if (source !== null && isWanted(read, source))
+      yield* linesOf(read, source, findQuotes(read, source, position), position)
     yield { at: after }
   }
-  let group: SourceDocument[] = []
-  let [words, between, others] = [0, 0, 0]
   let ahead: Group | undefined
-  // The hint: the emulator walks a collection in order for a third of the cost of a sort.
-  const inOrder = { ...how, sort: { _id: 1 }, hint: { _id: 1 } } as const
-  for await (const source of sources.find({ _id: { $gt: after } }, inOrder)) {
-    const isOther = !isWanted(read, source)
-    if (isOther) between += source.quoteCount ?? 0
-    else words += source.wordCount + WORDS_OF_QUOTE * source.quoteCount
-    others = isOther ? others + 1 : 0
-    const isFull = words > GROUP_WORDS || group.length === GROUP_SOURCES
-    if (group.length > 0 && (isFull || between > QUOTES_BETWEEN || others === OTHERS_AT_ONCE)) {
-      // The server reads the next group while the lines of the last one are written.
-      const next = openGroup(read, group)
-      yield* readGroup(read, ahead)
-      ahead = next
-      group = []
-      words = isOther ? 0 : source.wordCount + WORDS_OF_QUOTE * source.quoteCount
-    }
-    if (!isOther) {
-      between = 0
-      group.push(source)
-    } else if (others === OTHERS_AT_ONCE) {
-      yield* readGroup(read, ahead)
-      ahead = undefined
-      others = 0
-      yield { at: source._id }
-    }
+  // The server reads a group while the lines of the group before are written.
+  for await (const group of readGroups(read, after)) {
+    if (ahead !== undefined) yield* linesOfGroup(read, ahead)
+    ahead = group
   }
-  yield* readGroup(read, ahead)
-  yield* readGroup(read, openGroup(read, group))
+  if (ahead !== undefined) yield* linesOfGroup(read, ahead)
+}
+
+/** Neighbours, and the place after them. */
+interface Group {
+  sources: readonly SourceDocument[]
+  at: string
+  /** By source, in any order. Undefined: they are read source by source. */
+  quotes: Promise<Map<string, QuoteDocument[]> | undefined>
+}
+
+/**
+ * Reads the sources in the order of their ids. Every collection has this index, and a thread keeps
+ * its place in it, whatever is posted meanwhile. But it mixes tenants: the read walks over the
+ * sources of others, too.
+ */
+async function* readGroups(read: Read, after: string): AsyncGenerator<Group> {
+  let group: SourceDocument[] = []
+  let [size, between, at] = [0, 0, after]
+  const close = (): Group => {
+    const quotes = readQuotes(read, group)
+    // If the page ends before the group, nobody awaits it.
+    quotes.catch(() => {})
+    return { sources: group, at, quotes }
+  }
+  // The hint: the emulator walks a collection in order for a third of the cost of a sort.
+  const how = { sort: { _id: 1 }, hint: { _id: 1 }, batchSize: REPLY_DOCUMENTS } as const
+  const options = { ...how, projection: SOURCE, signal: read.signal }
+  for await (const source of read.sources.find({ _id: { $gt: after } }, options)) {
+    const isOwn = isWanted(read, source)
+    if ((isOwn && size + sizeOf(source) > GROUP_WORDS) || between > BETWEEN) {
+      yield close()
+      group = []
+      size = between = 0
+    }
+    if (isOwn) {
+      group.push(source)
+      size += sizeOf(source)
+      between = 0
+    } else between += 1 + (source.quoteCount ?? 0)
+    at = source._id
+  }
+  yield close()
 }
 
 function isWanted({ tenant, query: { service, since } }: Read, source: SourceDocument): boolean {
@@ -169,97 +185,60 @@ function isWanted({ tenant, query: { service, since } }: Read, source: SourceDoc
   return since === undefined || source.meta.stamp >= since.getTime() * 1_000
 }
 
-const ofSpeaker = ({ query: { speaker } }: Read) => (speaker === undefined ? {} : { speaker })
-
-type Quotes = { documents: QuoteDocument[]; characters: number }
-
-interface Group {
-  sources: readonly SourceDocument[]
-  /** By source. Undefined: they are read source by source. */
-  quotes: Promise<Map<string, Quotes> | undefined>
-}
-
-/**
- * Begins to read the quotes of neighbours. They come in any order: to sort them would cost the
- * emulator half as much again.
- */
-function openGroup(read: Read, sources: readonly SourceDocument[]): Group {
-  const quotes = sources.length < 2 ? Promise.resolve(undefined) : readQuotes(read, sources)
-  // If the page ends before the group, nobody awaits it.
-  quotes.catch(() => {})
-  return { sources, quotes }
-}
-
-async function readQuotes(read: Read, sources: readonly SourceDocument[]) {
+async function readQuotes(
+  read: Read,
+  sources: readonly SourceDocument[],
+): Promise<Map<string, QuoteDocument[]> | undefined> {
+  if (sources.length < 2) return undefined
   const [first = '', last = ''] = [sources[0]?._id, sources.at(-1)?._id]
-  // Ranges: on the emulator, each id of a list costs more the longer the list is.
+  // Ranges: on the emulator, each id of a list costs more the longer the list is. Without order: to
+  // sort would cost it half as much again.
   const range = { ...quotesOf(first, last), sourceId: { $gte: first, $lte: last } }
-  const found = read.quotes.find({ ...range, ...ofSpeaker(read) }, quoteOptions(read, sources))
-  const quotes = new Map(
-    sources.map(({ _id }) => [_id, { documents: [], characters: 0 } as Quotes]),
-  )
-  let all = 0
-  for await (const quote of found) {
-    const own = quotes.get(quote.sourceId)
-    if (own === undefined) continue
-    own.documents.push(quote)
-    own.characters += textLength(quote)
-    all += textLength(quote)
-    if (all > GROUP_CHARACTERS) return undefined
+  const quotes = new Map<string, QuoteDocument[]>(sources.map(({ _id }) => [_id, []]))
+  let characters = 0
+  for await (const quote of find(read, range)) {
+    quotes.get(quote.sourceId)?.push(quote)
+    characters += textLength(quote)
+    if (characters > GROUP_CHARACTERS) return undefined
   }
   return quotes
 }
 
-async function* readGroup(read: Read, group: Group | undefined): AsyncGenerator<Line> {
-  if (group === undefined) return
-  const quotes = await group.quotes
-  for (const source of group.sources) {
-    const { documents, characters } = quotes?.get(source._id) ?? NONE
-    if (characters > read.mostOfLine) yield* readLarge(read, source)
-    else {
-      documents.sort((one, other) => (one.position < other.position ? -1 : 1))
-      yield { at: source._id, ...lineOf(read, source, documents) }
-    }
-  }
+function find({ quotes, query: { speaker }, signal }: Read, filter: Filter<QuoteDocument>) {
+  const ofSpeaker = speaker === undefined ? filter : { ...filter, speaker }
+  return quotes.find(ofSpeaker, { projection: QUOTE, batchSize: REPLY_DOCUMENTS, signal })
 }
 
-/** Stands for quotes that are not read yet. */
-const NONE: Quotes = { documents: [], characters: Number.POSITIVE_INFINITY }
+/** Finds the quotes of a source in their order. */
+function findQuotes(read: Read, { _id }: SourceDocument, after = '') {
+  const filter = { ...quotesOf(_id), position: { $gt: after } }
+  return find(read, filter).sort({ position: 1 }).allowDiskUse()
+}
 
-/** Where something was deleted, the stamps of a quote say what is left of it. */
-const quoteOptions = ({ signal }: Read, sources: readonly SourceDocument[]) => ({
-  projection: {
-    ...QUOTE,
-    [sources.some(({ meta }) => meta.deletion) ? 'meta' : 'meta.derived']: 1,
-  },
-  batchSize: REPLY_DOCUMENTS,
-  signal,
-})
+async function* linesOfGroup(read: Read, { sources, at, quotes }: Group): AsyncGenerator<Line> {
+  const found = await quotes
+  for (const source of sources) {
+    const own = found?.get(source._id)
+    own?.sort((one, other) => (one.position < other.position ? -1 : 1))
+    yield* linesOf(read, source, own ?? findQuotes(read, source))
+  }
+  yield { at }
+}
 
-/** Reads a thread as several lines, or what comes after a position in it. */
-async function* readLarge(
+/** Makes the lines of a thread, or of its quotes after a position. */
+async function* linesOf(
   read: Read,
   source: SourceDocument,
+  found: AsyncIterable<QuoteDocument> | Iterable<QuoteDocument>,
   after?: string,
 ): AsyncGenerator<Line> {
-  const { _id } = source
-  const filter = {
-    ...quotesOf(_id),
-    ...ofSpeaker(read),
-    ...(after !== undefined && { position: { $gt: after } }),
-  }
-  const how = {
-    ...quoteOptions(read, [source]),
-    sort: { position: 1 },
-    allowDiskUse: true,
-  } as const
   let quotes: QuoteDocument[] = []
   let characters = 0
   let last = after
-  for await (const quote of read.quotes.find(filter, how)) {
+  for await (const quote of found) {
     if (quotes.length === LINE_QUOTES || characters > read.mostOfLine) {
       const at = quotes.at(-1)?.position
-      yield { at: `${_id}~${at}`, ...lineOf(read, source, quotes, last !== undefined) }
+      yield { at: `${source._id}~${at}`, ...lineOf(read, source, quotes, last !== undefined) }
       quotes = []
       characters = 0
       last = at
@@ -267,7 +246,7 @@ async function* readLarge(
     quotes.push(quote)
     characters += textLength(quote)
   }
-  yield { at: _id, ...lineOf(read, source, quotes, last !== undefined) }
+  yield { at: source._id, ...lineOf(read, source, quotes, last !== undefined) }
 }
 
 /**
