@@ -9,6 +9,7 @@ import {
   type StoreCommands,
   type WriterDocument,
 } from '@sluice/store'
+import { sourceIdOf } from '@sluice/store/ids'
 import { testDatabase } from '@sluice/test-support'
 import type { Db } from 'mongodb'
 import { type TestContext, test } from 'vitest'
@@ -18,7 +19,7 @@ import { storeOnce } from '../laws/support/store-all.ts'
 import { assertConsistent } from '../support/assert-stored.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { aThread, postThread } from '../support/post-thread.ts'
-import { scale } from '../support/scale.ts'
+import { isFull, scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
@@ -43,7 +44,7 @@ interface History {
 const histories: History[] = [
   { of: 'a new thread', added: 1_001, changed: 0 },
   // A worker is started and killed for each of these quotes.
-  { of: 'a stored thread', added: 2, changed: scale(3, 10) },
+  { of: 'a stored thread', added: 2, changed: scale(3, 6) },
 ]
 
 for (const { of, added, changed } of scale(histories.slice(1), histories)) {
@@ -78,8 +79,55 @@ for (const { of, added, changed } of scale(histories.slice(1), histories)) {
     await expireLocks()
     await sluice.startWorker()
     await drained()
-    for (const externalId of threads) await assertFinished(sluice.db, externalId, changed + added)
+    const quotes = changed + added
+    for (const externalId of threads)
+      await assertFinished(sluice.db, externalId, quotes, (quotes - 1) * 2 + 3)
   })
+}
+
+test.runIf(isFull)(
+  'after a worker is killed between any two writes of deletions, a repair or the next request makes the threads consistent, and nothing comes back',
+  async (t) => {
+    const sluice = await startSluice(t, { workers: 0 })
+    const { drained, extendLocks, expireLocks } = openQueue(t, sluice.settings)
+    const commands = mongoCommands(sluice.db)
+    const threads: (readonly string[])[] = []
+    for (let writes = 0; ; writes++) {
+      const both = [randomUUID(), randomUUID()] as const
+      for (const externalId of both) await storeNow(commands, aThread({ externalId }))
+      await remove(sluice, both[0], '')
+      await remove(sluice, both[1], '/quotes?externalId=q1')
+      if (!(await killAfter(t, sluice, writes))) break
+      await extendLocks()
+      for (const externalId of both) {
+        await assertRepairable(t, sluice.db, externalId)
+        const last = aThread({ externalId, quotes: 1, text: 'the last word' })
+        await storeNow(commands, last, clockAhead(STALE_MS))
+        await assertTotals(sluice.db, externalId)
+      }
+      threads.push(both)
+    }
+    await t.annotate(`killed after each of ${threads.length - 1} writes, and before the first`)
+    assert(threads.length >= 4, 'a mark, an epoch, a removal and a commit')
+
+    await expireLocks()
+    await sluice.startWorker()
+    await drained()
+    for (const [whole = '', part = ''] of threads) {
+      await assertFinished(sluice.db, whole, 1, 3)
+      await assertFinished(sluice.db, part, 2, 3 + 5)
+    }
+  },
+)
+
+/** Deletes a source, or what it has at a path, without waiting for it. */
+async function remove({ url, key }: TestSluice, externalId: string, path: string): Promise<void> {
+  const headers = { 'x-api-key': key, prefer: 'respond-async' }
+  const { status } = await fetch(`${url}/sources/${idOf(externalId)}${path}`, {
+    method: 'DELETE',
+    headers,
+  })
+  assert.equal(status, 202)
 }
 
 /**
@@ -143,25 +191,27 @@ async function assertTotals(db: Db, externalId: string): Promise<SourceDocument 
  * Another worker ran the killed worker's job after a newer request: all quotes are stored, and the
  * fields of the newer request are kept.
  */
-async function assertFinished(db: Db, externalId: string, quotes: number): Promise<void> {
+async function assertFinished(
+  db: Db,
+  externalId: string,
+  quotes: number,
+  words: number,
+): Promise<void> {
   // A worker closes the tokens of its last batch after the jobs are done.
   await until('no token to be open', async () => {
     const { sources } = await threadOf(db, externalId)
     return (await openTokens(db, ...sources)).length === 0
   })
   const source = await assertTotals(db, externalId)
-  assert.equal(source?.quoteCount, quotes)
-  assert.equal(source.wordCount, (quotes - 1) * 2 + 3)
+  assert.deepEqual([source?.quoteCount, source?.wordCount], [quotes, words])
 }
 
+const idOf = (externalId: string) => sourceIdOf('acme', { service: 'custom', externalId })
+
 async function threadOf(db: Db, externalId: string) {
-  const sources = await db.collection<SourceDocument>('sources').find({ externalId }).toArray()
-  const ids = sources.map(({ _id }) => _id)
+  const _id = idOf(externalId)
   return {
-    sources,
-    quotes: await db
-      .collection<QuoteDocument>('quotes')
-      .find({ sourceId: { $in: ids } })
-      .toArray(),
+    sources: await db.collection<SourceDocument>('sources').find({ _id }).toArray(),
+    quotes: await db.collection<QuoteDocument>('quotes').find({ sourceId: _id }).toArray(),
   }
 }

@@ -7,6 +7,7 @@ import {
   processRuntime,
   refusalOf,
   repairSources,
+  type StoreCommands,
   type StoreRequest,
 } from '@sluice/store'
 import { quoteIdOf } from '@sluice/store/ids'
@@ -191,6 +192,23 @@ describe('a deleted thread', () => {
     assert.deepEqual(await found(), { texts: ['two words'], totals: [1, 2], stored: 2 })
     await writer.settle()
     assert.deepEqual(await found(), { texts: ['two words'], totals: [1, 2], stored: 1 })
+  })
+
+  it('keeps a quote that a later post writes while its older state is being removed', async () => {
+    const { says, deletion, found, store } = aThread()
+    await store(says(1, quote('q1')))
+    const slow = pausedAt(commands, QUOTES)
+    const writer = createBatchStore(slow.commands)
+    const storing = writer.store([says(3, quote('q1', 'later'))])
+    await slow.reached
+    const removeQuotes: StoreCommands['removeQuotes'] = async (...some) => {
+      slow.release()
+      await storing
+      return commands.removeQuotes(...some)
+    }
+    await storeOnce({ ...commands, removeQuotes }, [deletion(2)], quickToSum)
+    await writer.settle()
+    assert.deepEqual(await found(), { texts: ['later'], totals: [1, 1], stored: 1 })
   })
 
   it('has its late quotes removed by a repair, which names no tombstone', async () => {

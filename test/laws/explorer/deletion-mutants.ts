@@ -1,5 +1,5 @@
 // The guards of deletions: marks, what is left of quotes, when a deletion has ended.
-import { known, type Mutant, one, rare, unguardedBy } from './mutant.ts'
+import { known, type Mutant, one, unguardedBy } from './mutant.ts'
 
 export const deletionMutants: Mutant[] = [
   unguardedBy(
@@ -76,8 +76,7 @@ export const deletionMutants: Mutant[] = [
     'sumQuotes(ids, { marked })',
     'sumQuotes(ids, { marked: marked.slice(0, 0) })',
   ),
-  rare(
-    60_000,
+  known(
     one(
       'a removal is not guarded by stamps',
       'write/remove-deleted.ts',

@@ -4,7 +4,7 @@ export interface Mutant {
   name: string
   /** The number of histories of each kind, if not the usual one. */
   runs?: number
-  /** `known-histories` or `repeats` shows it. Random histories hardly ever do. */
+  /** A test of `mutants.main.ts` shows it. Random histories hardly ever do. */
   isKnown?: true
   edits: { file: string; find: string; replace: string }[]
 }
@@ -26,7 +26,7 @@ export const one = (name: string, file: string, find: string, replace: string): 
 /** It takes more histories than usual to notice this mutant: `runs` of each kind. */
 export const rare = (runs: number, mutant: Mutant): Mutant => ({ ...mutant, runs })
 
-/** `known-histories.test.ts` or `repeats.test.ts` has a history that shows this mutant. */
+/** `known-histories`, `repeats` or `deletions` has a history that shows this mutant. */
 export const known = (mutant: Mutant): Mutant => ({ ...mutant, isKnown: true })
 
 export const unguardedBy = (name: string, file: string, find: string, replace: string): Mutant => ({
