@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { createParser, type Erasure, ErasureSchema } from '@sluice/contract'
 import { createKey } from '@sluice/credentials/keys'
+import { connectRetrying } from '@sluice/process/redis'
+import { queueKeys } from '@sluice/queue'
+import { keysWith } from '@sluice/queue/test-support'
 import { sourceIdOf } from '@sluice/store/ids'
 import { type TestContext, test } from 'vitest'
 import { runSluice } from '../support/run-sluice.ts'
@@ -17,8 +20,8 @@ import {
 } from './support/read-reply.ts'
 
 /** Starts a Sluice with callers that may delete: of the tenant `acme`, and of another one. */
-async function start(t: TestContext, settings: Record<string, string> = {}) {
-  const sluice = await startSluice(t, { settings })
+async function start(t: TestContext, settings: Record<string, string> = {}, workers = 1) {
+  const sluice = await startSluice(t, { settings, workers })
   const keyOf = async (tenant: string) =>
     (await createKey(sluice.db, { tenant, name: 'deletes', deletes: true })).key
   const key = await keyOf('acme')
@@ -195,7 +198,8 @@ test('`sluice erase` counts, erases and says how much; a key without the right m
   const asked = await run()
   assert.deepEqual([asked.code, asked.stdout], [1, ''])
   assert.match(asked.stderr, /Nothing was erased\. Add --yes/)
-  assert.deepEqual((await run('--yes')).stdout, '1 message erased in 1 thread.\n')
+  assert.deepEqual((await run('--yes', '--suppress')).stdout, '1 message erased in 1 thread.\n')
+  assert.equal(storedIn(await acme.post(thread('one'))).quotes[0]?.outcome, 'suppressed')
   const poor = await createKey(sluice.db, { tenant: 'acme', name: 'posts' })
   const caller = createCaller({ url: sluice.url, key: poor.key })
   problemIn(await caller.get('/erasures'), 403, 'deletes_forbidden')
@@ -241,4 +245,71 @@ test('what a failed job has of the speaker is gone, also once it is retried', as
       ['Bob'],
     )
   }
+})
+
+test('no later post brings a suppressed speaker back, until the suppression is ended', async (t) => {
+  const { sluice, acme, globex, erase } = await start(t, {}, 2)
+  const threads = Array.from({ length: 20 }, (_, at) => thread(`t${at}`))
+  const postAll = () => Promise.all(threads.map((one) => acme.post(one)))
+  const outcomes = async () =>
+    new Set(
+      (await postAll()).map((one) =>
+        storedIn(one)
+          .quotes.map(({ outcome }) => outcome)
+          .join(),
+      ),
+    )
+  // Both workers have read the list.
+  assert.deepEqual(await outcomes(), new Set(['created,created']))
+  const erasure = await erase({ speaker: 'Ada', service: 'slack', suppress: true })
+  assert.deepEqual(await outcomes(), new Set(['suppressed,unchanged']))
+  const [again] = await postAll()
+  const { source, quotes } = storedIn(again ?? assert.fail())
+  assert.deepEqual(
+    [source.title, source.description, source.wordCount, source.outcome, quotes[0]?.text],
+    ['[erased]', '[erased]', 2, 'unchanged', '[erased]'],
+  )
+
+  // Another thread, whose answer is retained, and quotes without ids.
+  const other = thread('other', 'Ada\u00a0')
+  const nameless = [1, 2].map((count) => ({ text: `words ${count}`, speaker: 'Ada' }))
+  const asked = { ...other, quotes: [...other.quotes, ...nameless] }
+  const accepted = await acme.post(asked, { prefer: 'respond-async' })
+  const job = jobIn(await acme.get(jobPathIn(accepted), { prefer: 'wait=30' }))
+  const page = sourcePageIn(await acme.get(`/sources/${idOf('other')}`))
+  assert.deepEqual(
+    job.result?.quotes.map(({ id, text, outcome }) => [id, text, outcome === 'suppressed']),
+    page.quotes.map(({ id, text }) => [id, text, text === '[erased]']),
+  )
+  assert.equal(new Set(page.quotes.map(({ id }) => id)).size, 4)
+  const line = JSON.stringify(thread('imported'))
+  const imported = await acme.postImport(line)
+  assert.match(imported.text, /"quotes":\{"created":1,"updated":0,"unchanged":0,"suppressed":1\}/)
+
+  // Neither server has a word, and other tenants and services have theirs.
+  const { QUEUE = '', REDIS_URL = '' } = sluice.settings
+  const redis = connectRetrying({ redisUrl: REDIS_URL, queue: '' }, () => {})
+  t.onTestFinished(() => redis.disconnect())
+  const words = ['Ada', 'two words', 'words 1']
+  assert.deepEqual(await keysWith(redis, queueKeys(QUEUE), words), [])
+  for (const { name } of await sluice.db.listCollections().toArray()) {
+    const text = JSON.stringify(await sluice.db.collection(name).find().toArray())
+    assert(!words.some((word) => text.includes(word)), name)
+  }
+  assert.equal(storedIn(await globex.post(thread('one'))).quotes[0]?.speaker, 'Ada')
+  assert.equal(storedIn(await acme.post({ ...thread('x'), service: 'email' })).source.wordCount, 4)
+
+  const path = '/suppressions'
+  const list = await acme.get(path)
+  assert.doesNotMatch(list.text, /ada/i)
+  const [{ createdAt: _, ...listed }] = JSON.parse(list.text).suppressions
+  const { id: opened, speaker, service, by } = erasure
+  const id = `${speaker}.slack`
+  assert.deepEqual(listed, { id, speaker, service, by, erasure: opened })
+  const end = (caller: typeof acme) => caller.send(`${path}/${id}`, { method: 'DELETE' })
+  assert.match((await end(globex)).text, /"absent"/)
+  assert.match((await end(acme)).text, /"ended"/)
+  assert.match((await end(acme)).text, /"absent"/)
+  assert.deepEqual(await outcomes(), new Set(['updated,unchanged']))
+  assert.equal(sourcePageIn(await acme.get(`/sources/${idOf('t0')}`)).source.wordCount, 4)
 })

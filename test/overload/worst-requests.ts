@@ -104,6 +104,8 @@ export const WINDOWS: Readonly<Record<string, Window>> = {
     },
     listErasures: ({ keys }) => ({ path: '/erasures', key: keys.deletes }),
     getErasure: ({ keys }) => ({ path: `/erasures/${UNKNOWN_ID}`, key: keys.deletes }),
+    listSuppressions: ({ keys }) => ({ path: '/suppressions?limit=1000', key: keys.deletes }),
+    endSuppression: ({ keys }) => ({ ...DELETION, path: '/suppressions/none', key: keys.deletes }),
   },
   'of deletions': {
     deleteSourceByName: ({ keys }) => ({

@@ -1,6 +1,6 @@
 // The dependencies that `main.ts` passes to the parts of the API. Each part picks what it needs.
 import type { Keyring, KnownKey, RefusedKey } from '@sluice/credentials/keys'
-import type { Erasures, ViewFor } from '@sluice/operations'
+import type { Erasures, Suppressions, ViewFor } from '@sluice/operations'
 import type { Logger, Readiness } from '@sluice/process'
 import type * as queue from '@sluice/queue'
 import type { ExportThreads } from '@sluice/store/export'
@@ -46,6 +46,7 @@ export interface ApiDeps extends SourceReads {
   imports: ReturnType<typeof queue.createImports>
   viewFor: ViewFor
   erasures: Erasures
+  suppressions: Suppressions
   /** Limits concurrent reads of sources (a Budget used as a semaphore: each read takes 1). */
   readBudget: Budget
   readTurns: ReadTurns

@@ -82,7 +82,7 @@ await runProcess({
     const parser = createBodyParser(settings)
     release('body parser', parser.close)
     const bodyBudget = createBudget({ maxBytes: settings.bodiesBytes, tenantShare })
-    const { viewFor, erasures, runOperations } = openAdmin(redis, keys, db)
+    const { viewFor, erasures, suppressions, runOperations } = openAdmin(redis, keys, db)
     const stopOperations = runOperations({
       jobsPerSecond: settings.operationJobsPerSecond,
       retainDays: settings.retainDays,
@@ -136,6 +136,7 @@ await runProcess({
       imports: queue.createImports(redis, keys),
       viewFor,
       erasures,
+      suppressions,
       parser,
       bodyBudget,
       publicBudget: createBudget({ maxBytes: OPEN_BYTES, tenantShare: 1, restMs: 1_000 }),

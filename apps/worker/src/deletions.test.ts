@@ -43,6 +43,7 @@ test('a source that is deleted by its id is purged by its name, which the payloa
     redelivered: false,
     quarantined: false,
     waitsSince: 0,
+    suppressions: '',
   }
   await name(job)
   assert.deepEqual(written, [[{ ...byId(STORED), name: NAME }, byId(ABSENT)]])

@@ -12,7 +12,14 @@ const thread = {
   quotes: [{ text: 'five!' }],
 }
 const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, threads: [thread] }
-const state = { digests: [], attempt: 5, quarantined: false, waitsSince: 0, redelivered: true }
+const state = {
+  digests: [],
+  attempt: 5,
+  quarantined: false,
+  waitsSince: 0,
+  suppressions: '',
+  redelivered: true,
+}
 const job = { id: 'j', name: 'slack/a', lane: 'bulk' as const, data, ...state }
 
 /**
@@ -123,7 +130,13 @@ function aJob(): FetchedJob {
     import: { id: 'i', places },
     threads,
   }
-  const delivery = { attempt: 5, redelivered: true, quarantined: false, waitsSince: 0 }
+  const delivery = {
+    attempt: 5,
+    redelivered: true,
+    quarantined: false,
+    waitsSince: 0,
+    suppressions: '',
+  }
   return { id: 'j', name: 'slack/C0', lane: 'bulk', digests: [], data, ...delivery }
 }
 

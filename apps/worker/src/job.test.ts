@@ -6,8 +6,10 @@ import { test } from 'vitest'
 import type { Ingested } from './ingest.ts'
 import { createNoteTimes, createWork, requestsOf } from './job.ts'
 import { workerMetrics } from './metrics.ts'
+import type { SuppressionCopy } from './suppressions.ts'
 
 const NO_DELETIONS = { name: async () => {}, record: async () => {}, purge: async () => {} }
+const NO_SUPPRESSIONS: Pick<SuppressionCopy, 'mark'> = { mark: async (_, requests) => requests }
 
 const aThread = (externalId: string) => ({
   source: { service: 'slack' as const, externalId, title: externalId },
@@ -16,7 +18,7 @@ const aThread = (externalId: string) => ({
 
 test('the threads of a job share its stamp, but those of one source have stamps in their order', () => {
   const threads = ['a', 'b', 'a', 'c', 'a'].map(aThread)
-  const job = { ...aJob(threads), waitsSince: 0, redelivered: false }
+  const job = { ...aJob(threads), waitsSince: 0, suppressions: '', redelivered: false }
   assert.deepEqual(
     requestsOf(job).map(({ stamp }) => stamp),
     [1, 1, 3, 1, 5],
@@ -42,6 +44,7 @@ test('threads that were stored before a retry are not stored again, and keep the
           return ingested
         },
       },
+      suppressions: NO_SUPPRESSIONS,
       deletions: NO_DELETIONS,
       noteLost: () => assert.fail('the store is there'),
       noteTimes: createNoteTimes(metrics, createDurations()),
@@ -51,6 +54,7 @@ test('threads that were stored before a retry are not stored again, and keep the
     const job = {
       ...aJob(['a', 'a', 'c'].map(aThread)),
       waitsSince: 0,
+      suppressions: '',
       redelivered: true,
       receiptsBefore,
     }
@@ -92,11 +96,12 @@ test('a deletion is stored with the stamp of its place, and its receipt is its a
       },
     },
     deletions: { ...NO_DELETIONS, purge: async (...args) => void purged.push(args) },
+    suppressions: NO_SUPPRESSIONS,
     noteLost: () => assert.fail('the store is there'),
     noteTimes: createNoteTimes(metrics, createDurations()),
     log: createLogger('test', 'silent'),
   })
-  const job = { ...aJob(threads), waitsSince: 0, redelivered: false }
+  const job = { ...aJob(threads), waitsSince: 0, suppressions: '', redelivered: false }
   const { receipts } = Object(await work(job))
   assert.deepEqual(stored, [
     [1, deletes],
@@ -134,12 +139,13 @@ test('a thread that was deleted while its job waited is not stored, and of anoth
         return { answer: { source, quotes } }
       },
     },
+    suppressions: NO_SUPPRESSIONS,
     deletions: NO_DELETIONS,
     noteLost: () => assert.fail('the store is there'),
     noteTimes: createNoteTimes(metrics, createDurations()),
     log: createLogger('test', 'silent'),
   })
-  const job = { ...aJob(threads), waitsSince: 0, redelivered: false }
+  const job = { ...aJob(threads), waitsSince: 0, suppressions: '', redelivered: false }
   job.data.purged = 2
   const { receipts } = Object(await work(job))
   assert.deepEqual(stored, [{ ...whole, quotes: whole.quotes }])
@@ -189,6 +195,7 @@ async function workOn(ageMs: number, { redelivered = false, isUnavailable = fals
       ingest: async () =>
         isUnavailable ? { unavailable: true as const, reason: 'no', since: 0 } : { answer },
     },
+    suppressions: NO_SUPPRESSIONS,
     deletions: NO_DELETIONS,
     noteLost: () => ({ unavailable: true }),
     noteTimes: createNoteTimes(metrics, durations),
@@ -197,6 +204,7 @@ async function workOn(ageMs: number, { redelivered = false, isUnavailable = fals
   await work({
     ...aJob([{ ...aThread('a'), quotes: [] }]),
     waitsSince: performance.now() - ageMs,
+    suppressions: '',
     redelivered,
   })
   const times = [metrics.queueTime, metrics.storeTime, metrics.totalTime].map(async (time) => {
@@ -228,6 +236,7 @@ test('a request is kept apart after a failed attempt, and alone after a crash', 
     const [request] = requestsOf({
       ...aJob([aThread('a')]),
       waitsSince: 0,
+      suppressions: '',
       redelivered: true,
       ...more,
     })

@@ -24,10 +24,12 @@ import type { Deletions } from './deletions.ts'
 import type { createIngest, Ingested, IngestRequest } from './ingest.ts'
 import type { WorkerMetrics } from './metrics.ts'
 import { isStoreUnavailable, type LostStore, type ProbeStore } from './store-loss.ts'
+import type { SuppressionCopy } from './suppressions.ts'
 
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>
   deletions: Deletions
+  suppressions: Pick<SuppressionCopy, 'mark'>
   noteLost: (job: FetchedJob, lost: LostStore) => StoreUnavailable
   noteTimes: ReturnType<typeof createNoteTimes>
   log: Logger
@@ -37,6 +39,7 @@ interface WorkDeps {
 export function createWork({
   ingest,
   deletions,
+  suppressions,
   noteLost,
   noteTimes,
   log,
@@ -63,9 +66,12 @@ export function createWork({
     const unready = deletes
       ? await Promise.all([deletions.name(job), deletions.record(job)]).catch(asError)
       : undefined
-    if (unready instanceof Error)
-      return noteLost(job, { unavailable: true, reason: unready.message, since: began })
-    const requests = requestsOf(job, trace)
+    const requests =
+      unready instanceof Error
+        ? unready
+        : await suppressions.mark(job, requestsOf(job, trace)).catch(asError)
+    if (requests instanceof Error)
+      return noteLost(job, { unavailable: true, reason: requests.message, since: began })
     const before = knownReceipts(job)
     const ingested = await Promise.all(
       requests.map((request, place) => (before[place] ? undefined : ingest.ingest(request))),

@@ -9,6 +9,7 @@ import * as queue from '@sluice/queue'
 import { commitProbe, createBatchStore, mongoCommands, PROBE_MS } from '@sluice/store'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { createSourceReads } from '@sluice/store/read'
+import { readSuppressions } from '@sluice/store/suppressions'
 import { createDeletions } from './deletions.ts'
 import { createIngest } from './ingest.ts'
 import {
@@ -22,6 +23,7 @@ import {
 import { readWorker, workerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
 import { createStoreLoss, createWatchStore, type LostStore } from './store-loss.ts'
+import { createSuppressionCopy } from './suppressions.ts'
 
 const settings = settingsOrExit(workerSettings)
 const opened = openMetrics('worker', workerMetrics)
@@ -105,6 +107,7 @@ await runProcess({
     })
     const noteLost = (job: queue.FetchedJob, lost: LostStore) =>
       loss.noteLost(consumer, requestsOf(job), lost, describeJob(job))
+    const suppressions = createSuppressionCopy(() => readSuppressions(db))
     let refused = { reason: '', at: Number.NEGATIVE_INFINITY }
     const onUncompleted = (reason: string) => {
       refused = { reason, at: performance.now() }
@@ -129,6 +132,7 @@ await runProcess({
           queue.createPurge(redis, keys, { sourceIdOf, quoteIdsOf }),
           createDeletionRecords(redis, keys, db),
         ),
+        suppressions,
         noteLost,
         noteTimes: createNoteTimes(metrics, durations),
         log,
@@ -143,6 +147,7 @@ await runProcess({
       }),
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
+      onConnected: suppressions.forget,
     })
     // Until MongoDB is available, nobody knows which store this process would write to.
     void consumer.pause()

@@ -392,6 +392,8 @@ export interface StoredItem {
     updated: number
     /** How many were stored before and are the same. */
     unchanged: number
+    /** How many are stored as `[erased]`. */
+    suppressed?: number
   }
   /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
   warnings?: Warning[]

@@ -193,7 +193,10 @@ const StoredItemSchema = named(
     outcome,
     id: text('Identifier of the stored source. It never changes.'),
     wordCount: count('Words in all stored quotes of the source.'),
-    quotes: Type.Object(outcomeCounts, { description: "The outcomes of the item's quotes." }),
+    quotes: Type.Object(
+      { ...outcomeCounts, suppressed: optional(count('How many are stored as `[erased]`.')) },
+      { description: "The outcomes of the item's quotes." },
+    ),
     warnings: optional(WarningsSchema),
   },
   { description: 'The result of an item that is stored.' },

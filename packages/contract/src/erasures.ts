@@ -15,6 +15,9 @@ const mode = oneOf(
   '`redact`: text and speaker become `[erased]`, and the rest of the quote stays. `remove`: the quote goes.',
 )
 const dryRun = Type.Boolean({ description: 'Only counts what it would erase.' })
+const suppress = Type.Boolean({
+  description: 'Later posts of the speaker are stored as redacted, until you end the suppression.',
+})
 
 /** An unknown field is an error: the caller may mean to erase less. */
 export const ErasureRequestSchema = closed('ErasureRequest', {
@@ -25,6 +28,7 @@ export const ErasureRequestSchema = closed('ErasureRequest', {
   service: optional(oneOf(SERVICES, 'Only in threads of this service.')),
   mode: optional(mode),
   dryRun: optional(dryRun),
+  suppress: optional(suppress),
   reason: optional(
     Type.String({ maxLength: 200, description: 'Why, for people. Leave the name out.' }),
   ),

@@ -34,6 +34,7 @@ export * from './problem.ts'
 export * from './problems.ts'
 export { EMPTY_IMPORT, NEWLINES } from './refused-text.ts'
 export * from './source-reads.ts'
+export * from './suppressions.ts'
 export * from './thread-request.ts'
 export {
   FORMATS,

@@ -8,6 +8,7 @@ import { createImports, isJobId, LANES, orUnavailable, type QueueKeys } from '@s
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 import { createErasures, eraseSpeaker } from './erase/erase-speaker.ts'
+import { createSuppressions } from './erase/suppressions.ts'
 import { createFailedJobs } from './failed/failed-jobs.ts'
 import * as masks from './failed/masks.ts'
 import { createOperations } from './failed/operations.ts'
@@ -49,9 +50,11 @@ export type ThreadOutline = ReturnType<typeof withoutTexts>
  */
 export function openAdmin(redis: Redis, keys: QueueKeys, db: Db) {
   const reads = openReads(redis, keys, db)
+  const suppressions = createSuppressions(redis, keys, db)
   return {
     viewFor: (person: Person) => viewOf(reads, person),
-    erasures: createErasures(db, reads.operations),
+    erasures: createErasures(db, reads.operations, suppressions),
+    suppressions,
     runOperations({ enqueue, findResults, retainDays, ...options }: OperationsToRun) {
       const deps = { ...reads, redis, keys, db, enqueue, findResults, retainDays }
       return runOperations({

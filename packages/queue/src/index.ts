@@ -10,7 +10,7 @@ export {
   UncompletedError,
   type Worked,
 } from './consume/fail-job.ts'
-export { createFetchJobs } from './consume/fetch-jobs.ts'
+export { createFetchJobs, noteSuppressions } from './consume/fetch-jobs.ts'
 export {
   createEnqueuer,
   type Enqueuer,

@@ -25,8 +25,9 @@ export async function sendToEveryRoute(
   await send(importer, 'GET', '/sources?service=slack&externalId=none')
   await send(operator, 'GET', `/admin/find?q=${id}`)
 
-  await send(importer, 'POST', '/erasures', { speaker: 'nobody' })
+  await send(importer, 'POST', '/erasures', { speaker: 'nobody', suppress: true })
   const absent = 'x'.repeat(24)
+  await send(importer, 'DELETE', `/suppressions/${absent}`)
   await send(importer, 'DELETE', '/sources?service=slack&externalId=none')
   await send(importer, 'DELETE', `/sources/${absent}`)
   await send(importer, 'DELETE', `/sources/${absent}/quotes?externalId=none`)

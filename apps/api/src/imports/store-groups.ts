@@ -203,7 +203,8 @@ function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, run: Import
   const quotes = {
     created: count('c'),
     updated: count('u'),
-    unchanged: count('=') + count('d') + count('s'),
+    unchanged: count('=') + count('d'),
+    ...(count('s') > 0 && { suppressed: count('s') }),
   }
   const id = sourceIdOf(context.tenant, thread.source)
   const stored: StoredItem = {

@@ -10,8 +10,8 @@ import type {
   ValidationErrorCode,
   Warning,
 } from '@sluice/contract'
-import { createProblem, NEWLINES } from '@sluice/contract'
-import { OperationsFullError, OperatorOnlyError } from '@sluice/operations'
+import { createProblem, NEWLINES, refuseField } from '@sluice/contract'
+import { OperationsFullError, OperatorOnlyError, SuppressionsFullError } from '@sluice/operations'
 import * as queue from '@sluice/queue'
 import { CommandFailedError } from '@sluice/store/read'
 
@@ -54,6 +54,11 @@ export class ProblemError extends Error {
 /** The caller hung up, or does not read its answer. No problem is sent. */
 export class CallerGoneError extends Error {}
 
+const SUPPRESSIONS_FULL = refuseField(
+  'suppress',
+  'must be false: your tenant has 100,000 suppressions. End some first.',
+)
+
 /**
  * Returns the problem by which an error is reported to the caller. Returns undefined if the API is
  * at fault.
@@ -71,6 +76,7 @@ export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof CommandFailedError) return new ProblemError('store_unavailable')
   if (error instanceof OperatorOnlyError) return new ProblemError('operator_only')
   if (error instanceof OperationsFullError) return new ProblemError('operations_full')
+  if (error instanceof SuppressionsFullError) return requestInvalid(SUPPRESSIONS_FULL)
   if (error instanceof queue.RateLimitedError) return rateLimited(error)
   if (error instanceof queue.AcceptanceUnknownError)
     return jobUndecided('acceptance_unknown', error.jobId)

@@ -25,6 +25,7 @@ import { getErasure, getErasures, postErasure } from '../sources/erasures.ts'
 import { exportSources } from '../sources/export-sources.ts'
 import { getSource, getSources, lookUpSources } from '../sources/get-sources.ts'
 import { postSource } from '../sources/post-source.ts'
+import { deleteSuppression, getSuppressions } from '../sources/suppressions.ts'
 import { describeRoutes } from './describe-routes.ts'
 import type { Content, Route } from './route.ts'
 import * as content from './route.ts'
@@ -180,7 +181,7 @@ function erasureRoutes(): Route[] {
     post('erase', '/erasures', 'deleter', 'entries', postErasure, {
       summary: "Erases a person's quotes",
       description:
-        'In all threads that were accepted before, in the background. The quotes keep their ids, places, votes and replies. A title and a description go, too, if the quote with the externalId of their source does. What is posted later is stored.',
+        'In all threads that were accepted before, in the background. The quotes keep their ids, places, votes and replies. A title and a description go, too, if the quote with the externalId of their source does. What is posted later is stored, or with `suppress` redacted.',
       onlyReads: true,
       parameters: ofTenant,
       body: json(contract.ErasureRequestSchema, { speaker: 'Ada', service: 'slack' }),
@@ -206,6 +207,36 @@ function erasureRoutes(): Route[] {
       answers: { 200: ['The progress so far.', json(contract.ErasureSchema)] },
       problems: ['operation_unknown', 'queue_unavailable'],
     }),
+    get('listSuppressions', '/suppressions', 'deleter', 'entries', getSuppressions, {
+      summary: 'Lists suppressions, by the hashes of the speakers',
+      parameters: queryParameters(contract.SuppressionsQuerySchema, {
+        tenant: 'acme',
+        limit: 20,
+        after: content.SUPPRESSION_ID,
+      }),
+      answers: { 200: ['A page of suppressions.', json(contract.SuppressionListSchema)] },
+      problems: ['store_unavailable'],
+    }),
+    routeOf('delete')(
+      'endSuppression',
+      '/suppressions/{id}',
+      'deleter',
+      'fixed',
+      deleteSuppression,
+      {
+        summary: 'Ends a suppression',
+        description: 'What is posted later is stored as it is sent.',
+        onlyReads: true,
+        parameters: [
+          pathParameter('id', { examples: [content.SUPPRESSION_ID] }, 'The id of the suppression.'),
+          ...ofTenant,
+        ],
+        answers: {
+          200: ['It has ended, or there was none.', json(contract.EndedSuppressionSchema)],
+        },
+        problems: ['queue_unavailable', 'store_unavailable'],
+      },
+    ),
   ]
 }
 

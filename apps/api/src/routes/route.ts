@@ -283,6 +283,7 @@ export const FAILED_JOB_EXAMPLES = {
   after: `1714555831000.${EXAMPLE_ID}`,
 }
 export const FIND_EXAMPLES = { q: externalId, tenant: 'acme', service, reason: 'validation' }
+export const SUPPRESSION_ID = `${SOURCE_ID}.${service}`
 export const SOURCE_ID_SCHEMA = { examples: [SOURCE_ID] }
 export const QUOTE_ID_SCHEMA = { examples: [QUOTE_ID] }
 

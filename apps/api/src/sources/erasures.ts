@@ -9,7 +9,7 @@ import { chooseTenant } from './delete-source.ts'
 type ErasureDeps = Pick<ApiDeps, 'erasures'>
 
 /** Returns the tenant of a request: an operator names it. @throws {ProblemError} 400. */
-function tenantOf(context: RequestContext): string {
+export function tenantOf(context: RequestContext): string {
   chooseTenant(context, parseQuery(context, parseDeleteByIdQuery).tenant)
   return context.tenant
 }

@@ -18,6 +18,7 @@ interface EraseOptions extends ApiOptions {
   mode?: string
   tenant?: string
   dryRun?: true
+  suppress?: true
   reason?: string
   yes?: true
   json?: true
@@ -42,6 +43,7 @@ export function eraseCommand(deps: EraseDeps): Command {
     )
     .option('--tenant <name>', "the tenant of the threads, with an operator's key")
     .option('--reason <text>', 'why, for people: without the name')
+    .option('--suppress', 'stores later posts of the speaker without words, too')
     .option('--dry-run', 'only counts')
     .option('--yes', 'erases without asking')
     .option('--json', 'prints the answer of the API')
@@ -49,12 +51,13 @@ export function eraseCommand(deps: EraseDeps): Command {
 }
 
 async function erase(deps: EraseDeps, speaker: string, options: EraseOptions): Promise<void> {
-  const { tenant, service, mode, reason } = options
+  const { tenant, service, mode, suppress, reason } = options
   const query = tenant === undefined ? '' : `?${new URLSearchParams({ tenant })}`
   const { ask } = await createAsk(deps, options, tenant === undefined ? 'importer' : 'operator')
 
   async function run(dryRun: boolean): Promise<Erasure> {
-    let erasure = await ask(check, `/erasures${query}`, { speaker, service, mode, dryRun, reason })
+    const request = { speaker, service, mode, suppress, dryRun, reason }
+    let erasure = await ask(check, `/erasures${query}`, request)
     if (!dryRun) deps.show(`Erasure ${erasure.id} goes on if you end this command.`)
     while (erasure.state !== 'completed') {
       await delay(POLL_MS)

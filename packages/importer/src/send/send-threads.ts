@@ -110,6 +110,8 @@ function recordResult(
     // What was deleted later is neither new nor changed.
     const outcome = result.outcome === 'deleted' ? 'unchanged' : result.outcome
     entry.outcomes.push({ ...result, outcome })
+    for (let count = result.quotes.suppressed ?? 0; count > 0; count--)
+      entry.notes.push(['replaced', 'messages of suppressed speakers, by [erased]'])
   } else if (isFinal(result)) {
     entry.rejected.push({ reason: reasonOf(result), place, record: request })
   } else {

@@ -6,6 +6,7 @@ import {
   type Deletion,
   type IngestJob,
   isJobId,
+  newJobId,
   orUnavailable,
   type QueueKeys,
   sourceNameOf,
@@ -19,6 +20,7 @@ import type { Db } from 'mongodb'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
 import type { OpenOperation, Operations } from '../failed/operations.ts'
 import { pause, type StepDeps, type Steps, sendDeletions } from '../threads/steps.ts'
+import type { Suppressions } from './suppressions.ts'
 
 const THREADS_AT_ONCE = 100
 const FAILED_AT_ONCE = 5
@@ -40,16 +42,28 @@ function erasureOf({ filter, erases, why, ...operation }: Operation): Erasure | 
 export type Erasures = ReturnType<typeof createErasures>
 
 /** Makes the functions that open and show the erasures of a tenant. */
-export function createErasures(db: Db, operations: Pick<Operations, 'open' | 'find' | 'list'>) {
+export function createErasures(
+  db: Db,
+  operations: Pick<Operations, 'open' | 'find' | 'list'>,
+  suppressions: Pick<Suppressions, 'open'>,
+) {
   return {
-    /** @throws {OperationsFullError | QueueUnavailableError | CommandFailedError} */
-    async open(tenant: string, by: string, request: ErasureRequest): Promise<Erasure> {
-      const { service, mode = 'redact', dryRun = false, reason } = request
-      const speaker = hashSpeaker(await readKey(db), tenant, request.speaker)
+    /** @throws {OperationsFullError | SuppressionsFullError | QueueUnavailableError | CommandFailedError} */
+    async open(tenant: string, by: string, asked: ErasureRequest): Promise<Erasure> {
+      const { service, mode = 'redact', dryRun = false, suppress = false, reason } = asked
+      const speaker = hashSpeaker(await readKey(db), tenant, asked.speaker)
       const filter = { tenant, ...(service !== undefined && { service }) }
       const erases = { speaker, mode, dryRun }
       const why = reason === undefined ? {} : { why: reason }
-      const opened = erasureOf(await operations.open('erase', { filter, erases, ...why }, 0, by))
+      const id = newJobId()
+      // First, so that the operation finds what is accepted before.
+      if (suppress && !dryRun)
+        await suppressions.open(tenant, {
+          ...{ speaker, by, at: new Date(), erasure: id },
+          ...(service !== undefined && { service }),
+        })
+      const request = { filter, erases, ...why }
+      const opened = erasureOf(await operations.open('erase', request, 0, by, undefined, id))
       if (opened === undefined) throw new Error('an erasure without a tenant')
       return opened
     },

@@ -520,7 +520,7 @@ test('the failed tries and threads of a job have a bound in bytes', async (t) =>
   const token = 'token'
   await redis.set(`${keys.jobs.interactive}${id}:lock`, token)
   const locked = { ...completed(id), token, digests: [], redelivered: false, quarantined: false }
-  const job = { ...locked, waitsSince: 0, bytes: 0, progress: {} }
+  const job = { ...locked, waitsSince: 0, suppressions: '', bytes: 0, progress: {} }
   const recordAttempt = createRecordAttempt(redis, keys, {
     name: 'here:1',
     failedBytes: 1_000_000,

@@ -104,6 +104,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
      * @param by names the operator.
      * @param reasonGroup describes the filter's group in words, which are kept when the group has
      * no job any more.
+     * @param id of the operation.
      * @throws {OperationsFullError | QueueUnavailableError}
      */
     async open(
@@ -112,10 +113,12 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       total: number,
       by: string,
       reasonGroup?: string,
+      id = newJobId(),
     ): Promise<Operation> {
       const filter = 'filter' in request ? request : {}
       const reason = reasonGroup === undefined ? {} : { reasonGroup }
-      const operation = newOperation({ kind, state: 'waiting', by, ...filter, ...reason, total })
+      const facts = { kind, state: 'waiting', by, ...filter, ...reason, total } as const
+      const operation = { ...newOperation(facts), id }
       const texts = [operation.id, JSON.stringify(operation), JSON.stringify(request)]
       const opened = await orUnavailable(
         openOperation(base, OPERATIONS_LISTED, UNFINISHED_KEPT_MS, ...texts),

@@ -1,9 +1,10 @@
 // Deletes a thread, the threads of a tenant, or those that are due, as operations (`../failed`). They
 // begin with the first step after a crash: what is deleted already is not found again.
 import { revokeKeys } from '@sluice/credentials/keys'
-import { forgetTenant } from '@sluice/queue'
+import { forgetTenant, noteSuppressions } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import { chunksOf } from '@sluice/store/read'
+import { removeSuppressions } from '@sluice/store/suppressions'
 import { type AgedThread, findThreads } from '@sluice/store/walk'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
 import type { OpenOperation } from '../failed/operations.ts'
@@ -60,6 +61,8 @@ export function deleteThreads(deps: ThreadDeps, open: OpenOperation): Steps {
         await failedJobs.move('discard', [id], by, requestId)
       }
       await forgetTenant(redis, keys, tenant)
+      await removeSuppressions(db, tenant)
+      await noteSuppressions(redis, keys)
       const oldest = yield* collect(findThreads(db, { tenant }))
       yield* deleteAll(oldest)
       found = jobs.length + oldest.length

@@ -124,7 +124,7 @@ const UNKNOWN: Found = { isDrained: false, misfit: 0, nextAt: undefined, lookAft
 
 /** Consumes a lane until `close` is called. */
 function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>) {
-  const { keys, redis, most, pauses, ready, onError } = options
+  const { keys, redis, most, pauses, ready, onError, onConnected } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS).on('error', onError)
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
   const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
@@ -134,6 +134,7 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
   const deps = { ...options, setAttempts, find: (id: string) => Job.fromId<IngestJob>(worker, id) }
   // The connection may now lead to another server, whose clock may be behind: see `shorten`.
   redis.on('ready', () => locks.shorten().catch(onError))
+  for (const connection of [redis, blocking.redis]) connection.on('ready', onConnected)
   /** The locked jobs, with the times when they were locked, on the monotonic clock. */
   const locked = new Map<LockedJob, number>()
   let freed = Promise.withResolvers<void>()

@@ -60,6 +60,8 @@ export interface LaneOptions {
   onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
   stored: StoredCounter
   onError: (error: Error) => void
+  /** Called for each new connection to Redis, before jobs are fetched by it. */
+  onConnected: () => void
 }
 
 /** What each lane of a consumer needs. */

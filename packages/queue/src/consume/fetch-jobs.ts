@@ -1,5 +1,5 @@
 // Fetches jobs of a lane, now or when the next one is added, locks them, and renews their locks.
-import { hash } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Thread } from '@sluice/contract'
 import { asList, connectLike, openRedisClock, openScript } from '@sluice/process/redis'
@@ -44,18 +44,23 @@ export function createFetchJobs(
   return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
     const bounds = { capacity, plenty: PLENTY[lane], enough: FETCH_BYTES[lane] }
     const ofLane = { name: lane, lease: `${base}lease:${lane}`, pauses: `${base}paused` }
+    const suppressions = suppressionsKey(base)
     const reply = await fetchJobs(laneKeys[lane], {
       token,
       worker,
       lockMs,
       now,
+      suppressions,
       ...ofLane,
       ...bounds,
     })
-    const [due, misfit, jobs, lookAfterMs, redisMs] = asList(reply)
+    const [due, misfit, jobs, lookAfterMs, redisMs, listed] = asList(reply)
     const redisAhead = clock.note(Number(redisMs))
     return {
-      jobs: asList(jobs).map((fields) => readLocked(lane, token, asList(fields), redisAhead)),
+      jobs: asList(jobs).map((fields) => ({
+        ...readLocked(lane, token, asList(fields), redisAhead),
+        suppressions: String(listed ?? ''),
+      })),
       /** The bytes of the next job if it exceeded the capacity, otherwise 0. */
       misfit: Number(misfit),
       /** When the next delayed job is due, in ms since 1970. */
@@ -66,13 +71,23 @@ export function createFetchJobs(
   }
 }
 
+const suppressionsKey = (base: string) => `${base}suppressions`
+
+/**
+ * Has workers read the list of suppressions again before they store jobs that they fetch from now on.
+ * Call it once a change of the list is stored with majority, and before the change is answered.
+ */
+export async function noteSuppressions(redis: Redis, { base }: QueueKeys): Promise<void> {
+  await redis.set(suppressionsKey(base), randomUUID())
+}
+
 /** @param redisAhead by how much Redis's clock is ahead of the monotonic clock of this process. */
 function readLocked(
   lane: Lane,
   token: string,
   fields: readonly unknown[],
   redisAhead: number,
-): LockedJob {
+): Omit<LockedJob, 'suppressions'> {
   const [data, timestamp, started, attempts, quarantined, progress, name, id] = fields
   const facts = { id: String(id), name: String(name), lane, token }
   const times = { enqueuedAt: Number(timestamp), waitsSince: Number(timestamp) - redisAhead }

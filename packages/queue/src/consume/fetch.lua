@@ -12,6 +12,7 @@
 --           lease     key of the lane's lease
 --           name      the lane's name; pauses: key of the pauses (see operations.lua)
 --           worker    id of the worker that fetches
+--           suppressions  key of the value that is new after each change of the list of suppressions
 --           plenty    if at least this number of jobs waits, any worker fetches
 --           now       ms since 1970, absent if Redis may run the script later. Workers set when delayed jobs are due, and
 --                     the clock of a Redis that was promoted may be behind theirs
@@ -21,6 +22,7 @@
 --       3   for each job: data, time of enqueueing, starts, attempts, 1 if it is quarantined, progress, name, id
 --       4   if jobs are left to the worker with the lease: ms after which this worker must look again (0 for never)
 --       5   Redis's time (ms)
+--       6   the value of `suppressions`, if jobs were fetched
 --include ../bullmq-layout/jobs.lua#fetch
 
 -- A lane's lease lets jobs gather, because a small batch costs nearly as much as a large one. The
@@ -64,7 +66,7 @@ end
 local mayFetch = not isPaused(lane) or endPause()
 local due = letWait(lane, now, mayFetch and most or 0)
 if not mayFetch then return {due, 0, {}, 0, serverNow} end
-local holder = redis.call('GET', lease)
+local holder, suppressions = unpack(redis.call('MGET', lease, input.suppressions))
 if holder and holder ~= worker then
   local waiting = countWaiting(lane)
   if waiting < input.plenty then return {due, 0, {}, waiting > 0 and whenToLook() or 0, serverNow} end
@@ -97,4 +99,4 @@ elseif holder == worker then
   redis.call('DEL', lease)
 end
 if #ids == most or at <= #ids then wakeIfJobsWait(lane) end
-return {due, misfit, jobs, 0, serverNow}
+return {due, misfit, jobs, 0, serverNow, suppressions}

@@ -171,6 +171,8 @@ export interface FetchedJob {
    * by Redis's clock, because the clocks of processes may be wrong.
    */
   waitsSince: number
+  /** Names the state of the list of suppressions when the job was fetched: see `noteSuppressions`. */
+  suppressions: string
   /**
    * The receipts of the threads that were stored before an operator retried the job. Those threads
    * are not stored again.

@@ -1,0 +1,48 @@
+// This worker's copy of the list of suppressions.
+//
+// No post slips past a stale copy. A change of the list is answered once MongoDB has it with majority,
+// and Redis then has a new random value. A job that is accepted after the answer is fetched after it, by
+// a script that also returns this value. Either the copy was read after a fetch that returned the same
+// value, and so after the change, or it is read again before the job is stored.
+//
+// A Redis that was promoted or restarted may have lost the value, and have the one before. So the copy
+// also goes when a connection to Redis is made, before a job is fetched by it.
+import type { FetchedJob } from '@sluice/queue'
+import { type SuppressedIds, suppressedBy } from '@sluice/store/suppressions'
+import type { IngestRequest } from './ingest.ts'
+
+export type SuppressionCopy = ReturnType<typeof createSuppressionCopy>
+
+/** Makes the functions that find the suppressed speakers of jobs. */
+export function createSuppressionCopy(readList: () => Promise<SuppressedIds>) {
+  let copy: { state: string; list: Promise<SuppressedIds> } | undefined
+
+  function listAt(state: string): Promise<SuppressedIds> {
+    if (copy?.state === state) return copy.list
+    const read = { state, list: readList() }
+    copy = read
+    read.list.catch(() => {
+      if (copy === read) copy = undefined
+    })
+    return read.list
+  }
+
+  return {
+    /** Has the next job read the list again. */
+    forget(): void {
+      copy = undefined
+    },
+    /** Adds to the requests of a job the speakers who are suppressed. @throws {CommandFailedError} */
+    async mark(job: FetchedJob, requests: IngestRequest[]): Promise<IngestRequest[]> {
+      const isSuppressed = suppressedBy(await listAt(job.suppressions), job.data.tenant)
+      if (isSuppressed === undefined) return requests
+      return requests.map((request) => {
+        if ('deletes' in request) return request
+        const { source, quotes } = request.thread
+        const speakers = new Set(quotes.flatMap(({ speaker }) => speaker ?? []))
+        const suppressed = new Set([...speakers].filter((one) => isSuppressed(one, source.service)))
+        return suppressed.size === 0 ? request : { ...request, suppressed }
+      })
+    },
+  }
+}

@@ -1,0 +1,114 @@
+// Entry point `@sluice/store/suppressions`: the list of suppressions, each of a speaker whose quotes
+// are stored as redacted. It has keyed hashes and no names.
+import type { Db } from 'mongodb'
+import { AFTER_IDS, listPrefixOf } from './ids.ts'
+import { withinTime } from './read-source.ts'
+import { createHashOf, readKey } from './speakers.ts'
+
+/** Each worker has the list in memory: about 10 MB for this number. */
+const MOST = 100_000
+const NOBODY = new AbortController().signal
+const PRIMARY = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
+const MAJORITY = { writeConcern: { w: 'majority' } } as const
+
+export interface Suppression {
+  /** The hash of the speaker: see `hashSpeaker`. */
+  speaker: string
+  /** Present if the speaker is suppressed only in threads of this service. */
+  service?: string
+  /** The id of the key. */
+  by: string
+  at: Date
+  /** The id of the erasure that opened it. */
+  erasure: string
+}
+
+type SuppressionDocument = Suppression & { _id: string; tenant: string }
+
+const documentsIn = (db: Db) => db.collection<SuppressionDocument>('suppressions', PRIMARY)
+
+/** Returns the id of a suppression, which a tenant has once. */
+const idOf = ({ speaker, service }: Pick<Suppression, 'speaker' | 'service'>) =>
+  service === undefined ? speaker : `${speaker}.${service}`
+
+/** Returns the filter for suppressions of a tenant whose ids are after this one. */
+function after(tenant: string, id: string) {
+  const prefix = listPrefixOf(tenant)
+  return { _id: { $gt: prefix + id, $lt: prefix + AFTER_IDS } }
+}
+
+/**
+ * Adds a suppression, or replaces the same one. Returns false if the tenant has `MOST` of them. Then call
+ * `noteSuppressions`, before you answer.
+ * @throws {CommandFailedError}
+ */
+export async function addSuppression(db: Db, tenant: string, added: Suppression): Promise<boolean> {
+  const last = { sort: { _id: 1 }, skip: MOST - 1, projection: { _id: 1 } } as const
+  const found = await withinTime(NOBODY, (signal) =>
+    documentsIn(db).findOne(after(tenant, ''), { ...last, signal }),
+  )
+  if (found !== null) return false
+  const _id = listPrefixOf(tenant) + idOf(added)
+  const options = { upsert: true, ...MAJORITY }
+  await withinTime(NOBODY, () => documentsIn(db).replaceOne({ _id }, { ...added, tenant }, options))
+  return true
+}
+
+/**
+ * Removes a suppression. Returns false if there is none. Then call `noteSuppressions`, before you answer.
+ * @throws {CommandFailedError}
+ */
+export async function removeSuppression(db: Db, tenant: string, id: string): Promise<boolean> {
+  const _id = listPrefixOf(tenant) + id
+  const done = await withinTime(NOBODY, () => documentsIn(db).deleteOne({ _id }, MAJORITY))
+  return done.deletedCount > 0
+}
+
+/** Removes all suppressions of a tenant. @throws {CommandFailedError} */
+export async function removeSuppressions(db: Db, tenant: string): Promise<void> {
+  await withinTime(NOBODY, () => documentsIn(db).deleteMany(after(tenant, ''), MAJORITY))
+}
+
+/** Lists suppressions of a tenant in the order of their ids. @throws {CommandFailedError} */
+export async function listSuppressions(db: Db, tenant: string, id: string, limit: number) {
+  const found = await withinTime(NOBODY, (signal) =>
+    documentsIn(db)
+      .find(after(tenant, id), { sort: { _id: 1 }, limit, signal })
+      .toArray(),
+  )
+  return found.map(({ _id, tenant, ...one }) => ({ id: idOf(one), ...one }))
+}
+
+/** The suppressions of all tenants, as workers have them in memory. */
+export interface SuppressedIds {
+  key: string
+  /** The ids of each tenant's suppressions. */
+  idsOf: ReadonlyMap<string, ReadonlySet<string>>
+}
+
+/** Reads the list with majority. @throws {CommandFailedError} */
+export async function readSuppressions(db: Db): Promise<SuppressedIds> {
+  const idsOf = new Map<string, Set<string>>()
+  await withinTime(NOBODY, async (signal) => {
+    const projection = { _id: 0, tenant: 1, speaker: 1, service: 1 }
+    for await (const one of documentsIn(db).find({}, { projection, signal })) {
+      const ids = idsOf.get(one.tenant) ?? new Set()
+      idsOf.set(one.tenant, ids.add(idOf(one)))
+    }
+  })
+  return { key: idsOf.size === 0 ? '' : await readKey(db), idsOf }
+}
+
+/**
+ * Makes the function that says whether a speaker is suppressed in threads of a service. It hashes each
+ * different speaker once. Returns undefined if the tenant has no suppression.
+ */
+export function suppressedBy({ key, idsOf }: SuppressedIds, tenant: string) {
+  const ids = idsOf.get(tenant)
+  if (ids === undefined) return undefined
+  const hashOf = createHashOf(key, tenant)
+  return (speaker: string, service: string): boolean => {
+    const hash = hashOf(speaker)
+    return ids.has(hash) || ids.has(idOf({ speaker: hash, service }))
+  }
+}
