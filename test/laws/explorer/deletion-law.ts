@@ -111,7 +111,8 @@ export class DeletionLaw {
       assertHas(source, thread.source)
       quoteIdsOf(id, thread.quotes).forEach((quoteId, at) => {
         if (deletedUpTo(this.#database, id, quoteId) > stamp) return
-        assertHas(quotes[quoteId], thread.quotes[at] ?? {})
+        const { exportedId: _, ...said } = { ...thread.quotes[at] }
+        assertHas(quotes[quoteId], said)
       })
     }
   }
