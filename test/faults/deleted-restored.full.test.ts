@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createKey } from '@sluice/credentials/keys'
 import { connectRetrying } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
 import { keysWith } from '@sluice/queue/test-support'
+import { createBatchStore, mongoCommands } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { requiredUrl } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
@@ -52,7 +54,7 @@ async function start(t: TestContext) {
     assert.match(stdout, /^Wrong: 0$/m)
     return stdout.split('\n').filter((line) => /^(Applied|Removed what)/.test(line))
   }
-  return { mongodb, redis, sluice, placesOf, afterRestore }
+  return { mongodb, redis, client, sluice, placesOf, afterRestore }
 }
 
 async function stop(processes: readonly TestSluice['api'][]): Promise<void> {
@@ -64,12 +66,24 @@ const thread = (externalId: string, texts: Record<string, string>, speaker = 'Bo
   ...{ service: 'slack', externalId, title: Object.values(texts).at(-1) },
   quotes: Object.entries(texts).map(([id, text]) => ({ externalId: id, text, speaker })),
 })
+const OLD = `old ${GONE}`
+
+/** Stores a thread that was posted long ago. */
+async function storeOld(db: TestSluice['db']): Promise<void> {
+  const source = { service: 'reddit', externalId: 'old', title: OLD } as const
+  const store = createBatchStore(mongoCommands(db))
+  const [stamp, redelivered] = [(Date.now() - 40 * 86_400_000) * 1_000, false]
+  const thread = { source, quotes: [{ externalId: 'a', text: OLD }] }
+  await store.store([{ id: 'old', tenant: 'acme', stamp, redelivered, thread }])
+  await store.settle()
+}
+
 const idOf = (externalId: string) => sourceIdOf('acme', { service: 'slack', externalId })
 
 test('what was deleted is gone again after Redis, MongoDB or both were restored from before', {
   timeout: 240_000,
 }, async (t) => {
-  const { mongodb, redis, sluice, placesOf, afterRestore } = await start(t)
+  const { mongodb, redis, client, sluice, placesOf, afterRestore } = await start(t)
   const { db } = sluice
   const acme = createCaller(sluice)
   const { key: operatorKey } = await openOperator(sluice)
@@ -78,12 +92,24 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   const pause = (act: string, by = operator) =>
     by.send(`/admin/lanes/bulk:${act}`, { method: 'POST' })
 
+  const globexKey = await createKey(db, { tenant: 'globex', name: 'test' })
+  const globex = createCaller({ url: sluice.url, key: globexKey.key })
+
   // Stored, and waiting.
-  const whole = thread('whole', { a: `one ${GONE}`, b: `two ${GONE}` })
-  const part = thread('part', { b: `three ${GONE}`, a: 'stays' })
-  for (const one of [whole, part]) storedIn(await acme.post(one))
+  const speaker = `Ada ${GONE}`
+  const threads = [
+    thread('whole', { a: `one ${GONE}`, b: `two ${GONE}` }),
+    thread('part', { b: `three ${GONE}`, a: 'stays' }),
+    { ...thread('hers', { a: `four ${GONE}`, b: 'stays' }, speaker), title: 'stays' },
+  ]
+  threads[2]?.quotes.push({ externalId: 'c', text: 'stays', speaker: 'Bob' })
+  const theirs = thread('theirs', { a: `five ${GONE}`, b: `six ${GONE}` })
+  for (const one of threads) storedIn(await acme.post(one))
+  storedIn(await globex.post(theirs))
+  await storeOld(db)
   await pause('pause')
-  for (const one of [whole, part]) acceptedIn(await acme.post(one, ASYNC))
+  for (const one of threads) acceptedIn(await acme.post(one, ASYNC))
+  acceptedIn(await globex.post(theirs, ASYNC))
   await Promise.all([mongodb.keepCopy(), redis.keepCopy()])
   await until('an API and a worker that go on', async () => {
     return (await acme.post(thread('other', { a: 'stays' }))).status === 200
@@ -97,27 +123,54 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   }
   await remove('/sources?service=slack&externalId=whole')
   await remove(`/sources/${idOf('part')}/quotes?externalId=b`)
+  const erasure = await acme.send('/erasures', {
+    ...{ method: 'POST', headers: { 'content-type': 'application/json' }, body: { speaker } },
+  })
+  assert.equal(erasure.status, 202, erasure.text)
+  const { id } = JSON.parse(erasure.text)
+  await until('the erasure', async () =>
+    /"state":"completed"/.test((await acme.get(`/erasures/${id}`)).text),
+  )
+  for (const args of [
+    ['retain', 'acme', '30d', '--service', 'reddit'],
+    ['delete', 'globex', '--yes'],
+  ])
+    assert.equal((await runSluice(sluice, 'tenants', ...args)).code, 0)
+  // Looks for due threads now, and not tomorrow.
+  const { base } = queueKeys(sluice.settings.QUEUE ?? '')
+  await client.del(`${base}retention`)
+  await until('the retention', async () => (await placesOf(OLD)).length === 0)
   storedIn(await acme.post(thread('whole', { c: 'later' })))
   assert.deepEqual(await placesOf(GONE), [])
+  // Operations that end write their records twice.
+  assert.equal(await db.collection('deletions').countDocuments(), 5)
+  assert.equal(await client.xlen(`${base}deletions`), 7)
   const folder = await mkdtemp(join(tmpdir(), 'sluice-'))
   t.onTestFinished(() => rm(folder, { recursive: true }))
   const file = join(folder, 'records.ndjson')
-  assert.match((await runSluice(sluice, 'erasures', 'export', file)).stdout, /^Wrote 2 records /)
+  assert.match((await runSluice(sluice, 'erasures', 'export', file)).stdout, /^Wrote 5 records /)
   await stop([sluice.api, ...sluice.workers])
   const totals = async () => {
     const found = await db.collection('sources').find({ tenant: 'acme' }).toArray()
     return Object.fromEntries(found.map((one) => [one.externalId, one.quoteCount]))
   }
-  const NOTHING = ['Applied again: 2 deletions, which removed 0 threads and 0 messages.']
-  const WRITTEN = ['Applied again: 2 deletions, which removed 1 thread and 3 messages.']
+  const applied = (...counts: string[]) =>
+    ['2 deletions', '1 erasure', '1 run of retention', '1 deleted tenant'].map(
+      (what, at) => `Applied again: ${what}, which removed ${counts[at]}.`,
+    )
+  const NOTHING = applied(...Array(4).fill('0 threads and 0 messages'))
+  const WRITTEN = applied(
+    ...['1 thread and 3 messages', '0 threads and 2 messages'],
+    ...['1 thread and 1 message', '1 thread and 2 messages'],
+  )
   const jobs = (count: number) =>
     `Removed what is deleted from ${count === 1 ? '1 job' : `${count} jobs`} of Redis.`
 
   await redis.restoreCopy()
   assert.match((await placesOf(GONE)).join(), /bulk/)
-  assert.deepEqual(await afterRestore(), [...NOTHING, jobs(2)])
+  assert.deepEqual(await afterRestore(), [...NOTHING, jobs(4)])
   assert.deepEqual(await placesOf(GONE), [])
-  assert.deepEqual(await totals(), { other: 1, part: 1, whole: 1 })
+  assert.deepEqual(await totals(), { hers: 3, other: 1, part: 1, whole: 1 })
   assert.deepEqual(await afterRestore(), [...NOTHING, jobs(0)])
 
   // Posted after the deletion. The backup of MongoDB does not have it, but it waits.
@@ -132,11 +185,12 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   assert.deepEqual(await afterRestore(), [...WRITTEN, jobs(0)])
   assert.deepEqual(await placesOf(GONE), [])
   assert.match((await placesOf('later')).join(), /bulk/)
-  assert.deepEqual(await totals(), { part: 1 })
+  assert.deepEqual(await totals(), { hers: 3, part: 1 })
+  assert.ok((await db.collection('keys').findOne({ tenant: 'globex' }))?.revokedAt)
   assert.deepEqual(await afterRestore(), [...NOTHING, jobs(0)])
 
   await Promise.all([mongodb.restoreCopy(), redis.restoreCopy()])
-  assert.deepEqual(await afterRestore('--from', file), [...WRITTEN, jobs(2)])
+  assert.deepEqual(await afterRestore('--from', file), [...WRITTEN, jobs(4)])
   assert.deepEqual(await placesOf(GONE), [])
   assert.deepEqual(await afterRestore(), [...NOTHING, jobs(0)])
   const [again, worker] = await Promise.all([sluice.startApi(), sluice.startWorker()])
@@ -144,6 +198,6 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   await pause('resume', createCaller({ url: again.url, key: operatorKey }))
   await view.drained()
   assert.deepEqual(await placesOf(GONE), [])
-  assert.deepEqual(await totals(), { part: 1 })
+  assert.deepEqual(await totals(), { hers: 3, part: 1 })
   await stop([again.api, worker])
 })

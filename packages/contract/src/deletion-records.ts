@@ -1,7 +1,8 @@
 // The records of deletions, by which they are applied again after a backup was restored. They have
 // no texts, and no names but those of tenants.
 import type { Static } from 'typebox'
-import { optional, Type } from './json-schema.ts'
+import { oneOf, optional, Type } from './json-schema.ts'
+import { SERVICES } from './thread-request.ts'
 
 const about = {
   /** The id of the job or of the operation. */
@@ -19,9 +20,29 @@ const deletes = Type.Array(
   Type.Object({ sourceId: Type.String(), quoteIds: optional(Type.Array(Type.String())) }),
 )
 
+/** The rules and the default of retention, and when it looked for what was due. */
+const rules = Type.Array(
+  Type.Object({
+    tenant,
+    service: optional(Type.String()),
+    seconds: Type.Unsafe<number | null>({ type: ['number', 'null'] }),
+  }),
+)
+const at = Type.Number()
+
+const erases = {
+  service: optional(oneOf(SERVICES)),
+  /** A hash of the speaker with this key, which MongoDB's backup may lack. */
+  speaker: Type.String(),
+  key: Type.String(),
+  mode: oneOf(['redact', 'remove']),
+}
+
 export const DeletionRecordSchema = Type.Union([
   Type.Object({ kind: Type.Literal('deletion'), ...about, tenant, deletes }),
   Type.Object({ kind: Type.Literal('tenant'), ...about, tenant }),
+  Type.Object({ kind: Type.Literal('retention'), ...about, rules, days: Type.Number(), at }),
+  Type.Object({ kind: Type.Literal('erasure'), ...about, tenant, ...erases }),
 ])
 
 export type DeletionRecord = Static<typeof DeletionRecordSchema>

@@ -1,6 +1,7 @@
 // What people see of a queue and can do with it, depending on their role. Viewers see ids, and
 // reasons without values. They see no payloads, stacks, faults or stored texts, because these quote
 // the content of threads.
+import { createDeletionRecords } from '@sluice/boot/deletion-records'
 import type * as contract from '@sluice/contract'
 import { type KeyRole, listExpiring, shortKeyId } from '@sluice/credentials/keys'
 import { shareFor } from '@sluice/process'
@@ -22,6 +23,7 @@ import { createReadHistory } from './overview/history.ts'
 import { createReadOverview, createReadTenant } from './overview/overview.ts'
 import { judge } from './overview/verdict.ts'
 import { deleteThreads } from './threads/delete-threads.ts'
+import { createRecordedStep } from './threads/recorded-steps.ts'
 import { createOpenDue, type RetentionDeps } from './threads/retention.ts'
 import { createTakeStep, type StepDeps } from './threads/steps.ts'
 
@@ -59,8 +61,11 @@ export function openAdmin(redis: Redis, keys: QueueKeys, db: Db) {
       const deps = { ...reads, redis, keys, db, enqueue, findResults, retainDays }
       return runOperations({
         ...reads,
-        takeThreadStep: createTakeStep(deps, (open) =>
-          open.operation.kind === 'erase' ? eraseSpeaker(deps, open) : deleteThreads(deps, open),
+        takeThreadStep: createRecordedStep(
+          { ...deps, records: createDeletionRecords(redis, keys, db) },
+          createTakeStep(deps, (open) =>
+            open.operation.kind === 'erase' ? eraseSpeaker(deps, open) : deleteThreads(deps, open),
+          ),
         ),
         openDue: createOpenDue(deps, reads.operations),
         ...options,

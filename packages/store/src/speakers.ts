@@ -7,21 +7,26 @@ import { withinTime } from './read-source.ts'
 const PRIMARY = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
 const NOBODY = new AbortController().signal
 
+const _id = 'speakers'
 type KeyDocument = { _id: string; key: string }
 
 /** Reads the key of the hashes of speakers. The first reader makes it. @throws {CommandFailedError} */
 export async function readKey(db: Db): Promise<string> {
   const keys = db.collection<KeyDocument>('layout', PRIMARY)
-  const _id = 'speakers'
   const read = () => withinTime(NOBODY, (signal) => keys.findOne({ _id }, { signal }))
   const found = await read()
   if (found !== null) return found.key
-  const made = { $setOnInsert: { key: randomBytes(32).toString('base64url') } }
-  const options = { upsert: true, writeConcern: { w: 'majority' } } as const
-  await withinTime(NOBODY, () => keys.updateOne({ _id }, made, options))
+  await restoreKey(db, randomBytes(32).toString('base64url'))
   const { key } = (await read()) ?? {}
   if (key === undefined) throw new Error('the key of speakers was not stored')
   return key
+}
+
+/** Stores the key, unless there is one. */
+export async function restoreKey(db: Db, key: string): Promise<void> {
+  const keys = db.collection<KeyDocument>('layout')
+  const options = { upsert: true, writeConcern: { w: 'majority' } } as const
+  await withinTime(NOBODY, () => keys.updateOne({ _id }, { $setOnInsert: { key } }, options))
 }
 
 /**

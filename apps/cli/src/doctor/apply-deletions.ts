@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DeletionRecord } from '@sluice/contract'
 import { revokeKeys } from '@sluice/credentials/keys'
+import { deletionsOf, findDue } from '@sluice/operations'
 import type { Redis } from '@sluice/process/redis'
 import { createPurge, type IngestJob, type QueueKeys, type StoredDeletion } from '@sluice/queue'
 import {
@@ -14,13 +15,21 @@ import {
   mongoCommands,
 } from '@sluice/store'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
-import { findThreads } from '@sluice/store/walk'
+import { chunksOf } from '@sluice/store/read'
+import { createHashOf, restoreKey } from '@sluice/store/speakers'
+import { findQuotes, findThreads } from '@sluice/store/walk'
 import { counted } from '@sluice/terminal'
 import type { Db } from 'mongodb'
 
 type ToDelete = Pick<DeleteRequest, 'tenant' | 'stamp' | 'deletes'>
+type ErasureRecord = Extract<DeletionRecord, { kind: 'erasure' }>
 
-const KINDS = { deletion: 'deletion', tenant: 'deleted tenant' } as const
+const NOUNS = {
+  deletion: 'deletion',
+  erasure: 'erasure',
+  retention: 'run of retention',
+  tenant: 'deleted tenant',
+} as const
 
 const AT_ONCE = 200
 /** The pause before a source that a writer had open in the backup is tried again. */
@@ -39,77 +48,133 @@ export async function applyDeletions(
   if (records.length === 0) return []
   const commands = mongoCommands(db)
   const store = createBatchStore(commands)
-  async function* pagesOf(some: readonly DeletionRecord[]): AsyncGenerator<ToDelete[]> {
-    for (const { tenant, stamp, ...record } of some) {
-      const asDeletes = (sourceId: string) => ({ tenant, stamp, deletes: { sourceId } })
-      if (record.kind === 'tenant') {
-        await revokeKeys(db, tenant, new Date(stamp / 1_000))
-        for await (const page of findThreads(db, { tenant }))
-          yield page.map(({ id }) => asDeletes(id))
-      }
-    }
-    yield some.flatMap(({ tenant, stamp, ...record }) =>
-      record.kind === 'deletion'
-        ? record.deletes.map((deletes) => ({ tenant, stamp, deletes }))
-        : [],
-    )
-  }
-
   const read = (all: readonly ToDelete[]) =>
     commands.find('sources', [...new Set(all.map(({ deletes }) => deletes.sourceId))], 'majority')
+  const lines: string[] = []
+  for (const [kind, noun] of Object.entries(NOUNS)) {
+    const some = records.filter((record) => record.kind === kind)
+    if (some.length === 0) continue
+    let [threads, quotes] = [0, 0]
+    for await (const page of pagesOf(db, some)) {
+      const gone = page.flatMap(({ deletes }) => (deletes.redacts ? [] : (deletes.quoteIds ?? [])))
+      for (const all of chunksOf(page, AT_ONCE)) {
+        // By the totals, because the answers to a second run are the same.
+        const before = await read(all)
+        quotes += await storeAll(all, new Set(gone))
+        const after = await read(all)
+        threads += before.filter(isLive).length - after.filter(isLive).length
+        for (const { quoteCount } of before) quotes += quoteCount
+        for (const { quoteCount } of after) quotes -= quoteCount
+      }
+    }
+    const removed = `${counted(threads, 'thread')} and ${counted(quotes, 'message')}`
+    lines.push(`Applied again: ${counted(some.length, noun)}, which removed ${removed}.`)
+  }
+  await store.settle()
+  const purge = createPurge(redis, keys, { sourceIdOf, quoteIdsOf })
+  const jobs = await purge.purgeJobs(createFindDeleted(commands, records))
+  return [...lines, `Removed what is deleted from ${counted(jobs, 'job')} of Redis.`]
 
-  /** Stores deletions, and counts by the totals: the answers are the same in a second run. */
-  async function deleteAgain(all: ToDelete[], removed: { threads: number; quotes: number }) {
-    const before = await read(all)
+  /** Stores deletions, and returns the number of quotes that were redacted and are not `gone`. */
+  async function storeAll(all: readonly ToDelete[], gone: Set<string>): Promise<number> {
+    let redacted = 0
     let left = all.map((one) => ({ ...one, id: randomUUID(), redelivered: false }))
     for (let isFirst = true; left.length > 0; isFirst = false) {
       if (!isFirst) await delay(AGAIN_MS)
       const answers = await store.store(left)
+      for (const { id, deletes } of left) {
+        const answer = answers.get(id)
+        const isGone = deletes.quoteIds?.some((quoteId) => gone.has(quoteId))
+        if (deletes.redacts && !isGone && answer && 'outcome' in answer) redacted += answer.quotes
+      }
       left = left.filter(({ id }) => !answers.has(id))
     }
-    const after = await read(all)
-    const sum = (sources: typeof after) => sources.reduce((sum, one) => sum + one.quoteCount, 0)
-    removed.threads += before.filter(isLive).length - after.filter(isLive).length
-    removed.quotes += sum(before) - sum(after)
+    return redacted
   }
+}
 
-  /** Finds what is deleted of a job, by the marks of its sources and by the records of tenants. */
-  async function findDeleted({ tenant, stamp, threads }: IngestJob): Promise<StoredDeletion[]> {
+/** Finds what to delete for records of one kind. */
+async function* pagesOf(db: Db, records: readonly DeletionRecord[]): AsyncGenerator<ToDelete[]> {
+  for (const record of records) {
+    const { stamp } = record
+    if (record.kind === 'tenant') {
+      const { tenant } = record
+      await revokeKeys(db, tenant, new Date(stamp / 1_000))
+      for await (const page of findThreads(db, { tenant }))
+        yield page.map(({ id }) => ({ tenant, stamp, deletes: { sourceId: id } }))
+    }
+    if (record.kind === 'retention')
+      for await (const page of findDue(db, record.rules, record.days, record.at))
+        yield page.map(({ id, tenant, until }) => {
+          return { tenant, stamp: until, deletes: { sourceId: id, until } }
+        })
+    if (record.kind === 'erasure') yield* findErased(db, record)
+  }
+  yield records.flatMap((record) => {
+    if (record.kind !== 'deletion') return []
+    const { tenant, stamp } = record
+    return record.deletes.map((deletes) => ({ tenant, stamp, deletes }))
+  })
+}
+
+async function* findErased(db: Db, record: ErasureRecord): AsyncGenerator<ToDelete[]> {
+  const { tenant, service, stamp, mode } = record
+  await restoreKey(db, record.key)
+  const of = { tenant, ...(service !== undefined && { service }) }
+  for await (const found of findThreads(db, of))
+    for (const threads of chunksOf(found, AT_ONCE)) {
+      const ids = threads.map(({ id }) => id)
+      for await (const quotes of findQuotes(db, ids, createIsErased(record)))
+        yield threads
+          .flatMap((thread) => deletionsOf(mode, thread, quotes.get(thread.id)))
+          .map(({ deletes }) => ({ tenant, stamp, deletes }))
+    }
+}
+
+function createIsErased({ key, tenant, speaker }: ErasureRecord) {
+  const hashOf = createHashOf(key, tenant)
+  return (quote: { speaker?: string }) =>
+    quote.speaker !== undefined && hashOf(quote.speaker) === speaker
+}
+
+/**
+ * Makes a function that finds what is deleted of a job: by the marks of its sources, and by the
+ * records of tenants and erasures, of which a thread that is not stored has no mark.
+ */
+function createFindDeleted(
+  { find }: Pick<ReturnType<typeof mongoCommands>, 'find'>,
+  records: readonly DeletionRecord[],
+) {
+  const tenants = records.filter((one) => one.kind === 'tenant')
+  const erasures = records.flatMap((one) =>
+    one.kind === 'erasure' ? [{ ...one, isErased: createIsErased(one) }] : [],
+  )
+  return async ({ tenant, stamp, threads }: IngestJob): Promise<StoredDeletion[]> => {
     const posts = threads.flatMap((one) => ('deletes' in one ? [] : [one]))
     const ids = posts.map(({ source }) => sourceIdOf(tenant, source))
-    const found = await commands.find('sources', ids, 'majority')
+    const found = await find('sources', ids, 'majority')
     const sources = new Map(found.map((source) => [source._id, source]))
-    const ofTenant = Math.max(
-      ...records.map((one) => (one.kind === 'tenant' && one.tenant === tenant ? one.stamp : 0)),
-    )
-    return ids.flatMap((sourceId, at) => {
+    const ofTenant = tenants.flatMap((one) => (one.tenant === tenant ? [one.stamp] : []))
+    const deleted = posts.flatMap(({ source: name, quotes }): StoredDeletion[] => {
+      const sourceId = sourceIdOf(tenant, name)
       const source = sources.get(sourceId)
-      const deleted = source ? deletedBy(tenant, source) : { stamp: 0 }
-      const name = posts[at]?.source
-      const all: StoredDeletion[] = [
-        { tenant, stamp: Math.max(deleted.stamp, ofTenant), sourceId, name },
-        ...Object.entries(deleted.ofQuotes ?? {}).map(([id, upTo]) => ({
-          ...{ tenant, stamp: upTo, sourceId, name },
-          quoteIds: [sourceId + id],
+      const marked = source ? deletedBy(tenant, source) : { stamp: 0 }
+      const quoteIds = quoteIdsOf(sourceId, quotes)
+      const own = erasures.filter((one) => {
+        return one.tenant === tenant && (one.service ?? name.service) === name.service
+      })
+      return [
+        { tenant, stamp: Math.max(marked.stamp, ...ofTenant), sourceId, name },
+        ...Object.entries(marked.ofQuotes ?? {}).map(([id, upTo]) => ({
+          ...{ tenant, stamp: upTo, sourceId, name, quoteIds: [sourceId + id] },
         })),
+        ...own.flatMap((one) => {
+          const erased = quoteIds.filter((_, at) => one.isErased(quotes[at] ?? {}))
+          const deletions = deletionsOf(one.mode, { id: sourceId, name }, erased)
+          return deletions.map(({ deletes }) => ({ tenant, name, ...deletes, stamp: one.stamp }))
+        }),
       ]
-      return all.filter((one) => one.stamp >= stamp)
     })
+    return deleted.filter((one) => one.stamp >= stamp)
   }
-
-  const lines: string[] = []
-  for (const [kind, some] of Map.groupBy(records, (record) => record.kind)) {
-    const removed = { threads: 0, quotes: 0 }
-    for await (const page of pagesOf(some))
-      for (let at = 0; at < page.length; at += AT_ONCE)
-        await deleteAgain(page.slice(at, at + AT_ONCE), removed)
-    const { threads, quotes } = removed
-    lines.push(
-      `Applied again: ${counted(some.length, KINDS[kind])}, which removed ${counted(threads, 'thread')} and ${counted(quotes, 'message')}.`,
-    )
-  }
-  await store.settle()
-  const purge = createPurge(redis, keys, { sourceIdOf, quoteIdsOf })
-  const jobs = await purge.purgeJobs(findDeleted)
-  return [...lines, `Removed what is deleted from ${counted(jobs, 'job')} of Redis.`]
 }

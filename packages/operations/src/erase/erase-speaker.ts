@@ -178,7 +178,7 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
  * Makes the deletions of these quotes of a source. A quote that is removed is redacted before, if the
  * source repeats it: so the title goes, too.
  */
-function deletionsOf(
+export function deletionsOf(
   mode: Erasure['mode'],
   { id: sourceId, name }: Pick<AgedThread, 'id' | 'name'>,
   quoteIds: readonly string[] = [],

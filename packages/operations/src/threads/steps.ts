@@ -25,6 +25,7 @@ export interface StepDeps {
   findResults: Results['find']
 }
 
+const RECORDED = { recorded: true } as const
 /** The pause between two looks at what must end first. */
 const LOOK_MS = 50
 
@@ -61,10 +62,12 @@ export async function* sendDeletions(
   threads: Deletion[],
 ): Steps<JobResult['receipts']> {
   if (threads.length === 0) return []
-  const { id: requestId, by: keyId } = open.operation
+  const { id: requestId, by: keyId, kind, filter } = open.operation
   const id = newJobId()
   yield { after: { job: id } }
-  const job = { tenant, requestId, keyId, retained: false, threads }
+  // The deletion of a single thread is recorded by its job: see recorded-steps.ts.
+  const recorded = kind === 'delete' && filter?.externalId !== undefined ? {} : RECORDED
+  const job = { tenant, requestId, keyId, retained: false, threads, ...recorded }
   while (!(await deps.enqueue(id, 'bulk', job).catch(undefinedIfFull))) yield* pause()
   return yield* countResult(deps, open, id)
 }
