@@ -19,10 +19,16 @@ import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
 import type { OpenOperation, Operations } from '../failed/operations.ts'
-import { pause, type StepDeps, type Steps, sendDeletions } from '../threads/steps.ts'
+import {
+  pause,
+  type StepDeps,
+  type Steps,
+  sendDeletions,
+  THREADS_PER_JOB,
+} from '../threads/steps.ts'
 import type { Suppressions } from './suppressions.ts'
 
-const THREADS_AT_ONCE = 100
+const THREADS_AT_ONCE = { redact: 100, remove: THREADS_PER_JOB }
 const FAILED_AT_ONCE = 5
 const JOBS_AT_ONCE = 500
 /** Bounds the time that a worker needs for one of the deletions of a job. */
@@ -106,7 +112,7 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
   if (after === '') yield* eraseAccepted()
   for await (const found of findThreads(db, filter, { after })) {
     yield {}
-    for (const threads of chunksOf(found, THREADS_AT_ONCE)) {
+    for (const threads of chunksOf(found, THREADS_AT_ONCE[mode])) {
       const ids = threads.map(({ id }) => id)
       let done = 0
       for await (const quotes of findQuotes(db, ids, isWanted)) {

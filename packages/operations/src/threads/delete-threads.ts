@@ -11,7 +11,7 @@ import type { OpenOperation } from '../failed/operations.ts'
 import type { createReadJob } from '../jobs/read-job.ts'
 import type { createReadTenant } from '../overview/overview.ts'
 import { findDue, type RetentionDeps, readRules } from './retention.ts'
-import { pause, type StepDeps, type Steps, sendDeletions } from './steps.ts'
+import { pause, type StepDeps, type Steps, sendDeletions, THREADS_PER_JOB } from './steps.ts'
 
 interface ThreadDeps extends RetentionDeps, StepDeps {
   failedJobs: Pick<FailedJobs, 'scan' | 'move'>
@@ -23,8 +23,6 @@ type Thread = Omit<AgedThread, 'stamp'> & { until?: number }
 
 /** APIs that reach MongoDB refuse a revoked key after this time. */
 const REVOKED_MS = 5_000
-/** Few, because the posts of their batch wait for them. */
-const THREADS_PER_JOB = 20
 /** One walk finds at most this many threads, because they stay in memory. */
 const MOST_FOUND = 10_000
 

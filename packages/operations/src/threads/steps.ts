@@ -26,6 +26,8 @@ export interface StepDeps {
 }
 
 const RECORDED = { recorded: true } as const
+/** The threads of a job that deletes some of each: few, because the posts of its batch wait for it. */
+export const THREADS_PER_JOB = 20
 /** The pause between two looks at what must end first. */
 const LOOK_MS = 50
 
