@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { createKey } from '@sluice/credentials/keys'
 import { connectRetrying, LAYOUT } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
+import type { QuoteDocument, SourceDocument } from '@sluice/store'
 import {
   beforeSuite,
   type StartedProcess,
@@ -14,7 +15,7 @@ import { describe, test } from 'vitest'
 import { createCaller } from '../e2e/support/caller.ts'
 import { jobIn, jobPathIn, operationIn, pageIn, storedIn } from '../e2e/support/read-reply.ts'
 import { someThread } from '../e2e/support/some-thread.ts'
-import { assertStored } from '../support/assert-stored.ts'
+import { assertConsistent, assertStored } from '../support/assert-stored.ts'
 import { startBalancer } from '../support/balancer.ts'
 import { mongodbCan } from '../support/mongodb-can.ts'
 import { openQueue } from '../support/open-queue.ts'
@@ -169,6 +170,50 @@ describe.runIf(isFull)('an upgrade, and the way back', () => {
       await openQueue(t, sluice.settings).drained()
       assert.deepEqual(await loadOf(t, sluice), [0, 0, 0])
     })
+
+  test('a deletion that an older worker gets, and a post to a deleted thread, fail, and a retry after the upgrade stores both', {
+    timeout: 120_000,
+  }, async (t) => {
+    const sluice = await startSluice(t)
+    const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+    const [importer, operator] = [createCaller(sluice), createCaller({ ...sluice, key })]
+    const thread = (externalId: string) =>
+      someThread({ externalId, quotes: [{ externalId: 'q', text: 'two words' }] })
+    const remove = (externalId: string) =>
+      importer.send(`/sources?service=slack&externalId=${externalId}`, { method: 'DELETE' })
+    for (const externalId of ['gone', 'kept']) storedIn(await importer.post(thread(externalId)))
+    assert.equal((await remove('gone')).status, 200)
+    for (const worker of sluice.workers) await stop(worker)
+
+    const main = pathToFileURL(join(previous, 'apps/worker/src/main.ts')).href
+    const older = startProcess(t, main, sluice.settings)
+    const failed = await Promise.all([remove('kept'), importer.post(thread('gone'))])
+    assert.deepEqual(
+      failed.map(({ status }) => status),
+      [500, 500],
+    )
+    await stop(older)
+    const find = async (externalId: string) =>
+      (await importer.get(`/sources?service=slack&externalId=${externalId}`)).text
+    assert.match(await find('kept'), /two words/)
+
+    await sluice.startWorker()
+    for (const externalId of ['gone', 'kept']) {
+      const retry = {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: { filter: { externalId } },
+      }
+      operationIn(await operator.send('/admin/jobs:retry', retry), 202)
+    }
+    await until('the deletion', async () => /source_unknown/.test(await find('kept')))
+    await until('the post', async () => /two words/.test(await find('gone')))
+    await openQueue(t, sluice.settings).drained()
+    const sources = sluice.db.collection<SourceDocument>('sources')
+    const quotes = sluice.db.collection<QuoteDocument>('quotes')
+    assertConsistent(await sources.find().toArray(), await quotes.find().toArray())
+    assert.deepEqual(await loadOf(t, sluice), [0, 0, 0])
+  })
 })
 
 test('a process that can’t read what a newer release has written stops in order, and does not start again', async (t) => {

@@ -173,9 +173,12 @@ export interface SourceDocument extends SourceValues, SourceOrTombstone {
     }
 }
 
-/** Returns whether this is a source, and no tombstone. */
+/**
+ * Returns whether this is a source, and no tombstone. A worker from before deletions adds a post's
+ * fields to a tombstone, with null for the tenant and the names: it stays one.
+ */
 export function isLive(source: SourceOrTombstone): source is SourceDocument {
-  return source.tenant !== undefined
+  return typeof source.tenant === 'string'
 }
 
 export interface QuoteDocument extends QuoteValues {
