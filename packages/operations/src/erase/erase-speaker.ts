@@ -20,7 +20,7 @@ import type { Db } from 'mongodb'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
 import type { OpenOperation, Operations } from '../failed/operations.ts'
 import {
-  pause,
+  pauseStep,
   type StepDeps,
   type Steps,
   sendDeletions,
@@ -139,7 +139,7 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
       for (const [id, packed] of chunksOf<string>(found, 2))
         if (id !== undefined && packed?.includes(tenant)) ids.push(id)
     do {
-      while (await areQueued(ids)) yield* pause()
+      while (await areQueued(ids)) yield* pauseStep()
       yield* eraseFailed()
     } while (await areQueued(ids))
   }

@@ -11,7 +11,7 @@ import type { OpenOperation } from '../failed/operations.ts'
 import type { createReadJob } from '../jobs/read-job.ts'
 import type { createReadTenant } from '../overview/overview.ts'
 import { findDue, type RetentionDeps, readRules } from './retention.ts'
-import { pause, type StepDeps, type Steps, sendDeletions, THREADS_PER_JOB } from './steps.ts'
+import { pauseStep, type StepDeps, type Steps, sendDeletions, THREADS_PER_JOB } from './steps.ts'
 
 interface ThreadDeps extends RetentionDeps, StepDeps {
   failedJobs: Pick<FailedJobs, 'scan' | 'move'>
@@ -52,7 +52,7 @@ export function deleteThreads(deps: ThreadDeps, open: OpenOperation): Steps {
     for (let found = 1; found > 0; ) {
       await revokeKeys(db, tenant)
       while (Date.now() < begunAt + REVOKED_MS || (await deps.readTenant(tenant)).threads > 0)
-        yield* pause()
+        yield* pauseStep()
       const { jobs } = await failedJobs.scan({ filter: { tenant }, limit: THREADS_PER_JOB })
       for (const { id } of jobs) {
         yield* deleteAll((await deps.readJob(id))?.threads?.map(named) ?? [])

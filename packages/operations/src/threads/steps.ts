@@ -70,7 +70,7 @@ export async function* sendDeletions(
   // The deletion of a single thread is recorded by its job: see recorded-steps.ts.
   const recorded = kind === 'delete' && filter?.externalId !== undefined ? {} : RECORDED
   const job = { tenant, requestId, keyId, retained: false, threads, ...recorded }
-  while (!(await deps.enqueue(id, 'bulk', job).catch(undefinedIfFull))) yield* pause()
+  while (!(await deps.enqueue(id, 'bulk', job).catch(undefinedIfFull))) yield* pauseStep()
   return yield* countResult(deps, open, id)
 }
 
@@ -81,7 +81,8 @@ async function* countResult(
   job: string,
 ): Steps<JobResult['receipts']> {
   let results = await findResults([job])
-  for (; results.has(job) && !results.get(job); results = await findResults([job])) yield* pause()
+  for (; results.has(job) && !results.get(job); results = await findResults([job]))
+    yield* pauseStep()
   const { receipts = [] } = results.get(job) ?? {}
   const isErasure = operation.kind === 'erase'
   const counts = receipts.map((receipt) => {
@@ -97,7 +98,7 @@ async function* countResult(
   return receipts
 }
 
-export async function* pause(): Steps {
+export async function* pauseStep(): Steps {
   await delay(LOOK_MS)
   yield {}
 }
