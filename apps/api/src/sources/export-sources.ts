@@ -12,6 +12,7 @@ import { chooseTenant } from './delete-source.ts'
 const MOST = 16 * 1024 * 1024
 /** How long a page is read: with a rest afterwards while threads are stored, else without one. */
 const PAGE_MS = { busy: 500, calm: 3_000 }
+const BUSY_MS = 1_000
 /** Memory of an export: a long line, and the documents of some replies. */
 const MEMORY_BYTES = 4 * 1024 * 1024
 
@@ -21,13 +22,14 @@ export function exportSources(
 ): Handler {
   const { bodyBudget, enqueuer, exportThreads, settings } = deps
   const parse = createExportParser(settings)
-  let drained: number | undefined
+  let [drained, busyAt] = [enqueuer.drained(), Number.NEGATIVE_INFINITY]
 
-  /** Whether threads were stored since the last page. */
+  /** Whether threads were stored since an earlier page, of which several may begin at once. */
   function isBusy(): boolean {
     const before = drained
     drained = enqueuer.drained()
-    return drained !== before
+    if (drained !== before) busyAt = performance.now()
+    return performance.now() - busyAt < BUSY_MS
   }
 
   return async (context) => {
