@@ -1,6 +1,6 @@
 // Entry point `@sluice/store/speakers`: the keyed hashes by which speakers are recorded and recognised
 // without their names.
-import { createHmac, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import type { Db } from 'mongodb'
 import { withinTime } from './read-source.ts'
 
@@ -32,10 +32,12 @@ export async function restoreKey(db: Db, key: string): Promise<void> {
 /**
  * Returns the hash by which a tenant's speaker is recorded and recognised. Names are equal if they
  * have the same characters in the Unicode form NFC, without white space around them. Case counts.
+ * An HMAC takes twice as long, which posts of suppressed speakers would feel. As the hash is cut,
+ * nobody can extend it.
  */
 export function hashSpeaker(key: string, tenant: string, speaker: string): string {
   const name = JSON.stringify([tenant, speaker.normalize('NFC').trim()])
-  return createHmac('sha256', key).update(name).digest('base64url').slice(0, 24)
+  return hash('sha256', key + name, 'base64url').slice(0, 24)
 }
 
 /** Makes a function that hashes speakers, each different one once. */

@@ -5,7 +5,7 @@ import { AFTER_IDS, listPrefixOf } from './ids.ts'
 import { withinTime } from './read-source.ts'
 import { createHashOf, readKey } from './speakers.ts'
 
-/** Each worker has the list in memory: about 10 MB for this number. */
+/** Each worker has the list in memory: about 7 MB for this number. */
 const MOST = 100_000
 const NOBODY = new AbortController().signal
 const PRIMARY = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
@@ -43,11 +43,10 @@ function after(tenant: string, id: string) {
  * @throws {CommandFailedError}
  */
 export async function addSuppression(db: Db, tenant: string, added: Suppression): Promise<boolean> {
-  const last = { sort: { _id: 1 }, skip: MOST - 1, projection: { _id: 1 } } as const
-  const found = await withinTime(NOBODY, (signal) =>
-    documentsIn(db).findOne(after(tenant, ''), { ...last, signal }),
+  const count = await withinTime(NOBODY, (signal) =>
+    documentsIn(db).countDocuments(after(tenant, ''), { signal }),
   )
-  if (found !== null) return false
+  if (count >= MOST) return false
   const _id = listPrefixOf(tenant) + idOf(added)
   const options = { upsert: true, ...MAJORITY }
   await withinTime(NOBODY, () => documentsIn(db).replaceOne({ _id }, { ...added, tenant }, options))

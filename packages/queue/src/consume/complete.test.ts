@@ -122,6 +122,14 @@ it('has a result expire that joins a group whose other results were forgotten', 
   assert((await redis.pttl(group)) > 60_000)
 })
 
+it('retains no payload that is sent again, but may have words of a suppressed speaker', async (t) => {
+  const { results, complete } = setUp(t)
+  const suppressed = receipts.map((one) => ({ ...one, outcomes: '=s' }))
+  await complete([completed('a', { result: { receipts: suppressed } })], BOUNDS)
+  assert.deepEqual(await results.retainResult('a', '{}', 't'), { receipts: suppressed })
+  assert.equal(await results.findRetained('a'), undefined)
+})
+
 it('does not retain the result of a failure: the failed job has all of it', async (t) => {
   const { results, fail } = setUp(t)
   await fail('a', 1_000_000)

@@ -187,15 +187,16 @@ it('fetches all jobs that were added together at once, although it was blocked',
 })
 
 it('fetches the jobs that wait although the fetch for which it was woken failed', async (t) => {
-  const { add, begin, consume, redis, lease } = await setUp(t)
+  const { add, begin, consume, redis, keys } = await setUp(t)
+  const delayed = `${keys.jobs.interactive}delayed`
   await add(1)
   const { failed } = consume('a')
   await begin(1)
   // The worker blocks now, or is about to.
-  await redis.rpush(lease, 'not a string')
+  await redis.set(delayed, 'no sorted set')
   await add(1)
   await failed
-  await redis.del(lease)
+  await redis.del(delayed)
   const since = performance.now()
   await begin(2)
   assert.ok(performance.now() - since < 4_500)
