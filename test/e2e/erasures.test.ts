@@ -107,6 +107,26 @@ test('a redacted speaker is gone, and stays gone when an older post is delivered
   )
 })
 
+test('a title goes with the quote whose text it begins, and others stay', async (t) => {
+  const { acme, erase } = await start(t)
+  const quotes = [
+    { externalId: 'm1', text: 'Could you  help?\nIt is urgent.', speaker: 'Ada' },
+    { externalId: 'm2', text: 'Sure', speaker: 'Bob' },
+  ]
+  const titles = ['Could you help?', 'Could you…', 'Help desk']
+  const post = (title: string, at: number) =>
+    acme.post({ service: 'slack', externalId: `c/${at}`, title, quotes })
+  const stored = async () => {
+    const pages = titles.map((_, at) => acme.get(`/sources/${idOf(`c/${at}`)}`))
+    return (await Promise.all(pages)).map((page) => sourcePageIn(page).source.title)
+  }
+  await Promise.all(titles.map(post))
+  await erase({ speaker: 'Ada', suppress: true })
+  assert.deepEqual(await stored(), ['[erased]', '[erased]', 'Help desk'])
+  await Promise.all(titles.map(post))
+  assert.deepEqual(await stored(), ['[erased]', '[erased]', 'Help desk'])
+})
+
 test('names are equal in all Unicode forms, and no character of them is a pattern', async (t) => {
   const { acme, erase } = await start(t)
   const names = ['Zoé', 'Zoe\u0301', '  Zoé\n', 'zoé', 'Zoe', '.*', 'A(da', '$ne', '^Z.+']

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { QuoteFields } from '@sluice/contract'
+import type { QuoteFields, Redacts } from '@sluice/contract'
 import { createBatchStore, type DeleteRequest, isLive, type PostRequest } from '@sluice/store'
 import { quoteIdOf, sourceIdOf } from '@sluice/store/ids'
 import { test } from 'vitest'
@@ -22,9 +22,10 @@ const said: QuoteFields[] = [
   { externalId: 'q3', text: 'words of Bob', speaker: 'Bob' },
 ]
 const post = (place: number, quotes = said) => requestOf({ source, quotes }, place)
-const redaction = (place: number, ...names: string[]): DeleteRequest => ({
+const redaction = (place: number, ...names: string[]) => redactionOf('all', place, ...names)
+const redactionOf = (redacts: Redacts, place: number, ...names: string[]): DeleteRequest => ({
   ...{ id: `e${place}`, tenant: 'acme', stamp: place * 1_000_000, redelivered: false },
-  deletes: { sourceId, quoteIds: names.map((name) => quoteIdOf(sourceId, name)), redacts: true },
+  deletes: { sourceId, quoteIds: names.map((name) => quoteIdOf(sourceId, name)), redacts },
 })
 
 function open() {
@@ -72,10 +73,10 @@ test('a redaction leaves ids, places, votes and replies, and counts no words', a
   ])
 })
 
-test('the title stays if its source repeats none of the redacted quotes', async () => {
+test('the title stays if only quotes are redacted', async () => {
   const { run, stored } = open()
   await run(post(1))
-  assert.deepEqual(await run(redaction(2, 'q2')), [{ outcome: 'deleted', quotes: 1 }])
+  assert.deepEqual(await run(redactionOf('quotes', 2, 'q2')), [{ outcome: 'deleted', quotes: 1 }])
   assert.deepEqual([stored().title, stored().wordCount], ['Ada says', 5])
 })
 
@@ -100,7 +101,7 @@ test('nothing that is absent, or of another tenant, is redacted', async () => {
   await run(post(2))
   const foreign = { ...redaction(3, 't1'), tenant: 'globex' }
   assert.deepEqual(await run(foreign), [{ outcome: 'absent', quotes: 0 }])
-  assert.deepEqual(await run(redaction(4, 'q9')), [{ outcome: 'absent', quotes: 0 }])
+  assert.deepEqual(await run(redactionOf('quotes', 4, 'q9')), [{ outcome: 'absent', quotes: 0 }])
   assert.equal(stored().wordCount, 8)
 })
 

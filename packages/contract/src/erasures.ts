@@ -10,6 +10,33 @@ import { createParser } from './validator.ts'
 /** What a redacted text, speaker, title or description is replaced by. It counts as no word. */
 export const ERASED = '[erased]'
 
+/** What a redaction takes words from: quotes, or also the title and the description of their source. */
+export type Redacts = 'quotes' | 'all'
+
+/**
+ * Returns whether the title or the description of a source repeats this quote of it: the quote has
+ * the source's externalId, or its text begins with one of them, which may end in `…`.
+ */
+export function repeatsQuote(
+  { externalId, title, description }: Repeating,
+  quote: { externalId?: string; text: string },
+): boolean {
+  if (quote.externalId === externalId) return true
+  const text = oneLine(quote.text)
+  return [title, description].some((words) => {
+    const start = oneLine(words ?? '').replace(/(…|\.\.\.)$/, '')
+    return start !== '' && text.startsWith(start)
+  })
+}
+
+interface Repeating {
+  externalId: string
+  title?: string | undefined
+  description?: string | undefined
+}
+
+const oneLine = (text: string) => text.replace(/\s+/g, ' ').trim()
+
 const mode = oneOf(
   ['redact', 'remove'],
   '`redact`: text and speaker become `[erased]`, and the rest of the quote stays. `remove`: the quote goes.',

@@ -3,6 +3,7 @@
 import type {
   Outcome,
   QuoteFields,
+  Redacts,
   SourceFields,
   STORED_STATUS,
   Thread,
@@ -231,11 +232,11 @@ export interface PostRequest extends Accepted {
 
 /**
  * Deletes a source or, with `quoteIds`, only these of its quotes. With `redacts`, the quotes stay: only
- * their texts and speakers go, and the title and description of a source that repeats one of them. With
- * `until`, which is then its stamp, it deletes nothing of a source that has a later post.
+ * their texts and speakers go and, with `all`, the title and description of the source. With `until`,
+ * which is then its stamp, it deletes nothing of a source that has a later post.
  */
 export interface DeleteRequest extends Accepted {
-  deletes: { sourceId: string; quoteIds?: string[]; until?: number; redacts?: boolean }
+  deletes: { sourceId: string; quoteIds?: string[]; until?: number; redacts?: Redacts }
 }
 
 export type StoreRequest = PostRequest | DeleteRequest
@@ -256,7 +257,7 @@ export interface InputThread extends Pick<PostRequest, 'id' | 'stamp' | 'redeliv
   source: SourceValues
   quotes: InputQuote[]
   /** Present if the request only redacts what is stored: of the quotes, or also of the source. */
-  redacts?: 'quotes' | 'all'
+  redacts?: Redacts
 }
 
 /**

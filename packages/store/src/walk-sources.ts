@@ -1,6 +1,7 @@
 // The entry point `@sluice/store/walk`: walks through all sources, to sum what tenants have stored and
 // to find threads by their age, and quotes by their speaker. An index for that would cost each post.
 // Never writes.
+import { repeatsQuote } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { AFTER_IDS, compareIds, quotesOf } from './ids.ts'
@@ -36,9 +37,7 @@ async function* walk<Found>(db: Db, read: Read<Found>, after = ''): AsyncGenerat
     const [first = '', end = AFTER_IDS] = [DIGITS[at], DIGITS[at + digits]]
     if (end <= after) continue
     const part = { _id: { $gt: after > first ? after : first, $lt: end } }
-    yield await withinTime(new AbortController().signal, (signal) =>
-      read(sources, part, { signal }),
-    )
+    yield await withinTime(NOBODY, (signal) => read(sources, part, { signal }))
   }
 }
 
@@ -104,27 +103,52 @@ export async function* findThreads(
       .map(({ _id: id, tenant, meta: { stamp }, ...name }) => ({ id, tenant, name, stamp }))
 }
 
+/** A quote that was found, and whether its source repeats it in the title or the description. */
+export interface FoundQuote {
+  id: string
+  isRepeated: boolean
+}
+
 /**
- * Finds the ids of the wanted quotes of these sources (at least one) by source, page by page. A page
- * may have none.
+ * Finds the wanted quotes of these sources (at least one) by source, page by page. A page may have
+ * none.
  * @throws {CommandFailedError}
  */
 export async function* findQuotes(
   db: Db,
   sourceIds: string[],
   isWanted: (quote: Pick<QuoteDocument, 'speaker'>) => boolean,
-): AsyncGenerator<Map<string, string[]>> {
+): AsyncGenerator<Map<string, FoundQuote[]>> {
   const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
+  const sources = db.collection<SourceDocument>('sources', PRIMARY)
   const { sourceId, _id: ids } = quotesOf(...sourceIds)
   const order = { projection: { sourceId: 1, speaker: 1 }, sort: { _id: 1 } } as const
   for (let [range, isLast] = [ids, false]; !isLast; ) {
-    const found = await withinTime(new AbortController().signal, (signal) =>
+    const found = await withinTime(NOBODY, (signal) =>
       quotes.find({ sourceId, _id: range }, { ...order, limit: QUOTES_AT_ONCE, signal }).toArray(),
     )
     isLast = found.length < QUOTES_AT_ONCE
     // Behind the last one: no id ends with this.
     range = { ...ids, $gte: `${found.at(-1)?._id} ` }
     const bySource = Map.groupBy(found.filter(isWanted), (quote) => quote.sourceId)
-    yield new Map(Array.from(bySource, ([id, own]) => [id, own.map(({ _id }) => _id)]))
+    const wanted = new Map<string, FoundQuote[]>()
+    for (const [id, own] of bySource) wanted.set(id, await withRepeated(id, own))
+    yield wanted
+  }
+
+  /** Reads the texts of few quotes only: the others do not pay for it. */
+  function withRepeated(id: string, own: readonly QuoteDocument[]): Promise<FoundQuote[]> {
+    return withinTime(NOBODY, async (signal) => {
+      const fields = { externalId: 1, title: 1, description: 1, text: 1 }
+      const how = { projection: fields, signal }
+      const source = await sources.findOne({ _id: id }, how)
+      const ids = { ...quotesOf(id), _id: { $in: own.map(({ _id }) => _id) } }
+      const texts = await quotes.find(ids, how).toArray()
+      return texts.map((quote) => {
+        return { id: quote._id, isRepeated: source !== null && repeatsQuote(source, quote) }
+      })
+    })
   }
 }
+
+const NOBODY = new AbortController().signal

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DeletionRecord } from '@sluice/contract'
 import { revokeKeys } from '@sluice/credentials/keys'
-import { deletionsOf, findDue } from '@sluice/operations'
+import { deletionsIn, deletionsOf, findDue } from '@sluice/operations'
 import type { Redis } from '@sluice/process/redis'
 import { createPurge, type IngestJob, type QueueKeys, type StoredDeletion } from '@sluice/queue'
 import {
@@ -155,11 +155,11 @@ function createFindDeleted(
     const found = await find('sources', ids, 'majority')
     const sources = new Map(found.map((source) => [source._id, source]))
     const ofTenant = tenants.flatMap((one) => (one.tenant === tenant ? [one.stamp] : []))
-    const deleted = posts.flatMap(({ source: name, quotes }): StoredDeletion[] => {
+    const deleted = posts.flatMap((thread): StoredDeletion[] => {
+      const { source: name } = thread
       const sourceId = sourceIdOf(tenant, name)
       const source = sources.get(sourceId)
       const marked = source ? deletedBy(tenant, source) : { stamp: 0 }
-      const quoteIds = quoteIdsOf(sourceId, quotes)
       const own = erasures.filter((one) => {
         return one.tenant === tenant && (one.service ?? name.service) === name.service
       })
@@ -169,8 +169,7 @@ function createFindDeleted(
           ...{ tenant, stamp: upTo, sourceId, name, quoteIds: [sourceId + id] },
         })),
         ...own.flatMap((one) => {
-          const erased = quoteIds.filter((_, at) => one.isErased(quotes[at] ?? {}))
-          const deletions = deletionsOf(one.mode, { id: sourceId, name }, erased)
+          const deletions = deletionsIn(tenant, thread, one.mode, one.isErased)
           return deletions.map(({ deletes }) => ({ tenant, name, ...deletes, stamp: one.stamp }))
         }),
       ]

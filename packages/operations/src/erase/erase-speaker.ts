@@ -1,20 +1,27 @@
 // Erases the quotes of a speaker in the threads of a tenant, as an operation (`../failed`). No index
 // finds a speaker's quotes, because posts would pay for it: the operation reads all quotes of the
 // tenant, a few threads in each step.
-import type { Erasure, ErasureRequest, FailedJobPlace, Operation } from '@sluice/contract'
+import {
+  type Erasure,
+  type ErasureRequest,
+  type FailedJobPlace,
+  type Operation,
+  type Redacts,
+  repeatsQuote,
+} from '@sluice/contract'
 import {
   type Deletion,
   type IngestJob,
   isJobId,
   newJobId,
   orUnavailable,
+  type QueuedThread,
   type QueueKeys,
-  sourceNameOf,
 } from '@sluice/queue'
-import { quoteIdOf, quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
+import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { chunksOf } from '@sluice/store/read'
 import { createHashOf, hashSpeaker, readKey } from '@sluice/store/speakers'
-import { type AgedThread, findQuotes, findThreads } from '@sluice/store/walk'
+import { type AgedThread, type FoundQuote, findQuotes, findThreads } from '@sluice/store/walk'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
@@ -164,14 +171,9 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
       )
       const payloads = texts.flatMap((text): IngestJob[] => (text ? [JSON.parse(text)] : []))
       const deletions = payloads.flatMap(({ threads }) =>
-        threads.flatMap((thread) => {
-          if ('deletes' in thread) return []
-          const { quotes } = thread
-          const name = sourceNameOf(thread)
-          const id = sourceIdOf(tenant, name)
-          const ids = quoteIdsOf(id, quotes).filter((_, at) => isWanted(quotes[at] ?? {}))
-          return deletionsOf(mode, { id, name }, ids)
-        }),
+        threads.flatMap((thread) =>
+          'deletes' in thread ? [] : deletionsIn(tenant, thread, mode, isWanted),
+        ),
       )
       yield* send(deletions)
       yield {}
@@ -180,21 +182,43 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
   }
 }
 
+/** Makes the deletions of the wanted quotes of a thread that a job has. */
+export function deletionsIn(
+  tenant: string,
+  { source, quotes }: QueuedThread,
+  mode: Erasure['mode'],
+  isWanted: (quote: { speaker?: string }) => boolean,
+): Deletion[] {
+  const { service, externalId } = source
+  const name = { service, externalId }
+  const id = sourceIdOf(tenant, name)
+  const ids = quoteIdsOf(id, quotes)
+  const wanted = quotes.flatMap((quote, at) => {
+    const isRepeated = repeatsQuote(source, quote)
+    return isWanted(quote) ? [{ id: ids[at] ?? '', isRepeated }] : []
+  })
+  return deletionsOf(mode, { id, name }, wanted)
+}
+
 /**
- * Makes the deletions of these quotes of a source. A quote that is removed is redacted before, if the
+ * Makes the deletions of these quotes of a source. A quote that is removed is also redacted, if the
  * source repeats it: so the title goes, too.
  */
 export function deletionsOf(
   mode: Erasure['mode'],
   { id: sourceId, name }: Pick<AgedThread, 'id' | 'name'>,
-  quoteIds: readonly string[] = [],
+  quotes: readonly FoundQuote[] = [],
 ): Deletion[] {
-  const make = (some: readonly string[], redacts: boolean) =>
-    Array.from(chunksOf(some, QUOTES_PER_DELETION), (ids) => ({
-      deletes: { sourceId, quoteIds: ids, ...(redacts && { redacts }) },
+  const make = (some: readonly FoundQuote[], redacts?: Redacts) =>
+    Array.from(chunksOf(some, QUOTES_PER_DELETION), (own) => ({
+      deletes: { sourceId, quoteIds: own.map(({ id }) => id), ...(redacts && { redacts }) },
       name,
     }))
-  if (mode === 'redact') return make(quoteIds, true)
-  const repeated = quoteIds.filter((id) => id === quoteIdOf(sourceId, name.externalId))
-  return [...make(repeated, true), ...make(quoteIds, false)]
+  const repeated = make(
+    quotes.filter(({ isRepeated }) => isRepeated),
+    'all',
+  )
+  if (mode === 'remove') return [...repeated, ...make(quotes)]
+  const others = quotes.filter(({ isRepeated }) => !isRepeated)
+  return [...repeated, ...make(others, 'quotes')]
 }

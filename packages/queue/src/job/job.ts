@@ -6,6 +6,7 @@ import type {
   Outcome,
   QuoteAnswer,
   QuoteOutcome,
+  Redacts,
   SourceAnswer,
   Thread,
   ThreadAnswer,
@@ -20,7 +21,7 @@ import { effectiveScore, MESSAGE, STORED_STATUS } from '@sluice/contract'
  */
 export interface Deletion {
   /** `until` takes the place of the stamp: see `DeleteRequest`. */
-  deletes: { sourceId: string; quoteIds?: string[]; until?: number; redacts?: boolean }
+  deletes: { sourceId: string; quoteIds?: string[]; until?: number; redacts?: Redacts }
   /** What people find it by. A deletion by id has the id as externalId, and `id` as service. */
   name: { service: string; externalId: string }
 }

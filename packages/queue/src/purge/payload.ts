@@ -1,6 +1,6 @@
 // Removes the words of deleted threads from a job's payload, and from the result that is retained
 // with it.
-import { contentOf, ERASED } from '@sluice/contract'
+import { contentOf, ERASED, type Redacts, repeatsQuote } from '@sluice/contract'
 import {
   type CompletedJob,
   type IngestJob,
@@ -18,8 +18,7 @@ export interface StoredDeletion {
   sourceId: string
   /** Present if only these quotes of the source were deleted. */
   quoteIds?: readonly string[] | undefined
-  /** Whether it also redacts the title of a source that repeats one of the quotes. */
-  redacts?: boolean | undefined
+  redacts?: Redacts | undefined
   /** Absent if only the source's id is known. */
   name?: { service: string; externalId: string } | undefined
 }
@@ -58,9 +57,7 @@ export function withoutWords(
         if ((job.stamp ?? 0) + at > stamp) return left
         if (quoteIds === undefined) return onlyNames(left)
         const kept = withoutQuotes(left, id, quoteIds, ids)
-        const { externalId } = left.source
-        const [repeated = ''] = ids.quoteIdsOf(id, [{ externalId, text: '' }])
-        return redacts && quoteIds.includes(repeated) ? withoutTitle(kept) : kept
+        return redacts === 'all' ? withoutTitle(kept) : kept
       }, thread)
   })
   return purged === undefined ? undefined : { ...job, threads, purged }
@@ -120,8 +117,10 @@ export function payloadToRetain({
     if (isDeleted(at)) return withoutText(quote)
     return isSuppressed(at) ? { ...quote, ...redacted } : quote
   })
-  const repeated = thread.quotes.findIndex((one) => one.externalId === thread.source.externalId)
-  const kept = isSuppressed(repeated) ? withoutTitle(thread) : thread
+  const isRepeated = thread.quotes.some(
+    (quote, at) => isSuppressed(at) && repeatsQuote(thread.source, quote),
+  )
+  const kept = isRepeated ? withoutTitle(thread) : thread
   return JSON.stringify({ ...data, threads: [{ ...kept, quotes }] })
 }
 

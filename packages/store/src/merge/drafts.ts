@@ -1,7 +1,7 @@
 // Makes the drafts of new documents from requests, and the digests of their texts. Sends no
 // command.
 import { hash } from 'node:crypto'
-import { ERASED, STORED_STATUS } from '@sluice/contract'
+import { ERASED, repeatsQuote, STORED_STATUS } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
 import type {
   DeleteRequest,
@@ -15,7 +15,7 @@ import type {
   SourceValues,
   ThreadPlan,
 } from '../documents.ts'
-import { listKeyOf, quoteIdOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
+import { listKeyOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
 import { positionAt, type WithDerived, withDerivedScore } from '../stored-fields.ts'
 
 /** Converts an accepted request to the form that the store uses. */
@@ -45,12 +45,10 @@ function suppress(
   { digest: _, ...input }: InputThread,
   suppressed: ReadonlySet<string>,
 ): InputThread {
-  const { _id: sourceId, externalId } = input.names
-  const repeated = quoteIdOf(sourceId, externalId)
   let repeatsErased = false
   const quotes = input.quotes.map(({ names, values }): InputQuote => {
     if (values.speaker === undefined || !suppressed.has(values.speaker)) return { names, values }
-    repeatsErased ||= names._id === repeated
+    repeatsErased ||= repeatsQuote({ ...input.names, ...input.source }, values)
     return { names, values: { ...values, ...REDACTED }, isSuppressed: true }
   })
   const source = repeatsErased ? { ...input.source, ...redactedSource(input.source) } : input.source
@@ -66,14 +64,13 @@ function redactedSource({ description }: Pick<SourceValues, 'description'>) {
 const NO_POSITION = '~'
 
 /**
- * Converts a redaction to the form of a post that changes the texts and speakers of stored quotes. If
- * one of them is the quote that the source repeats, the title and the description go with it.
+ * Converts a redaction to the form of a post that changes the texts and speakers of stored quotes.
  */
 export function inputRedaction(
   { id, stamp, redelivered, deletes }: DeleteRequest,
   { _id: sourceId, tenant, service, externalId, ...stored }: SourceDocument,
 ): InputThread {
-  const quoteIds = deletes.quoteIds ?? []
+  const { quoteIds = [], redacts = 'quotes' } = deletes
   return {
     ...{ id, stamp, redelivered },
     names: { _id: sourceId, tenant, service, externalId },
@@ -82,7 +79,7 @@ export function inputRedaction(
       names: { _id, sourceId, position: NO_POSITION },
       values: REDACTED,
     })),
-    redacts: quoteIds.includes(quoteIdOf(sourceId, externalId)) ? 'all' : 'quotes',
+    redacts,
   }
 }
 
