@@ -124,8 +124,8 @@ describe('the commands that the processes send to MongoDB', () => {
       process.signal('SIGTERM')
       await process.ended
     }
-    // A restored database may lack records, and may be probed first by doctor.
-    await db.collection('deletions').drop()
+    // A restored database may lack records and suppressions, and may be probed first by doctor.
+    for (const name of ['deletions', 'suppressions']) await db.collection(name).drop()
     await db.collection<{ _id: string }>('writers').deleteOne({ _id: 'probe' })
     await run('doctor', '--after-restore', '--repair')
   })

@@ -52,7 +52,7 @@ async function start(t: TestContext) {
       return ran.stdout.startsWith('Removed: ') ? ran.stdout : undefined
     })
     assert.match(stdout, /^Wrong: 0$/m)
-    return stdout.split('\n').filter((line) => /^(Applied|Removed what)/.test(line))
+    return stdout.split('\n').filter((line) => /^(Applied|Removed what|Suppressions)/.test(line))
   }
   return { mongodb, redis, client, sluice, placesOf, afterRestore }
 }
@@ -104,7 +104,21 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   ]
   threads[2]?.quotes.push({ externalId: 'c', text: 'stays', speaker: 'Bob' })
   const theirs = thread('theirs', { a: `five ${GONE}`, b: `six ${GONE}` })
+  /** Erases and suppresses a speaker. */
+  async function erase(who: string) {
+    const { status, text } = await acme.send('/erasures', {
+      ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
+      body: { speaker: who, suppress: true },
+    })
+    assert.equal(status, 202, text)
+    const opened: { id: string; speaker: string } = JSON.parse(text)
+    await until('the erasure', async () =>
+      /"state":"completed"/.test((await acme.get(`/erasures/${opened.id}`)).text),
+    )
+    return opened
+  }
   for (const one of threads) storedIn(await acme.post(one))
+  const ended = await erase('Eve')
   storedIn(await globex.post(theirs))
   await storeOld(db)
   await pause('pause')
@@ -123,14 +137,8 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   }
   await remove('/sources?service=slack&externalId=whole')
   await remove(`/sources/${idOf('part')}/quotes?externalId=b`)
-  const erasure = await acme.send('/erasures', {
-    ...{ method: 'POST', headers: { 'content-type': 'application/json' }, body: { speaker } },
-  })
-  assert.equal(erasure.status, 202, erasure.text)
-  const { id } = JSON.parse(erasure.text)
-  await until('the erasure', async () =>
-    /"state":"completed"/.test((await acme.get(`/erasures/${id}`)).text),
-  )
+  await erase(speaker)
+  await acme.send(`/suppressions/${ended.speaker}`, { method: 'DELETE' })
   for (const args of [
     ['retain', 'acme', '30d', '--service', 'reddit'],
     ['delete', 'globex', '--yes'],
@@ -143,26 +151,29 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   storedIn(await acme.post(thread('whole', { c: 'later' })))
   assert.deepEqual(await placesOf(GONE), [])
   // Operations that end write their records twice.
-  assert.equal(await db.collection('deletions').countDocuments(), 5)
-  assert.equal(await client.xlen(`${base}deletions`), 7)
+  assert.equal(await db.collection('deletions').countDocuments(), 8)
+  assert.equal(await client.xlen(`${base}deletions`), 12)
   const folder = await mkdtemp(join(tmpdir(), 'sluice-'))
   t.onTestFinished(() => rm(folder, { recursive: true }))
   const file = join(folder, 'records.ndjson')
-  assert.match((await runSluice(sluice, 'erasures', 'export', file)).stdout, /^Wrote 5 records /)
+  assert.match((await runSluice(sluice, 'erasures', 'export', file)).stdout, /^Wrote 8 records /)
   await stop([sluice.api, ...sluice.workers])
   const totals = async () => {
     const found = await db.collection('sources').find({ tenant: 'acme' }).toArray()
     return Object.fromEntries(found.map((one) => [one.externalId, one.quoteCount]))
   }
-  const applied = (...counts: string[]) =>
-    ['2 deletions', '1 erasure', '1 run of retention', '1 deleted tenant'].map(
+  const applied = (suppressions: number, ...counts: string[]) => [
+    `Suppressions opened or ended again: ${suppressions}.`,
+    ...['2 deletions', '2 erasures', '1 run of retention', '1 deleted tenant'].map(
       (what, at) => `Applied again: ${what}, which removed ${counts[at]}.`,
+    ),
+  ]
+  const NOTHING = applied(0, ...Array(4).fill('0 threads and 0 messages'))
+  const written = (suppressions: number) =>
+    applied(
+      ...([suppressions, '1 thread and 3 messages', '0 threads and 2 messages'] as const),
+      ...['1 thread and 1 message', '1 thread and 2 messages'],
     )
-  const NOTHING = applied(...Array(4).fill('0 threads and 0 messages'))
-  const WRITTEN = applied(
-    ...['1 thread and 3 messages', '0 threads and 2 messages'],
-    ...['1 thread and 1 message', '1 thread and 2 messages'],
-  )
   const jobs = (count: number) =>
     `Removed what is deleted from ${count === 1 ? '1 job' : `${count} jobs`} of Redis.`
 
@@ -182,7 +193,7 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   await stop([api])
   await mongodb.restoreCopy()
   assert.match((await placesOf(GONE)).join(), /sources.*quotes|quotes.*sources/)
-  assert.deepEqual(await afterRestore(), [...WRITTEN, jobs(0)])
+  assert.deepEqual(await afterRestore(), [...written(2), jobs(0)])
   assert.deepEqual(await placesOf(GONE), [])
   assert.match((await placesOf('later')).join(), /bulk/)
   assert.deepEqual(await totals(), { hers: 3, part: 1 })
@@ -190,14 +201,24 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   assert.deepEqual(await afterRestore(), [...NOTHING, jobs(0)])
 
   await Promise.all([mongodb.restoreCopy(), redis.restoreCopy()])
-  assert.deepEqual(await afterRestore('--from', file), [...WRITTEN, jobs(4)])
+  // As in a backup from before the first erasure.
+  await db.collection('layout').deleteOne(Object({ _id: 'speakers' }))
+  await db.collection('suppressions').drop()
+  assert.deepEqual(await afterRestore('--from', file), [...written(1), jobs(4)])
   assert.deepEqual(await placesOf(GONE), [])
   assert.deepEqual(await afterRestore(), [...NOTHING, jobs(0)])
   const [again, worker] = await Promise.all([sluice.startApi(), sluice.startWorker()])
   await untilKeyIsKnown(again.url, operatorKey)
   await pause('resume', createCaller({ url: again.url, key: operatorKey }))
   await view.drained()
+  const suppressed = thread('hers', { b: `again ${GONE}` }, speaker)
+  storedIn(
+    await createCaller({ url: again.url, key: sluice.key }).post({ ...suppressed, title: 'stays' }),
+  )
   assert.deepEqual(await placesOf(GONE), [])
   assert.deepEqual(await totals(), { hers: 3, part: 1 })
+  const open = await db.collection('suppressions').distinct('speaker')
+  assert.equal(open.length, 1)
+  assert.notEqual(open[0], ended.speaker)
   await stop([again.api, worker])
 })

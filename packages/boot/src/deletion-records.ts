@@ -9,6 +9,8 @@ import type { Db, Document } from 'mongodb'
 /** How long records are kept: longer than backups should be. */
 const RECORDS_KEPT_MS = 400 * 24 * 60 * 60 * 1_000
 
+/** The most records in Redis. MongoDB has the older ones, too. */
+const MOST_IN_REDIS = 1_000_000
 /** MongoDB must answer within this time. */
 const ANSWER_MS = 10_000
 /** The most records of one command. */
@@ -51,7 +53,7 @@ export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db)
     if (refused !== undefined) throw new Error(refused.errmsg)
   }
   const writeToRedis = (records: readonly DeletionRecord[]) =>
-    addRecords(base, RECORDS_KEPT_MS, ...records.flatMap((record) => [record.kind, record]))
+    addRecords(base, RECORDS_KEPT_MS, MOST_IN_REDIS, ...records)
 
   async function readFromMongodb(): Promise<DeletionRecord[]> {
     const found = await collection.find().toArray()
@@ -61,9 +63,8 @@ export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db)
     const found: DeletionRecord[] = []
     for (let from = '-'; ; ) {
       const entries = await redis.xrange(key, from, '+', 'COUNT', AT_ONCE)
-      for (const [id, fields] of entries) {
-        for (let at = 1; at < fields.length; at += 2)
-          found.push(readRecord(JSON.parse(fields[at] ?? '')))
+      for (const [id, [, text = '']] of entries) {
+        found.push(readRecord(JSON.parse(text)))
         from = `(${id}`
       }
       if (entries.length < AT_ONCE) return found

@@ -38,11 +38,25 @@ const erases = {
   mode: oneOf(['redact', 'remove']),
 }
 
+/** The id of a suppression, and what it is: absent once it has ended. */
+const suppression = {
+  name: Type.String(),
+  opened: optional(
+    Type.Object({
+      service: optional(Type.String()),
+      speaker: Type.String(),
+      key: Type.String(),
+      erasure: Type.String(),
+    }),
+  ),
+}
+
 export const DeletionRecordSchema = Type.Union([
   Type.Object({ kind: Type.Literal('deletion'), ...about, tenant, deletes }),
   Type.Object({ kind: Type.Literal('tenant'), ...about, tenant }),
   Type.Object({ kind: Type.Literal('retention'), ...about, rules, days: Type.Number(), at }),
   Type.Object({ kind: Type.Literal('erasure'), ...about, tenant, ...erases }),
+  Type.Object({ kind: Type.Literal('suppression'), ...about, tenant, ...suppression }),
 ])
 
 export type DeletionRecord = Static<typeof DeletionRecordSchema>

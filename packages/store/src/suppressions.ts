@@ -28,7 +28,7 @@ type SuppressionDocument = Suppression & { _id: string; tenant: string }
 const documentsIn = (db: Db) => db.collection<SuppressionDocument>('suppressions', PRIMARY)
 
 /** Returns the id of a suppression, which a tenant has once. */
-const idOf = ({ speaker, service }: Pick<Suppression, 'speaker' | 'service'>) =>
+export const suppressionIdOf = ({ speaker, service }: Pick<Suppression, 'speaker' | 'service'>) =>
   service === undefined ? speaker : `${speaker}.${service}`
 
 /** Returns the filter for suppressions of a tenant whose ids are after this one. */
@@ -47,7 +47,7 @@ export async function addSuppression(db: Db, tenant: string, added: Suppression)
     documentsIn(db).countDocuments(after(tenant, ''), { signal }),
   )
   if (count >= MOST) return false
-  const _id = listPrefixOf(tenant) + idOf(added)
+  const _id = listPrefixOf(tenant) + suppressionIdOf(added)
   const options = { upsert: true, ...MAJORITY }
   await withinTime(NOBODY, () => documentsIn(db).replaceOne({ _id }, { ...added, tenant }, options))
   return true
@@ -63,9 +63,14 @@ export async function removeSuppression(db: Db, tenant: string, id: string): Pro
   return done.deletedCount > 0
 }
 
-/** Removes all suppressions of a tenant. @throws {CommandFailedError} */
-export async function removeSuppressions(db: Db, tenant: string): Promise<void> {
-  await withinTime(NOBODY, () => documentsIn(db).deleteMany(after(tenant, ''), MAJORITY))
+/**
+ * Removes all suppressions of a tenant.
+ * @param until leaves those that were opened later.
+ * @throws {CommandFailedError}
+ */
+export async function removeSuppressions(db: Db, tenant: string, until?: Date): Promise<void> {
+  const filter = { ...after(tenant, ''), ...(until && { at: { $lte: until } }) }
+  await withinTime(NOBODY, () => documentsIn(db).deleteMany(filter, MAJORITY))
 }
 
 /** Lists suppressions of a tenant in the order of their ids. @throws {CommandFailedError} */
@@ -75,7 +80,7 @@ export async function listSuppressions(db: Db, tenant: string, id: string, limit
       .find(after(tenant, id), { sort: { _id: 1 }, limit, signal })
       .toArray(),
   )
-  return found.map(({ _id, tenant, ...one }) => ({ id: idOf(one), ...one }))
+  return found.map(({ _id, tenant, ...one }) => ({ id: suppressionIdOf(one), ...one }))
 }
 
 /** The suppressions of all tenants, as workers have them in memory. */
@@ -92,7 +97,7 @@ export async function readSuppressions(db: Db): Promise<SuppressedIds> {
     const projection = { _id: 0, tenant: 1, speaker: 1, service: 1 }
     for await (const one of documentsIn(db).find({}, { projection, signal })) {
       const ids = idsOf.get(one.tenant) ?? new Set()
-      idsOf.set(one.tenant, ids.add(idOf(one)))
+      idsOf.set(one.tenant, ids.add(suppressionIdOf(one)))
     }
   })
   return { key: idsOf.size === 0 ? '' : await readKey(db), idsOf }
@@ -108,6 +113,6 @@ export function suppressedBy({ key, idsOf }: SuppressedIds, tenant: string) {
   const hashOf = createHashOf(key, tenant)
   return (speaker: string, service: string): boolean => {
     const hash = hashOf(speaker)
-    return ids.has(hash) || ids.has(idOf({ speaker: hash, service }))
+    return ids.has(hash) || ids.has(suppressionIdOf({ speaker: hash, service }))
   }
 }

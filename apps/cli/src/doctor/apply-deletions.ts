@@ -17,6 +17,12 @@ import {
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { chunksOf } from '@sluice/store/read'
 import { createHashOf, restoreKey } from '@sluice/store/speakers'
+import {
+  addSuppression,
+  readSuppressions,
+  removeSuppression,
+  removeSuppressions,
+} from '@sluice/store/suppressions'
 import { findQuotes, findThreads } from '@sluice/store/walk'
 import { counted } from '@sluice/terminal'
 import type { Db } from 'mongodb'
@@ -50,7 +56,8 @@ export async function applyDeletions(
   const store = createBatchStore(commands)
   const read = (all: readonly ToDelete[]) =>
     commands.find('sources', [...new Set(all.map(({ deletes }) => deletes.sourceId))], 'majority')
-  const lines: string[] = []
+  const changed = await restoreSuppressions(db, records)
+  const lines = [`Suppressions opened or ended again: ${changed}.`]
   for (const [kind, noun] of Object.entries(NOUNS)) {
     const some = records.filter((record) => record.kind === kind)
     if (some.length === 0) continue
@@ -100,6 +107,7 @@ async function* pagesOf(db: Db, records: readonly DeletionRecord[]): AsyncGenera
     if (record.kind === 'tenant') {
       const { tenant } = record
       await revokeKeys(db, tenant, new Date(stamp / 1_000))
+      await removeSuppressions(db, tenant, new Date(stamp / 1_000))
       for await (const page of findThreads(db, { tenant }))
         yield page.map(({ id }) => ({ tenant, stamp, deletes: { sourceId: id } }))
     }
@@ -129,6 +137,29 @@ async function* findErased(db: Db, record: ErasureRecord): AsyncGenerator<ToDele
           .flatMap((thread) => deletionsOf(mode, thread, quotes.get(thread.id)))
           .map(({ deletes }) => ({ tenant, stamp, deletes }))
     }
+}
+
+/** Returns the number of suppressions that it opens or ends again. */
+async function restoreSuppressions(db: Db, records: readonly DeletionRecord[]): Promise<number> {
+  const { idsOf } = await readSuppressions(db)
+  const tenants = records.filter((one) => one.kind === 'tenant')
+  let changed = 0
+  for (const record of records) {
+    if (record.kind !== 'suppression') continue
+    const { tenant, name, opened, stamp, by = '' } = record
+    const isGone = tenants.some((one) => one.tenant === tenant && one.stamp >= stamp)
+    const isOpen = idsOf.get(tenant)?.has(name) === true
+    if (isOpen === (opened !== undefined) || (opened && isGone)) continue
+    changed += 1
+    if (opened === undefined) {
+      await removeSuppression(db, tenant, name)
+      continue
+    }
+    const { key, ...one } = opened
+    await restoreKey(db, key)
+    await addSuppression(db, tenant, { ...one, by, at: new Date(stamp / 1_000) })
+  }
+  return changed
 }
 
 function createIsErased({ key, tenant, speaker }: ErasureRecord) {

@@ -1,11 +1,20 @@
 // Opens, lists and ends suppressions: a speaker's later posts are stored as redacted.
-import type { EndedSuppression, SuppressionList, SuppressionsQuery } from '@sluice/contract'
+import { createDeletionRecords } from '@sluice/boot/deletion-records'
+import type {
+  DeletionRecord,
+  EndedSuppression,
+  SuppressionList,
+  SuppressionsQuery,
+} from '@sluice/contract'
+import { readRedisTime } from '@sluice/process/redis'
 import { noteSuppressions, orUnavailable, type QueueKeys } from '@sluice/queue'
+import { readKey } from '@sluice/store/speakers'
 import {
   addSuppression,
   listSuppressions,
   removeSuppression,
   type Suppression,
+  suppressionIdOf,
 } from '@sluice/store/suppressions'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
@@ -15,20 +24,33 @@ export class SuppressionsFullError extends Error {
   override name = 'SuppressionsFullError'
 }
 
+type Change = Pick<Extract<DeletionRecord, { kind: 'suppression' }>, 'by' | 'opened'>
+
 export type Suppressions = ReturnType<typeof createSuppressions>
 
 /** Makes the functions for the suppressions of a tenant. A change counts for all posts that are accepted after it. */
 export function createSuppressions(redis: Redis, keys: QueueKeys, db: Db) {
   const note = () => orUnavailable(noteSuppressions(redis, keys))
+  const records = createDeletionRecords(redis, keys, db)
+  /** Records a change, because a backup of MongoDB may lack it. */
+  async function record(tenant: string, name: string, what: Change): Promise<void> {
+    const stamp = Math.floor((await readRedisTime(redis)) * 1_000)
+    const id = `${tenant}/${name}`
+    await records.write([{ kind: 'suppression', id, stamp, tenant, name, ...what }])
+  }
   return {
     /** @throws {SuppressionsFullError | QueueUnavailableError | CommandFailedError} */
     async open(tenant: string, added: Suppression): Promise<void> {
       if (!(await addSuppression(db, tenant, added))) throw new SuppressionsFullError()
+      const { by, at: _, ...one } = added
+      const opened = { ...one, key: await readKey(db) }
+      await record(tenant, suppressionIdOf(added), { by, opened })
       await note()
     },
     /** @throws {QueueUnavailableError | CommandFailedError} */
     async end(tenant: string, id: string): Promise<EndedSuppression> {
       const isEnded = await removeSuppression(db, tenant, id)
+      if (isEnded) await record(tenant, id, {})
       // Also if it is absent: the request may repeat one that failed here.
       await note()
       return { id, outcome: isEnded ? 'ended' : 'absent' }
