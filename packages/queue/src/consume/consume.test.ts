@@ -11,7 +11,7 @@ import { queueKeys } from '../job/lanes.ts'
 import { consume } from '../queue.test-support.ts'
 import { createResults } from '../replies/results.ts'
 import type { ConsumerOptions } from './consume.ts'
-import { createFetchJobs } from './fetch-jobs.ts'
+import { createFetchJobs, noteSuppressions } from './fetch-jobs.ts'
 
 const RECEIPT = {
   source: { outcome: 'created', wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
@@ -142,6 +142,30 @@ it('a thread has the same digest in a job of its own and in one of several; anot
   const digests = jobs.get('import')?.digests ?? []
   assert.deepEqual([digests.length, new Set(digests).size], [3, 3])
   assert.deepEqual(jobs.get('single')?.digests, [digests[1]])
+})
+
+it('a job has the state of the list of suppressions, and each new connection to Redis is reported', async (t) => {
+  const { redis, keys, add, consume, called, calls, note } = await setUp(t)
+  const state = () => redis.get(`${keys.base}suppressions`)
+  await noteSuppressions(redis, keys)
+  const first = await state()
+  await add('a')
+  consume({
+    async work({ id, suppressions }) {
+      note(`${id} ${suppressions}`)
+      return { receipts: [RECEIPT] }
+    },
+    onConnected: () => note('connected'),
+  })
+  await called(`a ${first}`)
+  await noteSuppressions(redis, keys)
+  const second = await state()
+  assert.notEqual(second, first)
+  await add('b')
+  await called(`b ${second}`)
+  calls.length = 0
+  redis.disconnect(true)
+  await called('connected')
 })
 
 it('runs a quarantined job alone: it waits for running jobs, and other jobs go back and lose no attempt', async (t) => {
