@@ -1,4 +1,5 @@
 // Opens, lists and ends suppressions: a speaker's later posts are stored as redacted.
+import { setTimeout as delay } from 'node:timers/promises'
 import { createDeletionRecords } from '@sluice/boot/deletion-records'
 import type {
   DeletionRecord,
@@ -6,6 +7,7 @@ import type {
   SuppressionList,
   SuppressionsQuery,
 } from '@sluice/contract'
+import { createGroupCommit } from '@sluice/process'
 import { readRedisTime } from '@sluice/process/redis'
 import { noteSuppressions, orUnavailable, type QueueKeys } from '@sluice/queue'
 import { readKey } from '@sluice/store/speakers'
@@ -19,6 +21,9 @@ import {
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 
+/** After a change, workers read the whole list. A flood of changes must not keep them from posts. */
+const NOTE_EVERY_MS = 1_000
+
 /** The tenant has as many suppressions as it may have. */
 export class SuppressionsFullError extends Error {
   override name = 'SuppressionsFullError'
@@ -30,7 +35,13 @@ export type Suppressions = ReturnType<typeof createSuppressions>
 
 /** Makes the functions for the suppressions of a tenant. A change counts for all posts that are accepted after it. */
 export function createSuppressions(redis: Redis, keys: QueueKeys, db: Db) {
-  const note = () => orUnavailable(noteSuppressions(redis, keys))
+  let notedAt = Number.NEGATIVE_INFINITY
+  const note = createGroupCommit(async (changes: true[]) => {
+    await delay(Math.max(notedAt + NOTE_EVERY_MS - performance.now(), 0))
+    await orUnavailable(noteSuppressions(redis, keys))
+    notedAt = performance.now()
+    return changes
+  })
   const records = createDeletionRecords(redis, keys, db)
   /** Records a change, because a backup of MongoDB may lack it. */
   async function record(tenant: string, name: string, what: Change): Promise<void> {
@@ -45,14 +56,14 @@ export function createSuppressions(redis: Redis, keys: QueueKeys, db: Db) {
       const { by, at: _, ...one } = added
       const opened = { ...one, key: await readKey(db) }
       await record(tenant, suppressionIdOf(added), { by, opened })
-      await note()
+      await note(true)
     },
     /** @throws {QueueUnavailableError | CommandFailedError} */
     async end(tenant: string, id: string): Promise<EndedSuppression> {
       const isEnded = await removeSuppression(db, tenant, id)
       if (isEnded) await record(tenant, id, {})
       // Also if it is absent: the request may repeat one that failed here.
-      await note()
+      await note(true)
       return { id, outcome: isEnded ? 'ended' : 'absent' }
     },
     /** @throws {CommandFailedError} */
