@@ -78,6 +78,8 @@ test('the title stays if only quotes are redacted', async () => {
   await run(post(1))
   assert.deepEqual(await run(redactionOf('quotes', 2, 'q2')), [{ outcome: 'deleted', quotes: 1 }])
   assert.deepEqual([stored().title, stored().wordCount], ['Ada says', 5])
+  assert.deepEqual(await run(redaction(3)), [{ outcome: 'deleted', quotes: 0 }])
+  assert.deepEqual([stored().title, stored().wordCount], ['[erased]', 5])
 })
 
 test('what was accepted before a redaction brings nothing back, and what is accepted later does', async () => {

@@ -1,5 +1,6 @@
 // Entry point: what people see of a queue, and what they can do with it.
-export { deletionsIn, deletionsOf, type Erasures } from './erase/erase-speaker.ts'
+export type { Erasures } from './erase/erase-speaker.ts'
+export { createFindErased } from './erase/find-erased.ts'
 export { type Suppressions, SuppressionsFullError } from './erase/suppressions.ts'
 export { OperationsFullError } from './failed/operations.ts'
 export { groupIdOf, reasonWords, SHOWN_REASON } from './failed/reasons.ts'

@@ -82,16 +82,21 @@ export interface AgedThread {
   stamp: number
 }
 
+interface ThreadRange {
+  /** The greatest stamp of the last post. */
+  until?: number
+  /** An id. */
+  after?: string | undefined
+}
+
 /**
  * Finds threads, part by part, in the order of their ids.
- * @param until the greatest stamp of their last post
- * @param after an id
  * @throws {CommandFailedError}
  */
 export async function* findThreads(
   db: Db,
   of: Partial<Pick<SourceDocument, 'tenant' | 'service'>>,
-  { until = Number.MAX_VALUE, after = '' } = {},
+  { until = Number.MAX_VALUE, after = '' }: ThreadRange = {},
 ): AsyncGenerator<AgedThread[]> {
   const filter = { tenant: { $exists: true }, ...of, 'meta.stamp': { $lte: until } }
   const projection = { tenant: 1, service: 1, externalId: 1, 'meta.stamp': 1 }
@@ -103,10 +108,10 @@ export async function* findThreads(
       .map(({ _id: id, tenant, meta: { stamp }, ...name }) => ({ id, tenant, name, stamp }))
 }
 
-/** A quote that was found, and whether its source repeats it in the title or the description. */
-export interface FoundQuote {
-  id: string
-  isRepeated: boolean
+/** Quotes of a source that were found, and whether its title or description repeats one of them. */
+export interface FoundQuotes {
+  ids: string[]
+  areRepeated: boolean
 }
 
 /**
@@ -118,7 +123,7 @@ export async function* findQuotes(
   db: Db,
   sourceIds: string[],
   isWanted: (quote: Pick<QuoteDocument, 'speaker'>) => boolean,
-): AsyncGenerator<Map<string, FoundQuote[]>> {
+): AsyncGenerator<Map<string, FoundQuotes>> {
   const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
   const { sourceId, _id: ids } = quotesOf(...sourceIds)
@@ -130,23 +135,32 @@ export async function* findQuotes(
     isLast = found.length < QUOTES_AT_ONCE
     // Behind the last one: no id ends with this.
     range = { ...ids, $gte: `${found.at(-1)?._id} ` }
-    const bySource = Map.groupBy(found.filter(isWanted), (quote) => quote.sourceId)
-    const wanted = new Map<string, FoundQuote[]>()
-    for (const [id, own] of bySource) wanted.set(id, await withRepeated(id, own))
-    yield wanted
+    const wanted = found.filter(isWanted)
+    const bySource = Map.groupBy(wanted, (quote) => quote.sourceId)
+    const repeated = wanted.length > 0 ? await findRepeated(wanted) : new Set()
+    yield new Map(
+      Array.from(bySource, ([id, own]) => [
+        id,
+        { ids: own.map(({ _id }) => _id), areRepeated: repeated.has(id) },
+      ]),
+    )
   }
 
-  /** Reads the texts of few quotes only: the others do not pay for it. */
-  function withRepeated(id: string, own: readonly QuoteDocument[]): Promise<FoundQuote[]> {
+  /** Reads texts of the wanted quotes only. Returns the ids of sources that repeat one. */
+  function findRepeated(wanted: readonly QuoteDocument[]): Promise<Set<string>> {
+    const ofWanted = quotesOf(...new Set(wanted.map((quote) => quote.sourceId)))
+    const fields = { sourceId: 1, externalId: 1, title: 1, description: 1, text: 1 }
     return withinTime(NOBODY, async (signal) => {
-      const fields = { externalId: 1, title: 1, description: 1, text: 1 }
       const how = { projection: fields, signal }
-      const source = await sources.findOne({ _id: id }, how)
-      const ids = { ...quotesOf(id), _id: { $in: own.map(({ _id }) => _id) } }
-      const texts = await quotes.find(ids, how).toArray()
-      return texts.map((quote) => {
-        return { id: quote._id, isRepeated: source !== null && repeatsQuote(source, quote) }
-      })
+      const found = await sources.find({ _id: ofWanted.sourceId }, how).toArray()
+      const byId = new Map(found.map((source) => [source._id, source]))
+      const repeated = new Set<string>()
+      const ids = { ...ofWanted, _id: { $in: wanted.map(({ _id }) => _id) } }
+      for await (const quote of quotes.find(ids, how)) {
+        const source = byId.get(quote.sourceId)
+        if (source && repeatsQuote(source, quote)) repeated.add(source._id)
+      }
+      return repeated
     })
   }
 }

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DeletionRecord } from '@sluice/contract'
 import { revokeKeys } from '@sluice/credentials/keys'
-import { deletionsIn, deletionsOf, findDue } from '@sluice/operations'
+import { createFindErased, findDue } from '@sluice/operations'
 import type { Redis } from '@sluice/process/redis'
 import { createPurge, type IngestJob, type QueueKeys, type StoredDeletion } from '@sluice/queue'
 import {
@@ -16,19 +16,18 @@ import {
 } from '@sluice/store'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { chunksOf } from '@sluice/store/read'
-import { createHashOf, restoreKey } from '@sluice/store/speakers'
+import { restoreKey } from '@sluice/store/speakers'
 import {
   addSuppression,
   readSuppressions,
   removeSuppression,
   removeSuppressions,
 } from '@sluice/store/suppressions'
-import { findQuotes, findThreads } from '@sluice/store/walk'
+import { findThreads } from '@sluice/store/walk'
 import { counted } from '@sluice/terminal'
 import type { Db } from 'mongodb'
 
 type ToDelete = Pick<DeleteRequest, 'tenant' | 'stamp' | 'deletes'>
-type ErasureRecord = Extract<DeletionRecord, { kind: 'erasure' }>
 
 const NOUNS = {
   deletion: 'deletion',
@@ -63,11 +62,10 @@ export async function applyDeletions(
     if (some.length === 0) continue
     let [threads, quotes] = [0, 0]
     for await (const page of pagesOf(db, some)) {
-      const gone = page.flatMap(({ deletes }) => (deletes.redacts ? [] : (deletes.quoteIds ?? [])))
       for (const all of chunksOf(page, AT_ONCE)) {
         // By the totals, because the answers to a second run are the same.
         const before = await read(all)
-        quotes += await storeAll(all, new Set(gone))
+        quotes += await storeAll(all)
         const after = await read(all)
         threads += before.filter(isLive).length - after.filter(isLive).length
         for (const { quoteCount } of before) quotes += quoteCount
@@ -82,8 +80,8 @@ export async function applyDeletions(
   const jobs = await purge.purgeJobs(createFindDeleted(commands, records))
   return [...lines, `Removed what is deleted from ${counted(jobs, 'job')} of Redis.`]
 
-  /** Stores deletions, and returns the number of quotes that were redacted and are not `gone`. */
-  async function storeAll(all: readonly ToDelete[], gone: Set<string>): Promise<number> {
+  /** Stores deletions, and returns the number of quotes that were redacted. */
+  async function storeAll(all: readonly ToDelete[]): Promise<number> {
     let redacted = 0
     let left = all.map((one) => ({ ...one, id: randomUUID(), redelivered: false }))
     for (let isFirst = true; left.length > 0; isFirst = false) {
@@ -91,8 +89,7 @@ export async function applyDeletions(
       const answers = await store.store(left)
       for (const { id, deletes } of left) {
         const answer = answers.get(id)
-        const isGone = deletes.quoteIds?.some((quoteId) => gone.has(quoteId))
-        if (deletes.redacts && !isGone && answer && 'outcome' in answer) redacted += answer.quotes
+        if (deletes.redacts && answer && 'outcome' in answer) redacted += answer.quotes
       }
       left = left.filter(({ id }) => !answers.has(id))
     }
@@ -116,27 +113,18 @@ async function* pagesOf(db: Db, records: readonly DeletionRecord[]): AsyncGenera
         yield page.map(({ id, tenant, until }) => {
           return { tenant, stamp: until, deletes: { sourceId: id, until } }
         })
-    if (record.kind === 'erasure') yield* findErased(db, record)
+    if (record.kind === 'erasure') {
+      const { tenant } = record
+      await restoreKey(db, record.key)
+      for await (const { deletions } of createFindErased(record).inStore(db))
+        yield deletions.map(({ deletes }) => ({ tenant, stamp, deletes }))
+    }
   }
   yield records.flatMap((record) => {
     if (record.kind !== 'deletion') return []
     const { tenant, stamp } = record
     return record.deletes.map((deletes) => ({ tenant, stamp, deletes }))
   })
-}
-
-async function* findErased(db: Db, record: ErasureRecord): AsyncGenerator<ToDelete[]> {
-  const { tenant, service, stamp, mode } = record
-  await restoreKey(db, record.key)
-  const of = { tenant, ...(service !== undefined && { service }) }
-  for await (const found of findThreads(db, of))
-    for (const threads of chunksOf(found, AT_ONCE)) {
-      const ids = threads.map(({ id }) => id)
-      for await (const quotes of findQuotes(db, ids, createIsErased(record)))
-        yield threads
-          .flatMap((thread) => deletionsOf(mode, thread, quotes.get(thread.id)))
-          .map(({ deletes }) => ({ tenant, stamp, deletes }))
-    }
 }
 
 /** Returns the number of suppressions that it opens or ends again. */
@@ -162,12 +150,6 @@ async function restoreSuppressions(db: Db, records: readonly DeletionRecord[]): 
   return changed
 }
 
-function createIsErased({ key, tenant, speaker }: ErasureRecord) {
-  const hashOf = createHashOf(key, tenant)
-  return (quote: { speaker?: string }) =>
-    quote.speaker !== undefined && hashOf(quote.speaker) === speaker
-}
-
 /**
  * Makes a function that finds what is deleted of a job: by the marks of its sources, and by the
  * records of tenants and erasures, of which a thread that is not stored has no mark.
@@ -178,7 +160,7 @@ function createFindDeleted(
 ) {
   const tenants = records.filter((one) => one.kind === 'tenant')
   const erasures = records.flatMap((one) =>
-    one.kind === 'erasure' ? [{ ...one, isErased: createIsErased(one) }] : [],
+    one.kind === 'erasure' ? [{ ...one, find: createFindErased(one) }] : [],
   )
   return async ({ tenant, stamp, threads }: IngestJob): Promise<StoredDeletion[]> => {
     const posts = threads.flatMap((one) => ('deletes' in one ? [] : [one]))
@@ -191,18 +173,15 @@ function createFindDeleted(
       const sourceId = sourceIdOf(tenant, name)
       const source = sources.get(sourceId)
       const marked = source ? deletedBy(tenant, source) : { stamp: 0 }
-      const own = erasures.filter((one) => {
-        return one.tenant === tenant && (one.service ?? name.service) === name.service
-      })
+      const own = erasures.filter((one) => one.tenant === tenant)
       return [
         { tenant, stamp: Math.max(marked.stamp, ...ofTenant), sourceId, name },
         ...Object.entries(marked.ofQuotes ?? {}).map(([id, upTo]) => ({
           ...{ tenant, stamp: upTo, sourceId, name, quoteIds: [sourceId + id] },
         })),
-        ...own.flatMap((one) => {
-          const deletions = deletionsIn(tenant, thread, one.mode, one.isErased)
-          return deletions.map(({ deletes }) => ({ tenant, name, ...deletes, stamp: one.stamp }))
-        }),
+        ...own.flatMap(({ find, stamp }) =>
+          find.inPost(thread).map(({ deletes }) => ({ tenant, name, ...deletes, stamp })),
+        ),
       ]
     })
     return deleted.filter((one) => one.stamp >= stamp)

@@ -1,45 +1,27 @@
 // Erases the quotes of a speaker in the threads of a tenant, as an operation (`../failed`). No index
 // finds a speaker's quotes, because posts would pay for it: the operation reads all quotes of the
 // tenant, a few threads in each step.
-import {
-  type Erasure,
-  type ErasureRequest,
-  type FailedJobPlace,
-  type Operation,
-  type Redacts,
-  repeatsQuote,
-} from '@sluice/contract'
+import type { Erasure, ErasureRequest, FailedJobPlace, Operation } from '@sluice/contract'
 import {
   type Deletion,
   type IngestJob,
   isJobId,
   newJobId,
   orUnavailable,
-  type QueuedThread,
   type QueueKeys,
 } from '@sluice/queue'
-import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { chunksOf } from '@sluice/store/read'
-import { createHashOf, hashSpeaker, readKey } from '@sluice/store/speakers'
-import { type AgedThread, type FoundQuote, findQuotes, findThreads } from '@sluice/store/walk'
+import { hashSpeaker, readKey } from '@sluice/store/speakers'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
 import type { OpenOperation, Operations } from '../failed/operations.ts'
-import {
-  pauseStep,
-  type StepDeps,
-  type Steps,
-  sendDeletions,
-  THREADS_PER_JOB,
-} from '../threads/steps.ts'
+import { pauseStep, type StepDeps, type Steps, sendDeletions } from '../threads/steps.ts'
+import { createFindErased } from './find-erased.ts'
 import type { Suppressions } from './suppressions.ts'
 
-const THREADS_AT_ONCE = { redact: 100, remove: THREADS_PER_JOB }
 const FAILED_AT_ONCE = 5
 const JOBS_AT_ONCE = 500
-/** Bounds the time that a worker needs for one of the deletions of a job. */
-const QUOTES_PER_DELETION = 100
 
 function erasureOf({ filter, erases, why, ...operation }: Operation): Erasure | undefined {
   if (filter?.tenant === undefined || erases === undefined) return undefined
@@ -110,25 +92,19 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
   const { filter = {}, erases } = open.operation
   const { tenant = '' } = filter
   if (erases === undefined) throw new Error('an erasure that erases nothing')
-  const { mode, dryRun } = erases
-  const hashOf = createHashOf(await readKey(db), tenant)
-  const isWanted = ({ speaker }: { speaker?: string }) =>
-    speaker !== undefined && hashOf(speaker) === erases.speaker
-  const { id: after = '' } = open.after ?? {}
+  const { dryRun } = erases
+  const find = createFindErased({ tenant, ...filter, ...erases, key: await readKey(db) })
+  const { id: after } = open.after ?? {}
 
-  if (after === '') yield* eraseAccepted()
-  for await (const found of findThreads(db, filter, { after })) {
-    yield {}
-    for (const threads of chunksOf(found, THREADS_AT_ONCE[mode])) {
-      const ids = threads.map(({ id }) => id)
-      let done = 0
-      for await (const quotes of findQuotes(db, ids, isWanted)) {
-        if (dryRun) done += [...quotes.values()].flat().length
-        else yield* send(threads.flatMap((one) => deletionsOf(mode, one, quotes.get(one.id))))
-        yield {}
+  if (!after) yield* eraseAccepted()
+  for await (const { deletions, counts } of find.inStore(db, after)) {
+    if (!dryRun) yield* send(deletions)
+    if (counts === undefined) yield {}
+    else
+      yield {
+        ...{ examined: counts.threads, after: { id: counts.last } },
+        ...(dryRun && { done: counts.quotes }),
       }
-      yield { examined: threads.length, done, after: { id: ids.at(-1) ?? '' } }
-    }
   }
 
   function send(deletions: Deletion[]) {
@@ -170,55 +146,10 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
         jobs.flatMap(({ id }) => lanes.map((lane) => redis.hget(lane + id, 'data'))),
       )
       const payloads = texts.flatMap((text): IngestJob[] => (text ? [JSON.parse(text)] : []))
-      const deletions = payloads.flatMap(({ threads }) =>
-        threads.flatMap((thread) =>
-          'deletes' in thread ? [] : deletionsIn(tenant, thread, mode, isWanted),
-        ),
-      )
+      const deletions = payloads.flatMap(({ threads }) => threads.flatMap(find.inPost))
       yield* send(deletions)
       yield {}
       place = next
     }
   }
-}
-
-/** Makes the deletions of the wanted quotes of a thread that a job has. */
-export function deletionsIn(
-  tenant: string,
-  { source, quotes }: QueuedThread,
-  mode: Erasure['mode'],
-  isWanted: (quote: { speaker?: string }) => boolean,
-): Deletion[] {
-  const { service, externalId } = source
-  const name = { service, externalId }
-  const id = sourceIdOf(tenant, name)
-  const ids = quoteIdsOf(id, quotes)
-  const wanted = quotes.flatMap((quote, at) => {
-    const isRepeated = repeatsQuote(source, quote)
-    return isWanted(quote) ? [{ id: ids[at] ?? '', isRepeated }] : []
-  })
-  return deletionsOf(mode, { id, name }, wanted)
-}
-
-/**
- * Makes the deletions of these quotes of a source. A quote that is removed is also redacted, if the
- * source repeats it: so the title goes, too.
- */
-export function deletionsOf(
-  mode: Erasure['mode'],
-  { id: sourceId, name }: Pick<AgedThread, 'id' | 'name'>,
-  quotes: readonly FoundQuote[] = [],
-): Deletion[] {
-  const make = (some: readonly FoundQuote[], redacts?: Redacts) =>
-    Array.from(chunksOf(some, QUOTES_PER_DELETION), (own) => ({
-      deletes: { sourceId, quoteIds: own.map(({ id }) => id), ...(redacts && { redacts }) },
-      name,
-    }))
-  const repeated = make(
-    quotes.filter(({ isRepeated }) => isRepeated),
-    'all',
-  )
-  if (mode === 'remove') return [...repeated, ...make(quotes)]
-  const others = quotes.filter(({ isRepeated }) => !isRepeated)
-  return [...repeated, ...make(others, 'quotes')]
 }
