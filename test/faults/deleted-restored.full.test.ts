@@ -104,19 +104,22 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   ]
   threads[2]?.quotes.push({ externalId: 'c', text: 'stays', speaker: 'Bob' })
   const theirs = thread('theirs', { a: `five ${GONE}`, b: `six ${GONE}` })
-  /** Erases and suppresses a speaker. */
+  /** Erases a speaker, and waits for it. */
   async function erase(who: string) {
-    const { status, text } = await acme.send('/erasures', {
-      ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
-      body: { speaker: who, suppress: true },
-    })
-    assert.equal(status, 202, text)
-    const opened: { id: string; speaker: string } = JSON.parse(text)
-    await until('the erasure', async () =>
-      /"state":"completed"/.test((await acme.get(`/erasures/${opened.id}`)).text),
-    )
+    const opened = await openErasure({ speaker: who, suppress: true })
+    await until('the erasure', () => isErased(opened.id))
     return opened
   }
+  async function openErasure(body: object): Promise<{ id: string; speaker: string }> {
+    const { status, text } = await acme.send('/erasures', {
+      ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
+      body,
+    })
+    assert.equal(status, 202, text)
+    return JSON.parse(text)
+  }
+  const isErased = async (id: string, by = acme) =>
+    /"state":"completed"/.test((await by.get(`/erasures/${id}`)).text)
   for (const one of threads) storedIn(await acme.post(one))
   const ended = await erase('Eve')
   storedIn(await globex.post(theirs))
@@ -124,6 +127,8 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   await pause('pause')
   for (const one of threads) acceptedIn(await acme.post(one, ASYNC))
   acceptedIn(await globex.post(theirs, ASYNC))
+  // Waits for the posts, so the backup of Redis has it open.
+  const { id: open } = await openErasure({ speaker: 'Zoe' })
   await Promise.all([mongodb.keepCopy(), redis.keepCopy()])
   await until('an API and a worker that go on', async () => {
     return (await acme.post(thread('other', { a: 'stays' }))).status === 200
@@ -131,6 +136,7 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   await pause('resume')
   await view.drained()
 
+  await until('the erasure', () => isErased(open))
   const remove = async (path: string) => {
     const { status, text } = await acme.send(path, { method: 'DELETE' })
     assert.equal(status, 200, text)
@@ -151,12 +157,12 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   storedIn(await acme.post(thread('whole', { c: 'later' })))
   assert.deepEqual(await placesOf(GONE), [])
   // Operations that end write their records twice.
-  assert.equal(await db.collection('deletions').countDocuments(), 8)
-  assert.equal(await client.xlen(`${base}deletions`), 12)
+  assert.equal(await db.collection('deletions').countDocuments(), 9)
+  assert.equal(await client.xlen(`${base}deletions`), 14)
   const folder = await mkdtemp(join(tmpdir(), 'sluice-'))
   t.onTestFinished(() => rm(folder, { recursive: true }))
   const file = join(folder, 'records.ndjson')
-  assert.match((await runSluice(sluice, 'erasures', 'export', file)).stdout, /^Wrote 8 records /)
+  assert.match((await runSluice(sluice, 'erasures', 'export', file)).stdout, /^Wrote 9 records /)
   await stop([sluice.api, ...sluice.workers])
   const totals = async () => {
     const found = await db.collection('sources').find({ tenant: 'acme' }).toArray()
@@ -164,7 +170,7 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   }
   const applied = (suppressions: number, ...counts: string[]) => [
     `Suppressions opened or ended again: ${suppressions}.`,
-    ...['2 deletions', '2 erasures', '1 run of retention', '1 deleted tenant'].map(
+    ...['2 deletions', '3 erasures', '1 run of retention', '1 deleted tenant'].map(
       (what, at) => `Applied again: ${what}, which removed ${counts[at]}.`,
     ),
   ]
@@ -209,16 +215,25 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   assert.deepEqual(await afterRestore(), [...NOTHING, jobs(0)])
   const [again, worker] = await Promise.all([sluice.startApi(), sluice.startWorker()])
   await untilKeyIsKnown(again.url, operatorKey)
+  const caller = createCaller({ url: again.url, key: sluice.key })
+  assert.ok(await isErased(open, caller), 'the erasure does not go on')
   await pause('resume', createCaller({ url: again.url, key: operatorKey }))
   await view.drained()
   const suppressed = thread('hers', { b: `again ${GONE}` }, speaker)
-  storedIn(
-    await createCaller({ url: again.url, key: sluice.key }).post({ ...suppressed, title: 'stays' }),
-  )
+  storedIn(await caller.post({ ...suppressed, title: 'stays' }))
   assert.deepEqual(await placesOf(GONE), [])
   assert.deepEqual(await totals(), { hers: 3, part: 1 })
-  const open = await db.collection('suppressions').distinct('speaker')
-  assert.equal(open.length, 1)
-  assert.notEqual(open[0], ended.speaker)
+  const speakers = await db.collection('suppressions').distinct('speaker')
+  assert.equal(speakers.length, 1)
+  assert.notEqual(speakers[0], ended.speaker)
   await stop([again.api, worker])
+
+  // A Redis that lost its data, and a record that is old.
+  await client.del(`${base}deletions`)
+  const old = { _id: 'old', kind: 'tenant', tenant: 'initech', stamp: 1 }
+  await db.collection('deletions').insertOne(Object(old))
+  const { stdout } = await runSluice(sluice, 'doctor', '--repair')
+  assert.match(stdout, /^Marks and records of old deletions removed: 1$/m)
+  assert.equal(await db.collection('deletions').countDocuments(), 9)
+  assert.equal(await client.xlen(`${base}deletions`), 9)
 })

@@ -2,7 +2,7 @@
 export type { Erasures } from './erase/erase-speaker.ts'
 export { createFindErased } from './erase/find-erased.ts'
 export { type Suppressions, SuppressionsFullError } from './erase/suppressions.ts'
-export { OperationsFullError } from './failed/operations.ts'
+export { createOperations, OperationsFullError } from './failed/operations.ts'
 export { groupIdOf, reasonWords, SHOWN_REASON } from './failed/reasons.ts'
 export type { ThreadPage, Writing } from './find/thread-page.ts'
 export { duration, megabytes, shown } from './format.ts'

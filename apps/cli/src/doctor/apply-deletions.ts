@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DeletionRecord } from '@sluice/contract'
 import { revokeKeys } from '@sluice/credentials/keys'
-import { createFindErased, findDue } from '@sluice/operations'
+import { createFindErased, createOperations, findDue } from '@sluice/operations'
 import type { Redis } from '@sluice/process/redis'
 import { createPurge, type IngestJob, type QueueKeys, type StoredDeletion } from '@sluice/queue'
 import {
@@ -76,6 +76,9 @@ export async function applyDeletions(
     lines.push(`Applied again: ${counted(some.length, noun)}, which removed ${removed}.`)
   }
   await store.settle()
+  // In the restored Redis, they would go on with new stamps, and remove what was posted since.
+  const operations = createOperations(redis, keys)
+  for (const { id, done } of records) if (done !== undefined) await operations.end(id, done)
   const purge = createPurge(redis, keys, { sourceIdOf, quoteIdsOf })
   const jobs = await purge.purgeJobs(createFindDeleted(commands, records))
   return [...lines, `Removed what is deleted from ${counted(jobs, 'job')} of Redis.`]

@@ -1,7 +1,7 @@
 // The command `sluice doctor`: checks Redis, MongoDB, clocks and sources, and repairs sources.
 import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { forgetRecords, readRecord } from '@sluice/boot/deletion-records'
+import { createDeletionRecords, forgetRecords, readRecord } from '@sluice/boot/deletion-records'
 import type { DeletionRecord } from '@sluice/contract'
 import {
   agreedSettings,
@@ -97,7 +97,7 @@ export function doctorCommand(deps: DoctorDeps): Command {
             )
             lines.forEach(deps.print)
           }
-          const faults = await examineServers(deps, db)
+          const faults = await examineServers(deps, db, repair)
           await examineSources(deps, db, repair)
           if (faults > 0)
             deps.fail(
@@ -147,7 +147,11 @@ const nameOf = (db: Db) => `MongoDB at ${db.client.options.hosts.join(',')}`
 const ASK_MS = 10_000
 
 /** Examines Redis, MongoDB and clocks, prints what it finds, and returns the number of faults. */
-async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Promise<number> {
+async function examineServers(
+  { env, withQueue, print }: DoctorDeps,
+  db: Db,
+  repair: boolean,
+): Promise<number> {
   const { checkRedis, pingCommands } = await loadRedisChecks()
   const own = {
     redisUrl: processSettings.redisUrl,
@@ -170,9 +174,11 @@ async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Pr
     for (const line of checkLines(title, checks)) print(line)
   }
   try {
-    const examined = await withQueue((redis, keys) =>
-      checkRedis(redis, keys, db, minMemory, replicas),
-    )
+    const examined = await withQueue(async (redis, keys) => {
+      // A Redis that lost its data has lost these, too.
+      if (repair) await createDeletionRecords(redis, keys, db).complete([])
+      return checkRedis(redis, keys, db, minMemory, replicas)
+    })
     clocks.push([examined.host, examined.aheadMs])
     printChecks(examined.host, examined.checks)
   } catch (error) {

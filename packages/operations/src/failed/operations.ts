@@ -147,6 +147,14 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       return record ? { ...operation, pause: readPause(String(record)) } : operation
     },
     find: read,
+    /** Ends an operation that is open only because Redis was restored from a backup. */
+    async end(id: string, done: number): Promise<void> {
+      const operation = await read(id)
+      if (operation === undefined || operation.state === 'completed') return
+      const ended = { ...operation, state: 'completed', done }
+      await redis.hset(`${base}operation:${id}`, 'operation', JSON.stringify(ended))
+      await redis.lrem(`${base}operations`, 0, id)
+    },
     /**
      * Returns the newest operations (at most `OPERATIONS_LISTED`) and older ones that are still
      * open, newest first.
