@@ -107,7 +107,7 @@ test('a redacted speaker is gone, and stays gone when an older post is delivered
   )
 })
 
-test('a title goes with the quote whose text it begins, and others stay', async (t) => {
+test('a title, a URL and the name of a channel go with the quote that they repeat or whose speaker they name', async (t) => {
   const { acme, erase } = await start(t)
   const quotes = [
     { externalId: 'm1', text: 'Could you  help?\nIt is urgent.', speaker: 'Ada' },
@@ -121,10 +121,39 @@ test('a title goes with the quote whose text it begins, and others stay', async 
     return (await Promise.all(pages)).map((page) => sourcePageIn(page).source.title)
   }
   await Promise.all(titles.map(post))
-  await erase({ speaker: 'Ada', suppress: true })
-  assert.deepEqual(await stored(), ['[erased]', '[erased]', 'Help desk'])
+  // As importers write them: an issue, a day of a chat, a chat that is named in its URL only.
+  const fields = [
+    { title: 'Cold oven', quotes: [{ externalId: 'i/3', text: 'Since six', speaker: 'Ada' }] },
+    { title: 'Zoe\u0301 Li, 2024-05-01', channelName: 'Zoe\u0301 Li' },
+    { title: 'A thread', channelName: 'r/ovens', url: 'https://x.example/Zoé_Li/1' },
+    { title: 'Adam', channelName: 'Adam', url: 'https://x.example/adam' },
+  ].map((one, at) => ({ service: 'slack', externalId: `c/i/${at + 3}`, quotes, ...one }))
+  const said = { externalId: 'm3', text: 'Yes', speaker: 'Zoé Li' }
+  const threads = fields.map((one) => ({ ...one, quotes: [...one.quotes, said] }))
+  const fieldsOf = async () => {
+    const pages = threads.map(({ externalId }) => acme.get(`/sources/${idOf(externalId)}`))
+    return (await Promise.all(pages)).map((page) => {
+      const { title, channelName, url } = sourcePageIn(page).source
+      return [title, channelName, url]
+    })
+  }
+  const gone = '[erased]'
+  const left = [
+    [gone, undefined, undefined],
+    [gone, gone, undefined],
+    [gone, 'r/ovens', gone],
+    ['Adam', 'Adam', 'https://x.example/adam'],
+  ]
+  await Promise.all(threads.map((one) => acme.post(one)))
+  for (const speaker of ['Ada', 'Zoé Li']) await erase({ speaker, suppress: true })
+  assert.deepEqual([await stored(), await fieldsOf()], [[gone, gone, 'Help desk'], left])
+  const again = threads.map((one) => acme.post(one, { prefer: 'respond-async' }))
+  for (const one of await Promise.all(again)) {
+    const job = await acme.get(jobPathIn(one), { prefer: 'wait=30' })
+    assert.doesNotMatch(job.text, /Cold|Ada\b|Zo|zo/)
+  }
   await Promise.all(titles.map(post))
-  assert.deepEqual(await stored(), ['[erased]', '[erased]', 'Help desk'])
+  assert.deepEqual([await stored(), await fieldsOf()], [[gone, gone, 'Help desk'], left])
 })
 
 test('names are equal in all Unicode forms, and no character of them is a pattern', async (t) => {
@@ -259,7 +288,7 @@ test('what a failed job has of the speaker is gone, also once it is retried', as
     const sourceId = idOf(mode)
     await until('the job is stored', () => sluice.db.collection('quotes').findOne({ sourceId }))
     const { source, quotes } = sourcePageIn(await acme.get(`/sources/${sourceId}`))
-    assert.deepEqual([source.title, source.description], ['[erased]', null])
+    assert.deepEqual([source.title, source.description], ['[erased]', '[erased]'])
     assert.deepEqual(
       quotes.map(({ speaker }) => speaker),
       ['Bob'],

@@ -10,32 +10,76 @@ import { createParser } from './validator.ts'
 /** What a redacted text, speaker, title or description is replaced by. It counts as no word. */
 export const ERASED = '[erased]'
 
-/** What a redaction takes words from: quotes, or also the title and the description of their source. */
-export type Redacts = 'quotes' | 'all'
+/**
+ * What a redaction takes words from: quotes, or also the title, the description and the URL of their
+ * source (`all`), and the name of its channel, too (`channel`).
+ */
+export type Redacts = 'quotes' | 'all' | 'channel'
 
 /**
- * Returns whether the title or the description of a source repeats this quote of it: the quote has
- * the source's externalId, or its text begins with one of them, which may end in `…`.
+ * Makes the function that says what goes with a quote of a source. Title, description and URL go if
+ * they name the speaker, if the text begins with the title or the description, which may end in `…`,
+ * or if the source's externalId is the quote's, perhaps behind a prefix.
  */
-export function repeatsQuote(
-  { externalId, title, description }: Repeating,
-  quote: { externalId?: string; text: string },
-): boolean {
-  if (quote.externalId === externalId) return true
-  const text = oneLine(quote.text)
-  return [title, description].some((words) => {
-    const start = oneLine(words ?? '').replace(/(…|\.\.\.)$/, '')
-    return start !== '' && text.startsWith(start)
+export function createRedactsOf({ externalId, title, description, url, channelName }: Repeating) {
+  const starts = [title, description].flatMap((words = '') => {
+    const start = oneLine(words).replace(/(…|\.\.\.)$/, '')
+    return start === '' ? [] : [start]
   })
+  const [channel = '', ...others] = [channelName, title, description, url].map(inWords)
+  return ({ externalId: id = '', text, speaker = '' }: RepeatedQuote): Redacts => {
+    const name = inWords(speaker)
+    const isNamedIn = (words: string) => name !== ' ' && words.includes(name)
+    if (isNamedIn(channel)) return 'channel'
+    const isRoot = id !== '' && externalId.endsWith(id) && !/[\p{L}\p{N}]$/u.test(cutEnd(id))
+    if (isRoot || others.some(isNamedIn)) return 'all'
+    const line = oneLine(text)
+    return starts.some((start) => line.startsWith(start)) ? 'all' : 'quotes'
+  }
+
+  function cutEnd(end: string): string {
+    return externalId.slice(0, -end.length)
+  }
 }
+
+/** Returns which one of two takes more words. */
+export const moreOf = (one: Redacts, other: Redacts): Redacts =>
+  REDACTS.indexOf(one) < REDACTS.indexOf(other) ? other : one
+
+const REDACTS: readonly Redacts[] = ['quotes', 'all', 'channel']
 
 interface Repeating {
   externalId: string
   title?: string | undefined
   description?: string | undefined
+  url?: string | undefined
+  channelName?: string | undefined
+}
+
+interface RepeatedQuote {
+  externalId?: string
+  text: string
+  speaker?: string
+}
+
+/** Returns the erased fields of a source, which go with an erased quote. */
+export function erasedWith(
+  redacts: Redacts,
+  { description, url, channelName }: Omit<Repeating, 'externalId'>,
+) {
+  if (redacts === 'quotes') return undefined
+  return {
+    title: ERASED,
+    ...(description !== undefined && { description: ERASED }),
+    ...(url !== undefined && { url: ERASED }),
+    ...(redacts === 'channel' && channelName !== undefined && { channelName: ERASED }),
+  }
 }
 
 const oneLine = (text: string) => text.replace(/\s+/g, ' ').trim()
+
+/** Returns the words of a text between single spaces, and at both ends one. */
+const inWords = (text = '') => ` ${text.normalize('NFC')} `.replace(/[^\p{L}\p{M}\p{N}]+/gu, ' ')
 
 const mode = oneOf(
   ['redact', 'remove'],

@@ -1,7 +1,7 @@
 // The entry point `@sluice/store/walk`: walks through all sources, to sum what tenants have stored and
 // to find threads by their age, and quotes by their speaker. An index for that would cost each post.
 // Never writes.
-import { repeatsQuote } from '@sluice/contract'
+import { createRedactsOf, moreOf, type Redacts } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { AFTER_IDS, compareIds, quotesOf } from './ids.ts'
@@ -108,10 +108,10 @@ export async function* findThreads(
       .map(({ _id: id, tenant, meta: { stamp }, ...name }) => ({ id, tenant, name, stamp }))
 }
 
-/** Quotes of a source that were found, and whether its title or description repeats one of them. */
+/** Quotes of a source that were found, and what goes with them. */
 export interface FoundQuotes {
   ids: string[]
-  areRepeated: boolean
+  redacts: Redacts
 }
 
 /**
@@ -137,30 +137,32 @@ export async function* findQuotes(
     range = { ...ids, $gte: `${found.at(-1)?._id} ` }
     const wanted = found.filter(isWanted)
     const bySource = Map.groupBy(wanted, (quote) => quote.sourceId)
-    const repeated = wanted.length > 0 ? await findRepeated(wanted) : new Set()
+    const redacts = wanted.length > 0 ? await findRedacts(wanted) : new Map<string, Redacts>()
     yield new Map(
       Array.from(bySource, ([id, own]) => [
         id,
-        { ids: own.map(({ _id }) => _id), areRepeated: repeated.has(id) },
+        { ids: own.map(({ _id }) => _id), redacts: redacts.get(id) ?? 'quotes' },
       ]),
     )
   }
 
-  /** Reads texts of the wanted quotes only. Returns the ids of sources that repeat one. */
-  function findRepeated(wanted: readonly QuoteDocument[]): Promise<Set<string>> {
+  /** Reads texts of the wanted quotes only. Returns what goes with them, by the ids of sources. */
+  function findRedacts(wanted: readonly QuoteDocument[]): Promise<Map<string, Redacts>> {
     const ofWanted = quotesOf(...new Set(wanted.map((quote) => quote.sourceId)))
-    const fields = { sourceId: 1, externalId: 1, title: 1, description: 1, text: 1 }
+    const ofSource = { externalId: 1, title: 1, description: 1, url: 1, channelName: 1 }
+    const ofQuote = { sourceId: 1, externalId: 1, speaker: 1, text: 1 }
     return withinTime(NOBODY, async (signal) => {
-      const how = { projection: fields, signal }
+      const how = { projection: { ...ofSource, ...ofQuote }, signal }
       const found = await sources.find({ _id: ofWanted.sourceId }, how).toArray()
-      const byId = new Map(found.map((source) => [source._id, source]))
-      const repeated = new Set<string>()
+      const byId = new Map(found.map((source) => [source._id, createRedactsOf(source)]))
+      const redacts = new Map<string, Redacts>()
       const ids = { ...ofWanted, _id: { $in: wanted.map(({ _id }) => _id) } }
       for await (const quote of quotes.find(ids, how)) {
-        const source = byId.get(quote.sourceId)
-        if (source && repeatsQuote(source, quote)) repeated.add(source._id)
+        const id = quote.sourceId
+        const own = byId.get(id)?.(quote) ?? 'quotes'
+        redacts.set(id, moreOf(redacts.get(id) ?? 'quotes', own))
       }
-      return repeated
+      return redacts
     })
   }
 }

@@ -1,5 +1,5 @@
 // Finds what the erasure of a speaker deletes, of stored threads and of posts that are not stored.
-import { type DeletionRecord, repeatsQuote } from '@sluice/contract'
+import { createRedactsOf, type DeletionRecord, moreOf } from '@sluice/contract'
 import { type Deletion, type IngestJob, sourceNameOf } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { chunksOf } from '@sluice/store/read'
@@ -56,21 +56,21 @@ export function createFindErased({ tenant, service, speaker, key, mode }: Erased
       const id = sourceIdOf(tenant, name)
       const erased = quotes.filter(isErased)
       const ids = quoteIdsOf(id, quotes).filter((_, at) => isErased(quotes[at] ?? {}))
-      const areRepeated = erased.some((quote) => repeatsQuote(source, quote))
-      return deletionsOf({ id, name }, { ids, areRepeated })
+      const redacts = erased.map(createRedactsOf(source)).reduce(moreOf, 'quotes')
+      return deletionsOf({ id, name }, { ids, redacts })
     },
   }
 
-  /** If the source repeats one of the quotes, its title is redacted by a deletion of no quotes. */
+  /** If the title goes with one of the quotes, it is redacted by a deletion of no quotes. */
   function deletionsOf(
     { id: sourceId, name }: Pick<AgedThread, 'id' | 'name'>,
-    { ids, areRepeated }: FoundQuotes = { ids: [], areRepeated: false },
+    { ids, redacts }: FoundQuotes = { ids: [], redacts: 'quotes' },
   ): Deletion[] {
-    const redacts = mode === 'redact' && { redacts: 'quotes' as const }
+    const onlyRedacts = mode === 'redact' && { redacts: 'quotes' as const }
     const some = Array.from(chunksOf(ids, QUOTES_PER_DELETION), (quoteIds) => {
-      return { deletes: { sourceId, quoteIds, ...redacts }, name }
+      return { deletes: { sourceId, quoteIds, ...onlyRedacts }, name }
     })
-    if (!areRepeated) return some
-    return [{ deletes: { sourceId, quoteIds: [], redacts: 'all' }, name }, ...some]
+    if (redacts === 'quotes') return some
+    return [{ deletes: { sourceId, quoteIds: [], redacts }, name }, ...some]
   }
 }

@@ -1,6 +1,13 @@
 // Removes the words of deleted threads from a job's payload, and from the result that is retained
 // with it.
-import { contentOf, ERASED, type Redacts, repeatsQuote } from '@sluice/contract'
+import {
+  contentOf,
+  createRedactsOf,
+  ERASED,
+  erasedWith,
+  moreOf,
+  type Redacts,
+} from '@sluice/contract'
 import {
   type CompletedJob,
   type IngestJob,
@@ -57,7 +64,7 @@ export function withoutWords(
         if ((job.stamp ?? 0) + at > stamp) return left
         if (quoteIds === undefined) return onlyNames(left)
         const kept = withoutQuotes(left, id, quoteIds, ids)
-        return redacts === 'all' ? withoutTitle(kept) : kept
+        return withoutRepeats(kept, redacts ?? 'quotes')
       }, thread)
   })
   return purged === undefined ? undefined : { ...job, threads, purged }
@@ -84,9 +91,8 @@ function withoutQuotes(
   return { ...thread, quotes }
 }
 
-function withoutTitle({ source, ...thread }: QueuedThread): QueuedThread {
-  const { description: _, ...fields } = source
-  return { ...thread, source: { ...fields, title: ERASED } }
+function withoutRepeats({ source, ...thread }: QueuedThread, redacts: Redacts): QueuedThread {
+  return { ...thread, source: { ...source, ...erasedWith(redacts, source) } }
 }
 
 function withoutText({ externalId, exportedId }: QueuedQuote): QueuedQuote {
@@ -117,11 +123,9 @@ export function payloadToRetain({
     if (isDeleted(at)) return withoutText(quote)
     return isSuppressed(at) ? { ...quote, ...redacted } : quote
   })
-  const isRepeated = thread.quotes.some(
-    (quote, at) => isSuppressed(at) && repeatsQuote(thread.source, quote),
-  )
-  const kept = isRepeated ? withoutTitle(thread) : thread
-  return JSON.stringify({ ...data, threads: [{ ...kept, quotes }] })
+  const suppressed = thread.quotes.filter((_, at) => isSuppressed(at))
+  const redacts = suppressed.map(createRedactsOf(thread.source)).reduce(moreOf, 'quotes')
+  return JSON.stringify({ ...data, threads: [{ ...withoutRepeats(thread, redacts), quotes }] })
 }
 
 /** Returns a retained result without words, for the payload that is left. */

@@ -1,7 +1,14 @@
 // Makes the drafts of new documents from requests, and the digests of their texts. Sends no
 // command.
 import { hash } from 'node:crypto'
-import { ERASED, repeatsQuote, STORED_STATUS } from '@sluice/contract'
+import {
+  createRedactsOf,
+  ERASED,
+  erasedWith,
+  moreOf,
+  type Redacts,
+  STORED_STATUS,
+} from '@sluice/contract'
 import { ObjectId } from 'mongodb'
 import type {
   DeleteRequest,
@@ -45,19 +52,15 @@ function suppress(
   { digest: _, ...input }: InputThread,
   suppressed: ReadonlySet<string>,
 ): InputThread {
-  let repeatsErased = false
+  let redacts: Redacts = 'quotes'
+  const redactsOf = createRedactsOf({ ...input.names, ...input.source })
   const quotes = input.quotes.map(({ names, values }): InputQuote => {
     if (values.speaker === undefined || !suppressed.has(values.speaker)) return { names, values }
-    repeatsErased ||= repeatsQuote({ ...input.names, ...input.source }, values)
+    redacts = moreOf(redacts, redactsOf(values))
     return { names, values: { ...values, ...REDACTED }, isSuppressed: true }
   })
-  const source = repeatsErased ? { ...input.source, ...redactedSource(input.source) } : input.source
+  const source = { ...input.source, ...erasedWith(redacts, input.source) }
   return { ...input, source, quotes }
-}
-
-/** Redacts the fields of a source that repeats an erased quote. */
-function redactedSource({ description }: Pick<SourceValues, 'description'>) {
-  return { title: ERASED, ...(description !== undefined && { description: ERASED }) }
 }
 
 /** Sorts after all positions, so that a redaction moves no quote. */
@@ -74,7 +77,7 @@ export function inputRedaction(
   return {
     ...{ id, stamp, redelivered },
     names: { _id: sourceId, tenant, service, externalId },
-    source: redactedSource(stored),
+    source: { title: ERASED, ...erasedWith(redacts, stored) },
     quotes: quoteIds.map((_id) => ({
       names: { _id, sourceId, position: NO_POSITION },
       values: REDACTED,
