@@ -155,6 +155,7 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   await client.del(`${base}retention`)
   await until('the retention', async () => (await placesOf(OLD)).length === 0)
   storedIn(await acme.post(thread('whole', { c: 'later' })))
+  storedIn(await acme.post(thread('zoe', { a: 'later' }, 'Zoe')))
   assert.deepEqual(await placesOf(GONE), [])
   // Operations that end write their records twice.
   assert.equal(await db.collection('deletions').countDocuments(), 9)
@@ -187,7 +188,8 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   assert.match((await placesOf(GONE)).join(), /bulk/)
   assert.deepEqual(await afterRestore(), [...NOTHING, jobs(4)])
   assert.deepEqual(await placesOf(GONE), [])
-  assert.deepEqual(await totals(), { hers: 3, other: 1, part: 1, whole: 1 })
+  assert.deepEqual(await totals(), { hers: 3, other: 1, part: 1, whole: 1, zoe: 1 })
+  assert.deepEqual(await placesOf('Zoe'), ['quotes'])
   assert.deepEqual(await afterRestore(), [...NOTHING, jobs(0)])
 
   // Posted after the deletion. The backup of MongoDB does not have it, but it waits.

@@ -92,7 +92,7 @@ export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db)
         [ofMongodb, writeToMongodb],
         [ofRedis, writeToRedis],
       ] as const) {
-        const lacks = [...all.values()].filter(({ id, stamp }) => known.get(id)?.stamp !== stamp)
+        const lacks = [...all.values()].filter((one) => isNewer(one, known.get(one.id)))
         for (let at = 0; at < lacks.length; at += AT_ONCE)
           await write(lacks.slice(at, at + AT_ONCE))
       }
@@ -111,6 +111,11 @@ export async function forgetRecords(db: Db): Promise<number> {
 function newestOf(records: readonly DeletionRecord[]): Map<string, DeletionRecord> {
   const newest = new Map<string, DeletionRecord>()
   for (const record of records)
-    if (record.stamp >= (newest.get(record.id)?.stamp ?? 0)) newest.set(record.id, record)
+    if (isNewer(record, newest.get(record.id))) newest.set(record.id, record)
   return newest
+}
+
+function isNewer({ stamp, done }: DeletionRecord, known: DeletionRecord | undefined): boolean {
+  if (known === undefined || stamp > known.stamp) return true
+  return stamp === known.stamp && done !== undefined && known.done === undefined
 }

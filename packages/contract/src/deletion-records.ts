@@ -7,7 +7,7 @@ import { SERVICES } from './thread-request.ts'
 const about = {
   /** The id of the job or of the operation. */
   id: Type.String(),
-  /** What was accepted up to this stamp was removed. Higher once an operation has ended. */
+  /** What was accepted up to this stamp was removed. May be higher once an operation has ended. */
   stamp: Type.Integer(),
   /** The id of the key. */
   by: optional(Type.String()),

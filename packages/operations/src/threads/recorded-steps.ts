@@ -3,6 +3,7 @@
 import type { DeletionRecords } from '@sluice/boot/deletion-records'
 import type { DeletionRecord } from '@sluice/contract'
 import { readRedisTime } from '@sluice/process/redis'
+import { sourceIdOf } from '@sluice/store/ids'
 import { readKey } from '@sluice/store/speakers'
 import type { OpenOperation, StepDone } from '../failed/operations.ts'
 import { type RetentionDeps, readRules } from './retention.ts'
@@ -13,7 +14,7 @@ type RecordDeps = Pick<RetentionDeps, 'redis' | 'db' | 'retainDays'> & {
 }
 
 /**
- * Makes steps that are recorded: at the beginning, and at the end with the count and a new stamp.
+ * Makes steps that are recorded: at the beginning, and at the end with the count.
  * Retention, which finds nothing on most days, is recorded when it has found something.
  */
 export function createRecordedStep(deps: RecordDeps, takeStep: TakeStep): TakeStep {
@@ -31,8 +32,11 @@ async function record(deps: RecordDeps, open: OpenOperation, done?: number): Pro
   const { records, redis } = deps
   const what = await describe(deps, open)
   if (what === undefined) return
-  const { id, by } = open.operation
-  const stamp = Math.floor((await readRedisTime(redis)) * 1_000)
+  const { id, by, createdAt } = open.operation
+  // An erasure promises nothing about later posts: they stay. A deleted tenant has none until its end.
+  const until =
+    what.kind === 'erasure' ? Date.parse(createdAt) + APART_MS : await readRedisTime(redis)
+  const stamp = Math.floor(until * 1_000)
   await records.write([{ ...what, id, stamp, by, ...(done !== undefined && { done }) }])
 }
 
@@ -40,7 +44,10 @@ type What<Of = DeletionRecord> = Of extends unknown
   ? Omit<Of, 'id' | 'stamp' | 'by' | 'done'>
   : never
 
-/** Returns undefined for an operation that leaves no record, or whose job does. */
+/** The clock of an API may be behind Redis's by this: `sluice doctor` reports more. */
+const APART_MS = 1_000
+
+/** Returns undefined for an operation that only counts. */
 async function describe(
   { db, retainDays }: RecordDeps,
   { operation: { kind, filter = {}, erases, createdAt } }: OpenOperation,
@@ -52,7 +59,11 @@ async function describe(
     })
     return { kind: 'retention', rules, days: retainDays, at: Date.parse(createdAt) }
   }
-  if (erases === undefined) return externalId === undefined ? { kind: 'tenant', tenant } : undefined
+  if (erases === undefined && service !== undefined && externalId !== undefined) {
+    const sourceId = sourceIdOf(tenant, { service, externalId })
+    return { kind: 'deletion', tenant, deletes: [{ sourceId }] }
+  }
+  if (erases === undefined) return { kind: 'tenant', tenant }
   const { speaker, mode, dryRun } = erases
   if (dryRun) return undefined
   const of = { tenant, ...(service !== undefined && { service }) }

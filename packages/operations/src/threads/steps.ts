@@ -25,7 +25,6 @@ export interface StepDeps {
   findResults: Results['find']
 }
 
-const RECORDED = { recorded: true } as const
 /** The threads of a job that deletes some of each: few, because the posts of its batch wait for it. */
 export const THREADS_PER_JOB = 20
 /** The pause between two looks at what must end first. */
@@ -64,12 +63,10 @@ export async function* sendDeletions(
   threads: Deletion[],
 ): Steps<JobResult['receipts']> {
   if (threads.length === 0) return []
-  const { id: requestId, by: keyId, kind, filter } = open.operation
+  const { id: requestId, by: keyId } = open.operation
   const id = newJobId()
   yield { after: { job: id } }
-  // The deletion of a single thread is recorded by its job: see recorded-steps.ts.
-  const recorded = kind === 'delete' && filter?.externalId !== undefined ? {} : RECORDED
-  const job = { tenant, requestId, keyId, retained: false, threads, ...recorded }
+  const job = { tenant, requestId, keyId, retained: false, recorded: true, threads } as const
   while (!(await deps.enqueue(id, 'bulk', job).catch(undefinedIfFull))) yield* pauseStep()
   return yield* countResult(deps, open, id)
 }
