@@ -280,6 +280,17 @@ describe('the commands in memory and on a server behave the same:', () => {
     )
 
     both(
+      'is summed without single deleted quotes, but with those that were posted later',
+      async (commands) => {
+        await insertPlaced(commands)
+        const deletion = { ...marked.meta.deletion, stamp: 0, ofQuotes: { d: 9, b: 4, x: 9 } }
+        const single = { ...marked, meta: { ...marked.meta, deletion } }
+        return commands.sumQuotes([S], { marked: [single] })
+      },
+      [{ _id: S, wordCount: 14, quoteCount: 3 }],
+    )
+
+    both(
       'is all that a removal leaves of the ids that it names',
       async (commands) => {
         await insertPlaced(commands)

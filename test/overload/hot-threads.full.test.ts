@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { sourceIdOf } from '@sluice/store/ids'
 import type { Db } from 'mongodb'
 import { test } from 'vitest'
 import { openQueue } from '../support/open-queue.ts'
@@ -115,6 +116,34 @@ test('a worker that is killed amid a hot thread, and the redelivery of its jobs,
   await until('the total is right', async () => (await wrongTotals(sluice.db)).length === 0)
 })
 
+const QUOTES = 300
+const DELETIONS = 60
+
+test(`${DELETIONS} deletions of single quotes of one thread at once, and as many of another thread, hold up no other caller`, async (t) => {
+  const sluice = await startSluice(t)
+  const { bulk, drained } = openQueue(t, sluice.settings)
+  const [some, whole] = [aThread({ quotes: QUOTES }), aThread({ quotes: QUOTES })]
+  for (const thread of [some, whole]) assert.equal((await postThread(sluice, thread)).status, 200)
+  const id = sourceIdOf('acme', some)
+  for (let at = 0; at < DELETIONS; at++)
+    for (const path of [`${id}/quotes?externalId=q${at}`, sourceIdOf('acme', whole)]) {
+      const headers = { 'x-api-key': sluice.key, prefer: 'respond-async' }
+      const { status } = await fetch(`${sluice.url}/sources/${path}`, { method: 'DELETE', headers })
+      assert.equal(status, 202)
+    }
+  const times: number[] = []
+  while ((await bulk.getJobCountByTypes('wait', 'active')) > 0) {
+    const { status, ms } = await postThread(sluice, aThread())
+    assert.equal(status, 200)
+    times.push(ms)
+  }
+  await t.annotate(`${times.length} posts, the slowest took ${Math.round(Math.max(...times))} ms`)
+  assert(times.length > 0 && Math.max(...times) < MAX_GAP_MS)
+  await drained()
+  const source = await sluice.db.collection<Totals>('sources').findOne({ _id: id })
+  assert.deepEqual([source?.quoteCount, await wrongTotals(sluice.db)], [QUOTES - DELETIONS, []])
+})
+
 async function wrongTotals(db: Db): Promise<unknown[]> {
   const sources = await db.collection<Totals & { externalId: string }>('sources').find().toArray()
   const sums = await db
@@ -126,8 +155,8 @@ async function wrongTotals(db: Db): Promise<unknown[]> {
     .toArray()
   const sumOf = new Map(sums.map((sum) => [sum._id, sum]))
   return sources.flatMap(({ _id, externalId, wordCount, quoteCount }) => {
-    const sum = sumOf.get(_id)
-    if (sum?.wordCount === wordCount && sum.quoteCount === quoteCount) return []
+    const sum = sumOf.get(_id) ?? { wordCount: 0, quoteCount: 0 }
+    if (sum.wordCount === wordCount && sum.quoteCount === quoteCount) return []
     return [{ externalId, wordCount, quoteCount, stored: sum }]
   })
 }

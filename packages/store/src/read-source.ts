@@ -24,7 +24,7 @@ import { asCommandFailed, CommandFailedError } from './mongodb/store-errors.ts'
 import { seenFilter, seenQuote } from './seen-quotes.ts'
 
 export type { QuoteDocument, SourceDocument }
-export { CommandFailedError, chunksOf, IDS_PER_QUERY, seenFilter }
+export { CommandFailedError, chunksOf, IDS_PER_QUERY, seenFilter, seenQuote }
 
 /**
  * Returns the oldest write of a source that should have ended by now, if its tokens show one: the
@@ -224,7 +224,7 @@ async function readQuotes(
       allowDiskUse: true,
     }
     const found = quotes.find(
-      { ...quotesOf(source._id), ...seenFilter(source), ...filter },
+      { ...quotesOf(source._id), ...seenFilter([source]), ...filter },
       { ...how, ...optionsOf(limit, signal, most) },
     )
     const { page, last } = await pageOf(found, limit, most)

@@ -65,20 +65,24 @@ export function seenQuote(
   }
 }
 
-/** Returns the filter of the quotes of which `seenQuote` leaves something in these sources. */
-export function seenFilter(...sources: { _id: string; meta: SourceMarks }[]) {
-  const $nor = sources.flatMap(({ _id, meta }) => {
-    const { before, ofQuotes = {} } = meta.deletion ?? {}
-    const single = Map.groupBy(Object.keys(ofQuotes), (name) => ofQuotes[name] ?? 0)
-    const all = [[deletedUpTo({ meta }), undefined] as const, ...single]
-    return all.flatMap(([upTo, names]) => {
-      if (upTo === 0) return []
-      const ids = names && { _id: { $in: names.map((name) => _id + name) } }
-      const cover = before?.stamp === upTo ? before.cover : undefined
-      const covered = cover !== undefined && { 'meta.cover': { $gte: cover } }
-      const position = { $lte: lastPositionOf(upTo) }
-      return [{ sourceId: _id, ...ids, position, 'meta.stamp': { $lte: upTo }, ...covered }]
-    })
+/**
+ * Returns the filter of the quotes of which `seenQuote` leaves something in these sources, but for
+ * single deleted quotes: `gone` are those. One condition for each would cost all quotes of a source
+ * as much as there are.
+ */
+export function seenFilter(
+  sources: readonly { _id: string; meta: SourceMarks }[],
+  gone: readonly string[] = [],
+) {
+  const $nor = sources.flatMap(({ _id, meta }): object[] => {
+    const upTo = deletedUpTo({ meta })
+    if (upTo === 0) return []
+    const before = meta.deletion?.before
+    const cover = before?.stamp === upTo ? before.cover : undefined
+    const covered = cover !== undefined && { 'meta.cover': { $gte: cover } }
+    const position = { $lte: lastPositionOf(upTo) }
+    return [{ sourceId: _id, position, 'meta.stamp': { $lte: upTo }, ...covered }]
   })
+  if (gone.length > 0) $nor.push({ _id: { $in: gone } })
   return $nor.length === 0 ? {} : { $nor }
 }

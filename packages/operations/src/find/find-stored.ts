@@ -9,7 +9,7 @@ import {
   IDS_PER_QUERY,
   type QuoteDocument,
   type SourceDocument,
-  seenFilter,
+  seenQuote,
   withinTime,
 } from '@sluice/store/read'
 import type { Db } from 'mongodb'
@@ -22,7 +22,6 @@ type FoundQuote = Pick<QuoteDocument, '_id' | 'sourceId' | 'externalId' | 'meta'
 
 const META = { 'meta.insertedBy': 1, 'meta.changedBy': 1, 'meta.deletion': 1 } as const
 const SOURCE_FIELDS = { tenant: 1, service: 1, externalId: 1, acceptedAt: 1, ...META } as const
-const QUOTE_FIELDS = { sourceId: 1, externalId: 1, ...META } as const
 
 const SOURCE_ID = /^[\w-]{24}$/
 const QUOTE_ID = /^[\w-]{48}$/
@@ -86,9 +85,9 @@ export function createFindStored(db: Db) {
     const quote = { _id: text, sourceId: sourceIdIn(text) }
     const [source] = await byIds([quote.sourceId])
     if (source === undefined) return hits
-    const seen = { ...quote, ...seenFilter(source) }
-    const foundQuote = await quotes.findOne<FoundQuote>(seen, { projection: QUOTE_FIELDS, signal })
-    return foundQuote === null ? hits : [...hits, quoteHit(foundQuote, source)]
+    const stored = await quotes.findOne(quote, { signal })
+    const seen = stored && seenQuote(stored, source)
+    return seen ? [...hits, quoteHit(seen, source)] : hits
   }
 
   /**

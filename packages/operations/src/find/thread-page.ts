@@ -66,7 +66,7 @@ export function createReadThread(db: Db) {
       .collection('quotes')
       .aggregate<{ _id: { by: string; changedBy?: string }; quotes: number }>(
         [
-          { $match: { ...quotesOf(id), ...seenFilter(source) } },
+          { $match: { ...quotesOf(id), ...seenFilter([source]) } },
           {
             $group: {
               _id: { by: '$meta.insertedBy', changedBy: '$meta.changedBy' },

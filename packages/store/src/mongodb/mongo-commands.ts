@@ -1,9 +1,14 @@
 // Sends the store's commands to MongoDB.
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, type Document, MongoServerError, ObjectId, type Timestamp } from 'mongodb'
-import type { QuoteDocument, QuoteWithoutText, SourceDocument } from '../documents.ts'
+import type {
+  QuoteDocument,
+  QuoteWithoutText,
+  SourceDocument,
+  SourceOrTombstone,
+} from '../documents.ts'
 import { quotesOf, sourceIdIn } from '../ids.ts'
-import { seenFilter } from '../seen-quotes.ts'
+import { seenFilter, seenQuote } from '../seen-quotes.ts'
 import {
   allRefused,
   type CollectionName,
@@ -166,7 +171,13 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
         sources.map(({ _id }) => _id),
       )
     },
-    ...rareCommands(db, within, () => writtenAt, options),
+    ...rareCommands(
+      db,
+      within,
+      () => writtenAt,
+      options,
+      (ids) => find<QuoteWithoutText>('quotes', ids, 'local', { text: 0 }),
+    ),
   }
   return commands
 }
@@ -254,10 +265,25 @@ function rareCommands(
   within: <Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>,
   writtenAt: () => Timestamp | undefined,
   options: CommandOptions,
+  findWithoutTexts: StoreCommands['findWithoutTexts'],
 ): Pick<StoreCommands, 'findQuotesOf' | 'sumQuotes' | 'scanSources' | 'prepare'> {
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
   const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
   let hasSourceIndex = false
+  /** The single quotes that are deleted. Those that a later post stored anew are not among them. */
+  async function findGone(marked: readonly SourceOrTombstone[]): Promise<string[]> {
+    const sourceOf = new Map(
+      marked.flatMap((source) =>
+        Object.keys(source.meta.deletion?.ofQuotes ?? {}).map((name) => [
+          source._id + name,
+          source,
+        ]),
+      ),
+    )
+    for (const quote of await findWithoutTexts([...sourceOf.keys()]))
+      if (seenQuote({ ...quote, text: '' }, sourceOf.get(quote._id))) sourceOf.delete(quote._id)
+    return [...sourceOf.keys()]
+  }
   return {
     findQuotesOf(sourceId, { after, limit, upTo }) {
       const { _id: range, ...of } = quotesOf(sourceId)
@@ -278,7 +304,8 @@ function rareCommands(
           .toArray(),
       )
     },
-    sumQuotes(sourceIds, { areNeighbours, marked = [] } = {}) {
+    async sumQuotes(sourceIds, { areNeighbours, marked = [] } = {}) {
+      const gone = await findGone(marked)
       const sum = { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } }
       // With majority, because totals must not include a quote that is rolled back. After
       // `writtenAt`, because a new primary may be late to see quotes that the former one confirmed
@@ -286,7 +313,11 @@ function rareCommands(
       const afterClusterTime = writtenAt()
       const readConcern = { level: 'majority', ...(afterClusterTime && { afterClusterTime }) }
       const query = (some: readonly string[]) => {
-        const seen = seenFilter(...marked.filter(({ _id }) => some.includes(_id)))
+        const isOfSome = (id: string) => some.includes(sourceIdIn(id))
+        const seen = seenFilter(
+          marked.filter(({ _id }) => isOfSome(_id)),
+          gone.filter(isOfSome),
+        )
         const $match = { ...quotesOf(...some), ...seen }
         const pipeline = [{ $match }, { $group: sum }]
         // A batch size above the number of sums, so that the first reply is the last.
