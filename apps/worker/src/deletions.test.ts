@@ -16,6 +16,7 @@ const byId = (sourceId: string): Deletion => ({
 test('a source that is deleted by its id is purged by its name, which the payload has before the deletion is stored', async () => {
   const written: unknown[] = []
   const purged: StoredDeletion[] = []
+  const recorded: unknown[] = []
   const source = {
     ...NAME,
     id: STORED,
@@ -24,13 +25,13 @@ test('a source that is deleted by its id is purged by its name, which the payloa
     status: 'TRANSCRIBED',
   } as const
   const numbers = { wordCount: 0, createdAt: 'then', acceptedAt: 'then' }
-  const { name, purge } = createDeletions(
+  const { name, record, purge } = createDeletions(
     { readSources: async () => ({ sources: [{ ...source, ...numbers }], rest: [] }) },
     {
       purge: async (deletion) => purged.push(deletion) > 0,
       writePayload: async (_, data) => void written.push(data.threads),
     },
-    { write: async () => {} },
+    { write: async (records) => void recorded.push(...records) },
   )
   const threads = [byId(STORED), byId(ABSENT)]
   const job: FetchedJob = {
@@ -45,6 +46,9 @@ test('a source that is deleted by its id is purged by its name, which the payloa
     waitsSince: 0,
     suppressions: '',
   }
+  await Promise.all([record(job), record({ ...job, data: { ...job.data, recorded: true } })])
+  const deletes = [{ sourceId: STORED }, { sourceId: ABSENT }]
+  assert.deepEqual(recorded, [{ kind: 'deletion', id: 'j', stamp: 1, tenant: 'acme', deletes }])
   await name(job)
   assert.deepEqual(written, [[{ ...byId(STORED), name: NAME }, byId(ABSENT)]])
   assert.equal(written[0], job.data.threads)

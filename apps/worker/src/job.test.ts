@@ -112,6 +112,25 @@ test('a deletion is stored with the stamp of its place, and its receipt is its a
   assert.deepEqual(purged, [[job, requestsOf(job), receipts]])
 })
 
+test('a job whose deletions cannot be recorded is returned before anything is removed', async () => {
+  const { metrics } = openMetrics('test', workerMetrics)
+  const lost = new Error('returned')
+  const work = createWork({
+    ingest: { ingest: () => assert.fail('it is not recorded') },
+    deletions: { ...NO_DELETIONS, record: () => Promise.reject(new Error('Redis is away')) },
+    suppressions: NO_SUPPRESSIONS,
+    noteLost(_, { reason }) {
+      assert.equal(reason, 'Redis is away')
+      throw lost
+    },
+    noteTimes: createNoteTimes(metrics, createDurations()),
+    log: createLogger('test', 'silent'),
+  })
+  const threads = [{ deletes: { sourceId: 's' }, name: { service: 'slack', externalId: 'a' } }]
+  const job = { ...aJob(threads), waitsSince: 0, suppressions: '', redelivered: false }
+  await assert.rejects(work(job), lost)
+})
+
 test('a thread that was deleted while its job waited is not stored, and of another one not its deleted quotes', async () => {
   const { metrics } = openMetrics('test', workerMetrics)
   const whole = aThread('b')
