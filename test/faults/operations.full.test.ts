@@ -6,9 +6,11 @@ import { createBatchStore, mongoCommands } from '@sluice/store'
 import { UNBOUNDED } from '@sluice/test-support'
 import { UnrecoverableError, Worker } from 'bullmq'
 import { Redis } from 'ioredis'
+import type { Db } from 'mongodb'
 import { type TestContext, test } from 'vitest'
+import { openOperator } from '../support/open-operator.ts'
 import { runSluice } from '../support/run-sluice.ts'
-import { startSluice } from '../support/start-sluice.ts'
+import { prepareSluice, startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
 const JOBS = 80
@@ -50,18 +52,7 @@ const THREADS = 200
 
 test('the deletion of a tenant goes on after the SIGKILL of its replica and of the worker', async (t) => {
   const sluice = await startSluice(t, { settings: { OPERATION_JOBS_PER_SECOND: '50' } })
-  const store = createBatchStore(mongoCommands(sluice.db))
-  const requests = Array.from({ length: THREADS }, (_, at) => ({
-    ...{ id: `r${at}`, tenant: 'acme', stamp: Date.now() * 1_000 + at, redelivered: false },
-    thread: {
-      source: { service: 'custom' as const, externalId: `t${at}`, title: 'T' },
-      quotes: [{ text: 'one' }, { text: 'two' }],
-    },
-  }))
-  await store.store(requests)
-  await store.settle()
-  const sources = sluice.db.collection('sources')
-  const left = () => sources.countDocuments({ tenant: 'acme' })
+  const left = await storeThreads(sluice.db)
   const deleting = runSluice(sluice, 'tenants', 'delete', 'acme', '--yes')
   await until('some are deleted', async () => (await left()) < THREADS)
   for (const process of [sluice.api, ...sluice.workers]) process.signal('SIGKILL')
@@ -73,6 +64,40 @@ test('the deletion of a tenant goes on after the SIGKILL of its replica and of t
   assert.equal(await left(), 0)
   assert.equal(await sluice.db.collection('quotes').countDocuments(), 0)
 })
+
+test('a run of retention goes on after the SIGKILL of its replica and of the worker, with exact counts', async (t) => {
+  const settings = { OPERATION_JOBS_PER_SECOND: '50', RETAIN_DAYS: '30' }
+  const prepared = await prepareSluice(t, { settings })
+  const left = await storeThreads(prepared.db, 40)
+  const [{ api }, worker] = await Promise.all([prepared.startApi(), prepared.startWorker()])
+  await until('some are deleted', async () => (await left()) < THREADS)
+  for (const process of [api, worker]) process.signal('SIGKILL')
+  assert.ok((await left()) > 0, 'all were deleted before the processes were killed')
+  const [{ url }] = await Promise.all([prepared.startApi(), prepared.startWorker()])
+  await until('all are deleted', async () => (await left()) === 0)
+  const { readVerdict } = await openOperator({ ...prepared, url })
+  const said = new RegExp(`^Retention: ${THREADS} of ${THREADS} threads that were due`)
+  await until('the verdict counts each once', async () =>
+    (await readVerdict()).some((text) => said.test(text)),
+  )
+  assert.equal(await prepared.db.collection('quotes').countDocuments(), 0)
+})
+
+/** Stores threads as if they had been posted some days ago. Returns how many are left of them. */
+async function storeThreads(db: Db, days = 0): Promise<() => Promise<number>> {
+  const store = createBatchStore(mongoCommands(db))
+  const now = (Date.now() - days * 86_400_000) * 1_000
+  const requests = Array.from({ length: THREADS }, (_, at) => ({
+    ...{ id: `r${at}`, tenant: 'acme', stamp: now + at, redelivered: false },
+    thread: {
+      source: { service: 'custom' as const, externalId: `t${at}`, title: 'T' },
+      quotes: [{ text: 'one' }, { text: 'two' }],
+    },
+  }))
+  await store.store(requests)
+  await store.settle()
+  return () => db.collection('sources').countDocuments({ tenant: 'acme' })
+}
 
 /** Fills a queue with failed jobs at once: a worker process would need five tries for each. */
 async function failJobs(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record<string, string>) {

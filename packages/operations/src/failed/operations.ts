@@ -42,7 +42,7 @@ export interface StepDone {
   examined: number
   done: number
   isLast: boolean
-  /** Present if the operation found this number of threads. */
+  /** Present if the operation found this number of threads beside those that are examined. */
   found?: number
   /** The last job, or the last thread, that this step examined. */
   after?: OperationPlace | undefined
@@ -190,7 +190,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       const [examined, done] = [operation.examined + step.examined, operation.done + step.done]
       const state = step.isLast ? 'completed' : 'active'
       const failed = (operation.failed ?? 0) + (step.failed ?? 0)
-      const total = operation.total + (step.found ?? 0)
+      const total = step.found === undefined ? operation.total : operation.examined + step.found
       const counts = { total, examined, done, ...(failed > 0 && { failed }) }
       const changed = { ...operation, state, changedAt: new Date().toISOString(), ...counts }
       const keptMs = step.isLast ? FINISHED_KEPT_MS : UNFINISHED_KEPT_MS
