@@ -91,8 +91,9 @@ function withoutQuotes(
   return { ...thread, quotes }
 }
 
-function withoutRepeats({ source, ...thread }: QueuedThread, redacts: Redacts): QueuedThread {
-  return { ...thread, source: { ...source, ...erasedWith(redacts, source) } }
+/** The source stays the first field, and its name comes first: purge.lua reads them so. */
+function withoutRepeats(thread: QueuedThread, redacts: Redacts): QueuedThread {
+  return { ...thread, source: { ...thread.source, ...erasedWith(redacts, thread.source) } }
 }
 
 function withoutText({ externalId, exportedId }: QueuedQuote): QueuedQuote {

@@ -229,6 +229,12 @@ test('of a deleted quote, the words go and the other quotes stay', async (t) => 
   })
   const result = (await results.findRetained(retained))?.result
   assert.deepEqual(result?.receipts, [{ source: RECEIPT.source, outcomes: 'uddd' }])
+
+  // The deletion of the whole thread finds what a redaction has rewritten.
+  await purge({ ...(await stored({ name: NAME, quoteIds: [] })), redacts: 'all' })
+  await purge(await stored())
+  const onlyNames = { source: { ...NAME, title: '' }, quotes: [], deleted: true }
+  assert.deepEqual((await read(waiting)).threads, [onlyNames])
 })
 
 test('a deletion by id finds the name of a thread that waits, or has failed in a job of several', async (t) => {
