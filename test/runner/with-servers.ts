@@ -9,6 +9,7 @@ export const WITH_SERVERS = [
   'packages/credentials',
   'packages/operations',
   'packages/process/src/redis',
+  'packages/boot',
   'packages/queue',
   'packages/store/src/read-source',
   ...['attacks', 'bench', 'e2e', 'faults', 'laws', 'overload', 'runner', 'soak', 'upgrade'].map(

@@ -58,9 +58,12 @@ export async function watchStore({ kind, db, redis, keys, log, stop }: WatchDeps
   }
 
   async function check(): Promise<void> {
-    if (redis.status === 'ready') isWorkedOn ||= (await readFedStore(redis, keys)) !== undefined
+    const wasFed = redis.status === 'ready' && (await readFedStore(redis, keys)) !== undefined
+    isWorkedOn ||= wasFed
     const own = await readOwn().catch(noteUnread)
     unread = undefined
+    // The first worker may have written the store's id since it was read.
+    if (own.id === undefined && !wasFed) return
     if (redis.status !== 'ready' || !(await checkFedStore(redis, keys, own, kind === 'worker')))
       return
     // A copy of the database has the same id, so compare the marks as well.
