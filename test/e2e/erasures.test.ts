@@ -215,21 +215,35 @@ test('an erasure goes on after its workers and its API were killed, with exact t
   assert.deepEqual(totals, { _id: null, words: 800, least: 2, quotes: 800, titles: ['[erased]'] })
 })
 
-test('posts that waited when the erasure was asked for are erased, too', async (t) => {
+test('posts that waited when the erasure was asked for are erased, too, and results of posts that a suppressed one replaced', async (t) => {
   const { sluice, acme, open } = await start(t)
   const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
   const operator = createCaller({ url: sluice.url, key })
-  await operator.send('/admin/lanes/bulk:pause', { method: 'POST' })
-  acceptedIn(await acme.post(thread('one'), { prefer: 'respond-async' }))
-  const { id } = await open({ speaker: 'Ada' })
-  const state = async () => erasureIn(await acme.get(`/erasures/${id}`), 200)
-  await until('the operation begins', async () => (await state()).state === 'active')
-  await operator.send('/admin/lanes/bulk:resume', { method: 'POST' })
-  const done = await until('it is completed', async () => {
-    const erasure = await state()
-    return erasure.state === 'completed' ? erasure : undefined
-  })
+  /** Erases while a post waits, and calls `during` meanwhile. */
+  async function eraseBehind(waiting: object, request: object, during = async () => {}) {
+    await operator.send('/admin/lanes/bulk:pause', { method: 'POST' })
+    acceptedIn(await acme.post(waiting, { prefer: 'respond-async' }))
+    const { id } = await open(request)
+    const state = async () => erasureIn(await acme.get(`/erasures/${id}`), 200)
+    await until('the operation begins', async () => (await state()).state === 'active')
+    await during()
+    await operator.send('/admin/lanes/bulk:resume', { method: 'POST' })
+    return until('it is completed', async () => {
+      const erasure = await state()
+      return erasure.state === 'completed' ? erasure : undefined
+    })
+  }
+  const { id, ...done } = await eraseBehind(thread('one'), { speaker: 'Ada' })
   assert.deepEqual([done.threads, done.quotes], [1, 1])
+
+  const posted = await acme.post(thread('two'), { prefer: 'respond-async' })
+  const result = async () => (await acme.get(jobPathIn(posted), { prefer: 'wait=30' })).text
+  assert.match(await result(), /"completed".*two words/)
+  await eraseBehind(thread('three', 'Bob'), { speaker: 'Ada', suppress: true }, async () => {
+    assert.equal(storedIn(await acme.post(thread('two'))).quotes[0]?.outcome, 'suppressed')
+  })
+  assert.match(await result(), /"completed".*not hers/)
+  assert.doesNotMatch(await result(), /Ada|two words/)
   problemIn(await operator.get('/erasures'), 400, 'request_invalid')
   assert.match((await operator.get('/erasures?tenant=acme')).text, new RegExp(id))
   assert.match((await acme.get('/erasures')).text, new RegExp(id))

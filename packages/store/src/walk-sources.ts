@@ -1,7 +1,7 @@
 // The entry point `@sluice/store/walk`: walks through all sources, to sum what tenants have stored and
 // to find threads by their age, and quotes by their speaker. An index for that would cost each post.
 // Never writes.
-import { createRedactsOf, moreOf, type Redacts } from '@sluice/contract'
+import { createRedactsOf, ERASED, moreOf, type Redacts } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { AFTER_IDS, compareIds, quotesOf } from './ids.ts'
@@ -111,6 +111,8 @@ export async function* findThreads(
 /** Quotes of a source that were found, and what goes with them. */
 export interface FoundQuotes {
   ids: string[]
+  /** Wanted, too, but redacted already. */
+  redacted: string[]
   redacts: Redacts
 }
 
@@ -122,12 +124,15 @@ export interface FoundQuotes {
 export async function* findQuotes(
   db: Db,
   sourceIds: string[],
-  isWanted: (quote: Pick<QuoteDocument, 'speaker'>) => boolean,
+  isWanted: (quote: Pick<QuoteDocument, 'speaker' | 'meta'>) => boolean,
 ): AsyncGenerator<Map<string, FoundQuotes>> {
   const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
   const { sourceId, _id: ids } = quotesOf(...sourceIds)
-  const order = { projection: { sourceId: 1, speaker: 1 }, sort: { _id: 1 } } as const
+  const order = {
+    projection: { sourceId: 1, speaker: 1, 'meta.stamp': 1 },
+    sort: { _id: 1 },
+  } as const
   for (let [range, isLast] = [ids, false]; !isLast; ) {
     const found = await withinTime(NOBODY, (signal) =>
       quotes.find({ sourceId, _id: range }, { ...order, limit: QUOTES_AT_ONCE, signal }).toArray(),
@@ -139,10 +144,12 @@ export async function* findQuotes(
     const bySource = Map.groupBy(wanted, (quote) => quote.sourceId)
     const redacts = wanted.length > 0 ? await findRedacts(wanted) : new Map<string, Redacts>()
     yield new Map(
-      Array.from(bySource, ([id, own]) => [
-        id,
-        { ids: own.map(({ _id }) => _id), redacts: redacts.get(id) ?? 'quotes' },
-      ]),
+      Array.from(bySource, ([id, own]) => {
+        const idsOf = (isRedacted: boolean) =>
+          own.filter(({ speaker }) => (speaker === ERASED) === isRedacted).map(({ _id }) => _id)
+        const [ids, redacted] = [idsOf(false), idsOf(true)]
+        return [id, { ids, redacted, redacts: redacts.get(id) ?? 'quotes' }]
+      }),
     )
   }
 

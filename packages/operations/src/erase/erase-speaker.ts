@@ -22,6 +22,8 @@ import type { Suppressions } from './suppressions.ts'
 
 const FAILED_AT_ONCE = 5
 const JOBS_AT_ONCE = 500
+/** The most by which the clocks of Redis and this process may differ. */
+const CLOCKS_MS = 60_000
 
 function erasureOf({ filter, erases, why, ...operation }: Operation): Erasure | undefined {
   if (filter?.tenant === undefined || erases === undefined) return undefined
@@ -95,9 +97,10 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
   const { dryRun } = erases
   const find = createFindErased({ tenant, ...filter, ...erases, key: await readKey(db) })
   const { id: after } = open.after ?? {}
+  const since = (Date.parse(open.operation.createdAt) - CLOCKS_MS) * 1_000
 
   if (!after) yield* eraseAccepted()
-  for await (const { deletions, counts } of find.inStore(db, after)) {
+  for await (const { deletions, counts } of find.inStore(db, { after, since })) {
     if (!dryRun) yield* send(deletions)
     if (counts === undefined) yield {}
     else

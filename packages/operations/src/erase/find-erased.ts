@@ -1,5 +1,5 @@
 // Finds what the erasure of a speaker deletes, of stored threads and of posts that are not stored.
-import { createRedactsOf, type DeletionRecord, moreOf } from '@sluice/contract'
+import { createRedactsOf, type DeletionRecord, ERASED, moreOf } from '@sluice/contract'
 import { type Deletion, type IngestJob, sourceNameOf } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { chunksOf } from '@sluice/store/read'
@@ -12,6 +12,15 @@ type Erased = Pick<
   Extract<DeletionRecord, { kind: 'erasure' }>,
   'tenant' | 'service' | 'speaker' | 'key' | 'mode'
 >
+
+interface Walk {
+  after?: string | undefined
+  /**
+   * Also finds what was redacted since (a stamp). A post of a suppressed speaker may have replaced
+   * words that Redis still has in results.
+   */
+  since?: number
+}
 
 type Found = { deletions: Deletion[]; counts?: { threads: number; quotes: number; last: string } }
 
@@ -31,14 +40,16 @@ export function createFindErased({ tenant, service, speaker, key, mode }: Erased
      * of these threads and of their erased quotes, and the last id.
      * @throws {CommandFailedError}
      */
-    async *inStore(db: Db, after?: string): AsyncGenerator<Found> {
+    async *inStore(db: Db, { after, since }: Walk = {}): AsyncGenerator<Found> {
+      const isWanted = (quote: { speaker?: string; meta: { stamp: number } }) =>
+        (since && quote.speaker === ERASED && quote.meta.stamp >= since) || isErased(quote)
       const of = { tenant, ...(service !== undefined && { service }) }
       for await (const found of findThreads(db, of, { after })) {
         yield { deletions: [] }
         for (const threads of chunksOf(found, THREADS_AT_ONCE[mode])) {
           const ids = threads.map(({ id }) => id)
           let quotes = 0
-          for await (const page of findQuotes(db, ids, isErased)) {
+          for await (const page of findQuotes(db, ids, isWanted)) {
             for (const { ids } of page.values()) quotes += ids.length
             const deletions = threads.flatMap((one) => deletionsOf(one, page.get(one.id)))
             yield { deletions }
@@ -57,19 +68,21 @@ export function createFindErased({ tenant, service, speaker, key, mode }: Erased
       const erased = quotes.filter(isErased)
       const ids = quoteIdsOf(id, quotes).filter((_, at) => isErased(quotes[at] ?? {}))
       const redacts = erased.map(createRedactsOf(source)).reduce(moreOf, 'quotes')
-      return deletionsOf({ id, name }, { ids, redacts })
+      return deletionsOf({ id, name }, { ids, redacted: [], redacts })
     },
   }
 
   /** If the title goes with one of the quotes, it is redacted by a deletion of no quotes. */
   function deletionsOf(
     { id: sourceId, name }: Pick<AgedThread, 'id' | 'name'>,
-    { ids, redacts }: FoundQuotes = { ids: [], redacts: 'quotes' },
+    { ids, redacted, redacts }: FoundQuotes = { ids: [], redacted: [], redacts: 'quotes' },
   ): Deletion[] {
-    const onlyRedacts = mode === 'redact' && { redacts: 'quotes' as const }
-    const some = Array.from(chunksOf(ids, QUOTES_PER_DELETION), (quoteIds) => {
-      return { deletes: { sourceId, quoteIds, ...onlyRedacts }, name }
-    })
+    const make = (some: string[], how?: 'quotes') =>
+      Array.from(chunksOf(some, QUOTES_PER_DELETION), (quoteIds) => {
+        return { deletes: { sourceId, quoteIds, ...(how && { redacts: how }) }, name }
+      })
+    const own = make(ids, mode === 'redact' ? 'quotes' : undefined)
+    const some = [...own, ...make(redacted, 'quotes')]
     if (redacts === 'quotes') return some
     return [{ deletes: { sourceId, quoteIds: [], redacts }, name }, ...some]
   }
