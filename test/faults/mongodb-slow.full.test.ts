@@ -6,7 +6,7 @@ import { assertStored } from '../support/assert-stored.ts'
 import { statusesOf } from '../support/ledger.ts'
 import { openOperator } from '../support/open-operator.ts'
 import { openQueue } from '../support/open-queue.ts'
-import { aThread, postThread } from '../support/post-thread.ts'
+import { aThread, deleteThread, postThread } from '../support/post-thread.ts'
 import { residentBytes } from '../support/resident-bytes.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
@@ -33,11 +33,12 @@ test('a MongoDB that is two seconds slower for each command costs no try, no mem
   assert(worker !== undefined)
   const before = worker.log.length
   const large = await postThread(sluice, aThread({ quotes: MANY_QUOTES }), 'respond-async')
+  const removed = await deleteThread(sluice, first.externalId, 'respond-async')
   const waiting = Array.from({ length: 20 }, () => postThread(sluice, aThread()))
   const accepted = await Promise.all(
     Array.from({ length: 100 }, () => postThread(sluice, aThread({ quotes: 20 }), 'respond-async')),
   )
-  assert.deepEqual(statusesOf(accepted), [202])
+  assert.deepEqual(statusesOf([...accepted, removed]), [202])
   const slowest = await slowestOf([
     `${sluice.url}/readyz`,
     `${sluice.url}/limits`,
@@ -60,7 +61,9 @@ test('a MongoDB that is two seconds slower for each command costs no try, no mem
     worker.log.filter(({ msg }) => msg === 'job.try_failed'),
     [],
   )
-  await assertStored(sluice.db, [first, ...accepted, large, ...answered], { afterCrash: true })
+  await assertStored(sluice.db, [first, removed, ...accepted, large, ...answered], {
+    afterCrash: true,
+  })
 })
 
 async function slowestOf(urls: readonly string[]): Promise<number> {

@@ -10,7 +10,7 @@ import { type TestScope, testQueueName } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
 import { readDifferences } from '../support/assert-stored.ts'
 import { openQueue } from '../support/open-queue.ts'
-import { aThread, type Posted, postThread } from '../support/post-thread.ts'
+import { aThread, deleteThread, type Posted, postThread } from '../support/post-thread.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { BUSY_MS, until } from '../support/until.ts'
 import {
@@ -287,6 +287,7 @@ async function start(
 
 /**
  * Starts callers that each post one thread again and again: its title shows which post came last.
+ * After twenty posts, they delete every second one.
  */
 function repost(t: TestScope, sluice: TestSluice) {
   const posted: Posted[] = []
@@ -294,11 +295,12 @@ function repost(t: TestScope, sluice: TestSluice) {
   t.onTestFinished(() => {
     stopping = true
   })
-  async function call(): Promise<void> {
-    for (let post = 0, externalId: string = randomUUID(); !stopping; post++) {
+  async function call(_?: unknown, at = 0): Promise<void> {
+    for (let post = at * 5, externalId: string = randomUUID(); !stopping; post++) {
       if (post % 20 === 0) externalId = randomUUID()
       const thread = aThread({ externalId, quotes: 1, from: post % 20 })
       posted.push(await postThread(sluice, thread, post % 4 === 3 ? 'respond-async' : undefined))
+      if (post % 40 === 19) posted.push(await deleteThread(sluice, externalId))
     }
   }
   const running = Array.from({ length: CALLERS }, call)
