@@ -5,7 +5,7 @@ import type { DeletionRecord } from '@sluice/contract'
 import { createGroupCommit } from '@sluice/process'
 import type { Deletion, FetchedJob, Purge, Receipt } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
-import type { SourceReads } from '@sluice/store/read'
+import { NOBODY, type SourceReads } from '@sluice/store/read'
 import type { IngestRequest } from './ingest.ts'
 
 export type Deletions = ReturnType<typeof createDeletions>
@@ -25,7 +25,9 @@ export function createDeletions(
     (gathered) => [...gathered.slice(0, RECORDS_AT_ONCE).keys()],
   )
   return {
-    /** Leaves the record of a job's deletions, unless an operation has left one for all its jobs. */
+    /**
+     * Leaves the record of a job's deletions, unless an operation has left one for all its jobs.
+     */
     async record({ id, data }: FetchedJob): Promise<void> {
       const { tenant, stamp, keyId, threads, recorded } = data
       if (recorded) return
@@ -81,8 +83,6 @@ export function createDeletions(
 
 /** The most records of one write: each may name all quotes of a thread. */
 const RECORDS_AT_ONCE = 50
-
-const NOBODY = new AbortController().signal
 
 /** Returns the name of a deletion's source, unless the caller has given only the source's id. */
 function nameIn(tenant: string, { name, deletes }: Deletion): Deletion['name'] | undefined {

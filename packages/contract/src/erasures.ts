@@ -10,16 +10,19 @@ import { createParser } from './validator.ts'
 /** What a redacted text, speaker, title or description is replaced by. It counts as no word. */
 export const ERASED = '[erased]'
 
+/** What replaces the fields of a redacted quote that have words. */
+export const REDACTED = { text: ERASED, speaker: ERASED } as const
+
 /**
- * What a redaction takes words from: quotes, or also the title, the description and the URL of their
- * source (`all`), and the name of its channel, too (`channel`).
+ * What a redaction takes words from: quotes, or also the title, the description and the URL of
+ * their source (`all`), and the name of its channel, too (`channel`).
  */
 export type Redacts = 'quotes' | 'all' | 'channel'
 
 /**
  * Makes the function that says what goes with a quote of a source. Title, description and URL go if
- * they name the speaker, if the text begins with the title or the description, which may end in `…`,
- * or if the source's externalId is the quote's, perhaps behind a prefix.
+ * they name the speaker, if the text begins with the title or the description, which may end in
+ * `…`, or if the source's externalId is the quote's, perhaps behind a prefix.
  */
 export function createRedactsOf({ externalId, title, description, url, channelName }: Repeating) {
   const starts = [title, description].flatMap((words = '') => {

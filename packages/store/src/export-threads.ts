@@ -1,5 +1,5 @@
-// The entry point `@sluice/store/export`: writes a tenant's threads as the requests that would store
-// them again, with the same ids. Never writes to MongoDB.
+// The entry point `@sluice/store/export`: writes a tenant's threads as the requests that would
+// store them again, with the same ids. Never writes to MongoDB.
 import {
   DEFAULT_LIMITS,
   EXPORT_CURSOR,
@@ -11,6 +11,7 @@ import {
 import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { hashTuple, inSource, quotesOf } from './ids.ts'
+import { PRIMARY_MAJORITY } from './mongodb/commands.ts'
 import { withinTime } from './read-source.ts'
 import { seenQuote } from './seen-quotes.ts'
 
@@ -22,8 +23,8 @@ interface ExportTarget {
   write: (text: string, signal: AbortSignal) => Promise<void>
   gone: AbortSignal
   /**
-   * The page ends with the line that exceeds this number of characters, or after so many ms: MongoDB
-   * can be slow, and a read has a time limit.
+   * The page ends with the line that exceeds this number of characters, or after so many ms:
+   * MongoDB can be slow, and a read has a time limit.
    */
   most: number
   ms: number
@@ -38,9 +39,8 @@ const WRITTEN_AT_ONCE = 64 * 1024
  * export. Reads from the primary with majority. @throws {CommandFailedError}
  */
 export function createExportThreads(db: Db) {
-  const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
-  const sources = db.collection<SourceDocument>('sources', options)
-  const quotes = db.collection<QuoteDocument>('quotes', options)
+  const sources = db.collection<SourceDocument>('sources', PRIMARY_MAJORITY)
+  const quotes = db.collection<QuoteDocument>('quotes', PRIMARY_MAJORITY)
   return (tenant: string, query: ExportQuery, { write, gone, most, ms }: ExportTarget) =>
     withinTime(gone, async (signal): Promise<number | undefined> => {
       // A cursor has the source and, within a large thread, the position after which a page begins;
@@ -79,12 +79,14 @@ export function createExportThreads(db: Db) {
 const LINE_CHARACTERS = 1024 * 1024
 const LINE_QUOTES = 5_000
 /**
- * The quotes of neighbours are read by one query, up to this number of words. A quote counts as more
- * words, and a source as many more, as its fields can be long.
+ * The quotes of neighbours are read by one query, up to this number of words. A quote counts as
+ * more words, and a source as many more, as its fields can be long.
  */
 const GROUP_WORDS = 50_000
 const sizeOf = ({ quoteCount, wordCount }: SourceDocument) => 500 + 10 * quoteCount + wordCount
-/** If a group has more characters, its words are longer than words are: its sources are read alone. */
+/**
+ * If a group has more characters, its words are longer than words are: its sources are read alone.
+ */
 const GROUP_CHARACTERS = 4 * LINE_CHARACTERS
 /** With more documents of other sources in between, another query is faster. */
 const BETWEEN = 100

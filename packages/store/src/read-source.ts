@@ -19,12 +19,12 @@ import {
   type WriterToken,
 } from './documents.ts'
 import { hashTuple, listCursorOf, listPrefixOf, quotesOf } from './ids.ts'
-import { chunksOf, IDS_PER_QUERY } from './mongodb/commands.ts'
+import { chunksOf, IDS_PER_QUERY, PRIMARY_MAJORITY } from './mongodb/commands.ts'
 import { asCommandFailed, CommandFailedError } from './mongodb/store-errors.ts'
 import { seenFilter, seenQuote } from './seen-quotes.ts'
 
 export type { QuoteDocument, SourceDocument }
-export { CommandFailedError, chunksOf, IDS_PER_QUERY, seenFilter, seenQuote }
+export { CommandFailedError, chunksOf, IDS_PER_QUERY, PRIMARY_MAJORITY, seenFilter, seenQuote }
 
 /**
  * Returns the oldest write of a source that should have ended by now, if its tokens show one: the
@@ -62,9 +62,8 @@ function fieldsOf({ properties }: { properties: object }): Record<string, 1> {
  * @throws {CommandFailedError}
  */
 export function createSourceReads(db: Db) {
-  const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
-  const sources = db.collection<SourceDocument>('sources', options)
-  const quotes = db.collection<QuoteDocument>('quotes', options)
+  const sources = db.collection<SourceDocument>('sources', PRIMARY_MAJORITY)
+  const quotes = db.collection<QuoteDocument>('quotes', PRIMARY_MAJORITY)
   return {
     /**
      * Reads a page of a tenant's source. Returns undefined if the tenant has no source with this
@@ -141,6 +140,9 @@ export function createSourceReads(db: Db) {
  * page, perhaps a million.
  */
 const READ_MS = 10_000
+
+/** The caller of a read in the background, who never disconnects. */
+export const NOBODY = new AbortController().signal
 
 /**
  * Ends a read after `READ_MS`, or when its caller has disconnected.

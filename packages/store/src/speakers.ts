@@ -1,18 +1,18 @@
-// Entry point `@sluice/store/speakers`: the keyed hashes by which speakers are recorded and recognised
-// without their names.
+// Entry point `@sluice/store/speakers`: the keyed hashes by which speakers are recorded and
+// recognised without their names.
 import { hash, randomBytes } from 'node:crypto'
 import type { Db } from 'mongodb'
-import { withinTime } from './read-source.ts'
-
-const PRIMARY = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
-const NOBODY = new AbortController().signal
+import { PRIMARY_MAJORITY } from './mongodb/commands.ts'
+import { NOBODY, withinTime } from './read-source.ts'
 
 const _id = 'speakers'
 type KeyDocument = { _id: string; key: string }
 
-/** Reads the key of the hashes of speakers. The first reader makes it. @throws {CommandFailedError} */
+/**
+ * Reads the key of the hashes of speakers. The first reader makes it. @throws {CommandFailedError}
+ */
 export async function readKey(db: Db): Promise<string> {
-  const keys = db.collection<KeyDocument>('layout', PRIMARY)
+  const keys = db.collection<KeyDocument>('layout', PRIMARY_MAJORITY)
   const read = () => withinTime(NOBODY, (signal) => keys.findOne({ _id }, { signal }))
   const found = await read()
   if (found !== null) return found.key

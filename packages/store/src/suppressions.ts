@@ -1,14 +1,13 @@
-// Entry point `@sluice/store/suppressions`: the list of suppressions, each of a speaker whose quotes
-// are stored as redacted. It has keyed hashes and no names.
+// Entry point `@sluice/store/suppressions`: the list of suppressions, each of a speaker whose
+// quotes are stored as redacted. It has keyed hashes and no names.
 import type { Db } from 'mongodb'
 import { AFTER_IDS, listPrefixOf } from './ids.ts'
-import { withinTime } from './read-source.ts'
+import { PRIMARY_MAJORITY } from './mongodb/commands.ts'
+import { NOBODY, withinTime } from './read-source.ts'
 import { createHashOf, readKey } from './speakers.ts'
 
 /** Each worker has the list in memory: about 7 MB for this number. */
 const MOST = 100_000
-const NOBODY = new AbortController().signal
-const PRIMARY = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
 const MAJORITY = { writeConcern: { w: 'majority' } } as const
 
 export interface Suppression {
@@ -25,7 +24,7 @@ export interface Suppression {
 
 type SuppressionDocument = Suppression & { _id: string; tenant: string }
 
-const documentsIn = (db: Db) => db.collection<SuppressionDocument>('suppressions', PRIMARY)
+const documentsIn = (db: Db) => db.collection<SuppressionDocument>('suppressions', PRIMARY_MAJORITY)
 
 /** Returns the id of a suppression, which a tenant has once. */
 export const suppressionIdOf = ({ speaker, service }: Pick<Suppression, 'speaker' | 'service'>) =>
@@ -38,7 +37,8 @@ function after(tenant: string, id: string) {
 }
 
 /**
- * Adds a suppression, or replaces the same one. Returns false if the tenant has `MOST` of them. Then call
+ * Adds a suppression, or replaces the same one. Returns false if the tenant has `MOST` of them.
+ * Then call
  * `noteSuppressions`, before you answer.
  * @throws {CommandFailedError}
  */
@@ -54,7 +54,8 @@ export async function addSuppression(db: Db, tenant: string, added: Suppression)
 }
 
 /**
- * Removes a suppression. Returns false if there is none. Then call `noteSuppressions`, before you answer.
+ * Removes a suppression. Returns false if there is none. Then call `noteSuppressions`, before you
+ * answer.
  * @throws {CommandFailedError}
  */
 export async function removeSuppression(db: Db, tenant: string, id: string): Promise<boolean> {
@@ -104,8 +105,8 @@ export async function readSuppressions(db: Db): Promise<SuppressedIds> {
 }
 
 /**
- * Makes the function that says whether a speaker is suppressed in threads of a service. It hashes each
- * different speaker once. Returns undefined if the tenant has no suppression.
+ * Makes the function that says whether a speaker is suppressed in threads of a service. It hashes
+ * each different speaker once. Returns undefined if the tenant has no suppression.
  */
 export function suppressedBy({ key, idsOf }: SuppressedIds, tenant: string) {
   const ids = idsOf.get(tenant)

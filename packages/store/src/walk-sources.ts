@@ -1,12 +1,12 @@
-// The entry point `@sluice/store/walk`: walks through all sources, to sum what tenants have stored and
-// to find threads by their age, and quotes by their speaker. An index for that would cost each post.
-// Never writes.
+// The entry point `@sluice/store/walk`: walks through all sources, to sum what tenants have stored
+// and to find threads by their age, and quotes by their speaker. An index for that would cost each
+// post. Never writes.
 import { createRedactsOf, ERASED, moreOf, type Redacts } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { AFTER_IDS, compareIds, quotesOf } from './ids.ts'
 import { PRIMARY } from './mongodb/commands.ts'
-import { withinTime } from './read-source.ts'
+import { NOBODY, withinTime } from './read-source.ts'
 
 /** The digits of ids, in the order in which MongoDB sorts them. */
 const DIGITS = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
@@ -173,5 +173,3 @@ export async function* findQuotes(
     })
   }
 }
-
-const NOBODY = new AbortController().signal

@@ -7,6 +7,7 @@ import {
   CommandFailedError,
   chunksOf,
   IDS_PER_QUERY,
+  PRIMARY_MAJORITY,
   type QuoteDocument,
   type SourceDocument,
   seenQuote,
@@ -31,9 +32,8 @@ const QUOTE_ID = /^[\w-]{48}$/
  * from tenant, service and externalId, so it computes the id for every tenant and service.
  */
 export function createFindStored(db: Db) {
-  const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
-  const sources = db.collection<SourceDocument>('sources', options)
-  const quotes = db.collection<QuoteDocument>('quotes', options)
+  const sources = db.collection<SourceDocument>('sources', PRIMARY_MAJORITY)
+  const quotes = db.collection<QuoteDocument>('quotes', PRIMARY_MAJORITY)
 
   async function find(
     { q: text, tenant, service }: FindQuery,

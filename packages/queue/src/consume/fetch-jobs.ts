@@ -44,23 +44,22 @@ export function createFetchJobs(
   return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
     const bounds = { capacity, plenty: PLENTY[lane], enough: FETCH_BYTES[lane] }
     const ofLane = { name: lane, lease: `${base}lease:${lane}`, pauses: `${base}paused` }
-    const suppressions = suppressionsKey(base)
     const reply = await fetchJobs(laneKeys[lane], {
       token,
       worker,
       lockMs,
       now,
-      suppressions,
+      suppressions: suppressionsKey(base),
       ...ofLane,
       ...bounds,
     })
     const [due, misfit, jobs, lookAfterMs, redisMs, listed] = asList(reply)
     const redisAhead = clock.note(Number(redisMs))
+    const suppressions = String(listed ?? '')
     return {
-      jobs: asList(jobs).map((fields) => ({
-        ...readLocked(lane, token, asList(fields), redisAhead),
-        suppressions: String(listed ?? ''),
-      })),
+      jobs: asList(jobs).map((fields) =>
+        readLocked(lane, token, asList(fields), redisAhead, suppressions),
+      ),
       /** The bytes of the next job if it exceeded the capacity, otherwise 0. */
       misfit: Number(misfit),
       /** When the next delayed job is due, in ms since 1970. */
@@ -74,8 +73,8 @@ export function createFetchJobs(
 const suppressionsKey = (base: string) => `${base}suppressions`
 
 /**
- * Has workers read the list of suppressions again before they store jobs that they fetch from now on.
- * Call it once a change of the list is stored with majority, and before the change is answered.
+ * Has workers read the list of suppressions again before they store jobs that they fetch from now
+ * on. Call it once a change of the list is stored with majority, and before the change is answered.
  */
 export async function noteSuppressions(redis: Redis, { base }: QueueKeys): Promise<void> {
   await redis.set(suppressionsKey(base), randomUUID())
@@ -87,9 +86,10 @@ function readLocked(
   token: string,
   fields: readonly unknown[],
   redisAhead: number,
-): Omit<LockedJob, 'suppressions'> {
+  suppressions: string,
+): LockedJob {
   const [data, timestamp, started, attempts, quarantined, progress, name, id] = fields
-  const facts = { id: String(id), name: String(name), lane, token }
+  const facts = { id: String(id), name: String(name), lane, token, suppressions }
   const times = { enqueuedAt: Number(timestamp), waitsSince: Number(timestamp) - redisAhead }
   const delivery = { ...facts, ...times, redelivered: Number(started) > 1 }
   const text = String(data)

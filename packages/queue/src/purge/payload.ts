@@ -3,9 +3,9 @@
 import {
   contentOf,
   createRedactsOf,
-  ERASED,
   erasedWith,
   moreOf,
+  REDACTED,
   type Redacts,
 } from '@sluice/contract'
 import {
@@ -119,10 +119,9 @@ export function payloadToRetain({
     return JSON.stringify({ ...data, threads: [onlyNames(thread)] })
   const isSuppressed = (at: number) => outcomeOf(receipt, at) === 'suppressed'
   if (!thread.quotes.some((_, at) => isDeleted(at) || isSuppressed(at))) return undefined
-  const redacted = { text: ERASED, speaker: ERASED }
   const quotes = thread.quotes.map((quote, at) => {
     if (isDeleted(at)) return withoutText(quote)
-    return isSuppressed(at) ? { ...quote, ...redacted } : quote
+    return isSuppressed(at) ? { ...quote, ...REDACTED } : quote
   })
   const suppressed = thread.quotes.filter((_, at) => isSuppressed(at))
   const redacts = suppressed.map(createRedactsOf(thread.source)).reduce(moreOf, 'quotes')

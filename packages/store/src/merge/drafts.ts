@@ -6,6 +6,7 @@ import {
   ERASED,
   erasedWith,
   moreOf,
+  REDACTED,
   type Redacts,
   STORED_STATUS,
 } from '@sluice/contract'
@@ -42,11 +43,10 @@ export function inputThread({ tenant, thread, suppressed, ...request }: PostRequ
   return suppressed === undefined ? input : suppress(input, suppressed)
 }
 
-const REDACTED = { text: ERASED, speaker: ERASED }
-
 /**
- * Redacts the quotes of these speakers. They keep the ids of what was posted, so that different quotes
- * stay different, and a repeat finds them. The digest goes: it would recognise a thread with the words.
+ * Redacts the quotes of these speakers. They keep the ids of what was posted, so that different
+ * quotes stay different, and a repeat finds them. The digest goes: it would recognise a thread with
+ * the words.
  */
 function suppress(
   { digest: _, ...input }: InputThread,

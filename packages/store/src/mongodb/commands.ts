@@ -64,6 +64,9 @@ export const IDS_PER_QUERY = 100
 /** Guards need the versions that the primary has, even if the URL prefers secondaries. */
 export const PRIMARY = { readPreference: 'primary' } as const
 
+/** Reads only what no rollback takes away. */
+export const PRIMARY_MAJORITY = { ...PRIMARY, readConcern: { level: 'majority' } } as const
+
 /**
  * `local` (the default) reads what the primary has, and may roll back. `majority` reads what a
  * majority has, which may be older.

@@ -3,7 +3,7 @@
 // (docs/adr/0023-identity-and-marks.md).
 import { randomUUID } from 'node:crypto'
 import type { Db } from 'mongodb'
-import { PRIMARY } from './commands.ts'
+import { PRIMARY, PRIMARY_MAJORITY } from './commands.ts'
 
 /** The number of the documents' layout. ADR 21 says when it rises. */
 const LAYOUT = 1
@@ -61,7 +61,7 @@ export function hostsOf({ client }: Db): string {
  * is rolled back later.
  */
 export async function readStore(db: Db, signal = AbortSignal.timeout(ANSWER_MS)): Promise<Store> {
-  const options = { ...PRIMARY, readConcern: { level: 'majority' }, signal } as const
+  const options = { ...PRIMARY_MAJORITY, signal } as const
   const found = await db.collection<IdentityDocument>('layout').findOne({ _id: STORE }, options)
   return { ...(found && { id: found.id }), database: db.databaseName, hosts: hostsOf(db) }
 }

@@ -140,10 +140,12 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     }
     return ids.length === 0 || ids.length > IDS_PER_QUERY ? findInQueries(ids, query) : query(ids)
   }
+  const findWithoutTexts: StoreCommands['findWithoutTexts'] = (ids, concern) =>
+    find<QuoteWithoutText>('quotes', ids, concern, { text: 0 })
   const commands: StoreCommands = {
     writesPerCommand: WRITES_PER_COMMAND,
     find: (name, ids, concern) => find<Documents[typeof name]>(name, ids, concern),
-    findWithoutTexts: (ids, concern) => find<QuoteWithoutText>('quotes', ids, concern, { text: 0 }),
+    findWithoutTexts,
     findVersions: (name, ids, withEpoch) =>
       find<Version>(name, ids, 'local', MARKS, withEpoch && { 'meta.epoch': { $exists: true } }),
     insert(name, documents) {
@@ -171,13 +173,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
         sources.map(({ _id }) => _id),
       )
     },
-    ...rareCommands(
-      db,
-      within,
-      () => writtenAt,
-      options,
-      (ids) => find<QuoteWithoutText>('quotes', ids, 'local', { text: 0 }),
-    ),
+    ...rareCommands(db, within, () => writtenAt, options, findWithoutTexts),
   }
   return commands
 }
