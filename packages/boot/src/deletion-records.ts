@@ -1,8 +1,9 @@
-// The records of deletions, which Redis and MongoDB both have: if one is restored from a backup, the
-// other knows what was deleted since (docs/adr/0024-deletions.md).
+// The records of deletions, which Redis and MongoDB both have: if one is restored from a backup,
+// the other knows what was deleted since (docs/adr/0024-deletions.md).
 import { createParser, type DeletionRecord, DeletionRecordSchema } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
-import type { QueueKeys } from '@sluice/queue'
+import { orUnavailable, type QueueKeys } from '@sluice/queue'
+import { chunksOf, NOBODY, withinTime } from '@sluice/store/read'
 import type { Redis } from 'ioredis'
 import type { Db, Document } from 'mongodb'
 
@@ -11,8 +12,6 @@ const RECORDS_KEPT_MS = 400 * 24 * 60 * 60 * 1_000
 
 /** The most records in Redis. MongoDB has the older ones, too. */
 const MOST_IN_REDIS = 1_000_000
-/** MongoDB must answer within this time. */
-const ANSWER_MS = 10_000
 /** The most records of one command. */
 const AT_ONCE = 500
 const DUPLICATE = 11_000
@@ -46,14 +45,15 @@ export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db)
       ordered: false,
       writeConcern: { w: 'majority' },
     }
-    const options = { readPreference: 'primary', signal: AbortSignal.timeout(ANSWER_MS) } as const
-    const { writeErrors = [] } = await db.command(command, options)
+    const { writeErrors = [] } = await withinTime(NOBODY, (signal) =>
+      db.command(command, { readPreference: 'primary', signal }),
+    )
     // Another worker has just written the same record.
     const refused = writeErrors.find(({ code }: Document) => code !== DUPLICATE)
     if (refused !== undefined) throw new Error(refused.errmsg)
   }
   const writeToRedis = (records: readonly DeletionRecord[]) =>
-    addRecords(base, RECORDS_KEPT_MS, MOST_IN_REDIS, ...records)
+    orUnavailable(addRecords(base, RECORDS_KEPT_MS, MOST_IN_REDIS, ...records))
 
   async function readFromMongodb(): Promise<DeletionRecord[]> {
     const found = await collection.find().toArray()
@@ -80,7 +80,10 @@ export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db)
   }
 
   return {
-    /** Leaves records in both servers. Call it before anything is removed. */
+    /**
+     * Leaves records in both servers. Call it before anything is removed.
+     * @throws {CommandFailedError | QueueUnavailableError}
+     */
     async write(records: readonly DeletionRecord[]): Promise<void> {
       await Promise.all([writeToMongodb(records), writeToRedis(records)])
     },
@@ -93,8 +96,7 @@ export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db)
         [ofRedis, writeToRedis],
       ] as const) {
         const lacks = [...all.values()].filter((one) => isNewer(one, known.get(one.id)))
-        for (let at = 0; at < lacks.length; at += AT_ONCE)
-          await write(lacks.slice(at, at + AT_ONCE))
+        for (const some of chunksOf(lacks, AT_ONCE)) await write(some)
       }
       return [...all.values()]
     },

@@ -21,7 +21,9 @@ import {
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 
-/** After a change, workers read the whole list. A flood of changes must not keep them from posts. */
+/**
+ * After a change, workers read the whole list. A flood of changes must not keep them from posts.
+ */
 const NOTE_EVERY_MS = 1_000
 
 /** The tenant has as many suppressions as it may have. */
@@ -33,7 +35,10 @@ type Change = Pick<Extract<DeletionRecord, { kind: 'suppression' }>, 'by' | 'ope
 
 export type Suppressions = ReturnType<typeof createSuppressions>
 
-/** Makes the functions for the suppressions of a tenant. A change counts for all posts that are accepted after it. */
+/**
+ * Makes the functions for the suppressions of a tenant. A change counts for all posts that are
+ * accepted after it.
+ */
 export function createSuppressions(redis: Redis, keys: QueueKeys, db: Db) {
   let notedAt = Number.NEGATIVE_INFINITY
   const note = createGroupCommit(async (changes: true[]) => {
@@ -45,7 +50,7 @@ export function createSuppressions(redis: Redis, keys: QueueKeys, db: Db) {
   const records = createDeletionRecords(redis, keys, db)
   /** Records a change, because a backup of MongoDB may lack it. */
   async function record(tenant: string, name: string, what: Change): Promise<void> {
-    const stamp = Math.floor((await readRedisTime(redis)) * 1_000)
+    const stamp = Math.floor((await orUnavailable(readRedisTime(redis))) * 1_000)
     const id = `${tenant}/${name}`
     await records.write([{ kind: 'suppression', id, stamp, tenant, name, ...what }])
   }
