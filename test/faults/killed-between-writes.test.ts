@@ -50,10 +50,8 @@ const histories: History[] = [
 for (const { of, added, changed } of scale(histories.slice(1), histories)) {
   test(`after a worker is killed between any two writes of ${of}, a repair or the next request makes the thread consistent`, async (t) => {
     const sluice = await startSluice(t, { workers: 0 })
-    const { drained, extendLocks, expireLocks } = openQueue(t, sluice.settings)
     const commands = mongoCommands(sluice.db)
-    const threads: string[] = []
-    for (let writes = 0; ; writes++) {
+    const threads = await killAfterEach(t, sluice, async () => {
       const externalId = randomUUID()
       if (changed > 0) await storeNow(commands, aThread({ externalId, quotes: changed }))
       const posted = await postThread(
@@ -62,25 +60,11 @@ for (const { of, added, changed } of scale(histories.slice(1), histories)) {
         'respond-async',
       )
       assert.equal(posted.status, 202)
-      if (!(await killAfter(t, sluice, writes))) break
-      await extendLocks()
-      await assertRepairable(t, sluice.db, externalId)
-      await storeNow(
-        commands,
-        aThread({ externalId, quotes: 1, text: 'the last word' }),
-        clockAhead(STALE_MS),
-      )
-      await assertTotals(sluice.db, externalId)
-      threads.push(externalId)
-    }
-    await t.annotate(`killed after each of ${threads.length - 1} writes, and before the first`)
+      return [externalId]
+    })
     assert(threads.length >= 4, 'an opening, and several commands of quotes')
-
-    await expireLocks()
-    await sluice.startWorker()
-    await drained()
     const quotes = changed + added
-    for (const externalId of threads)
+    for (const [externalId = ''] of threads)
       await assertFinished(sluice.db, externalId, quotes, (quotes - 1) * 2 + 3)
   })
 }
@@ -89,36 +73,52 @@ test.runIf(isFull)(
   'after a worker is killed between any two writes of deletions, a repair or the next request makes the threads consistent, and nothing comes back',
   async (t) => {
     const sluice = await startSluice(t, { workers: 0 })
-    const { drained, extendLocks, expireLocks } = openQueue(t, sluice.settings)
     const commands = mongoCommands(sluice.db)
-    const threads: (readonly string[])[] = []
-    for (let writes = 0; ; writes++) {
+    const threads = await killAfterEach(t, sluice, async () => {
       const both = [randomUUID(), randomUUID()] as const
       for (const externalId of both) await storeNow(commands, aThread({ externalId }))
       await remove(sluice, both[0], '')
       await remove(sluice, both[1], '/quotes?externalId=q1')
-      if (!(await killAfter(t, sluice, writes))) break
-      await extendLocks()
-      for (const externalId of both) {
-        await assertRepairable(t, sluice.db, externalId)
-        const last = aThread({ externalId, quotes: 1, text: 'the last word' })
-        await storeNow(commands, last, clockAhead(STALE_MS))
-        await assertTotals(sluice.db, externalId)
-      }
-      threads.push(both)
-    }
-    await t.annotate(`killed after each of ${threads.length - 1} writes, and before the first`)
+      return both
+    })
     assert(threads.length >= 4, 'a mark, an epoch, a removal and a commit')
-
-    await expireLocks()
-    await sluice.startWorker()
-    await drained()
     for (const [whole = '', part = ''] of threads) {
       await assertFinished(sluice.db, whole, 1, 3)
       await assertFinished(sluice.db, part, 2, 3 + 5)
     }
   },
 )
+
+/**
+ * Sends requests and kills their worker, after each number of writes, until they need no more writes.
+ * Then lets another worker store what is left. Returns the threads of each kill.
+ * @param send sends requests that wait, and returns the externalIds of their threads.
+ */
+async function killAfterEach(
+  t: TestContext,
+  sluice: TestSluice,
+  send: () => Promise<readonly string[]>,
+): Promise<(readonly string[])[]> {
+  const { drained, extendLocks, expireLocks } = openQueue(t, sluice.settings)
+  const threads: (readonly string[])[] = []
+  for (let writes = 0; ; writes++) {
+    const sent = await send()
+    if (!(await killAfter(t, sluice, writes))) break
+    await extendLocks()
+    for (const externalId of sent) {
+      await assertRepairable(t, sluice.db, externalId)
+      const last = aThread({ externalId, quotes: 1, text: 'the last word' })
+      await storeNow(mongoCommands(sluice.db), last, clockAhead(STALE_MS))
+      await assertTotals(sluice.db, externalId)
+    }
+    threads.push(sent)
+  }
+  await t.annotate(`killed after each of ${threads.length - 1} writes, and before the first`)
+  await expireLocks()
+  await sluice.startWorker()
+  await drained()
+  return threads
+}
 
 /** Deletes a source, or what it has at a path, without waiting for it. */
 async function remove({ url, key }: TestSluice, externalId: string, path: string): Promise<void> {
