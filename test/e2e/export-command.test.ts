@@ -29,8 +29,8 @@ async function someFolder(t: TestContext): Promise<string> {
 }
 
 /**
- * Passes requests on. It answers no page of an export from the `held`-th one on, and breaks off within
- * the `cut`-th one.
+ * Passes requests on. It answers no page of an export from the `held`-th one on, and breaks off
+ * within the `cut`-th one.
  */
 async function openProxy(
   t: TestContext,

@@ -144,7 +144,8 @@ test('quotes of a suppressed speaker are stored as redacted, under their own ids
     all('quotes').map(({ _id }) => _id),
     ids,
   )
-  // The repeat of a thread that is stored with its words is no repeat once its speaker is suppressed.
+  // The repeat of a thread that is stored with its words is no repeat once its speaker is
+  // suppressed.
   await run(post(5, quotes))
   assert.deepEqual(await outcomes(of(6)), ['updated', all6.replace('created', 'unchanged')])
   assert.deepEqual(stored(), { ...without, quotes: [...WITHOUT_ADA.quotes, ...more] })

@@ -1,12 +1,13 @@
 // This worker's copy of the list of suppressions.
 //
-// No post slips past a stale copy. A change of the list is answered once MongoDB has it with majority,
-// and Redis then has a new random value. A job that is accepted after the answer is fetched after it, by
-// a script that also returns this value. Either the copy was read after a fetch that returned the same
-// value, and so after the change, or it is read again before the job is stored.
+// No post slips past a stale copy. A change of the list is answered once MongoDB has it with
+// majority, and Redis then has a new random value. A job that is accepted after the answer is
+// fetched after it, by a script that also returns this value. Either the copy was read after a
+// fetch that returned the same value, and so after the change, or it is read again before the job
+// is stored.
 //
-// A Redis that was promoted or restarted may have lost the value, and have the one before. So the copy
-// also goes when a connection to Redis is made, before a job is fetched by it.
+// A Redis that was promoted or restarted may have lost the value, and have the one before. So the
+// copy also goes when a connection to Redis is made, before a job is fetched by it.
 import type { FetchedJob } from '@sluice/queue'
 import { type SuppressedIds, suppressedBy } from '@sluice/store/suppressions'
 import type { IngestRequest } from './ingest.ts'
@@ -32,7 +33,9 @@ export function createSuppressionCopy(readList: () => Promise<SuppressedIds>) {
     forget(): void {
       copy = undefined
     },
-    /** Adds to the requests of a job the speakers who are suppressed. @throws {CommandFailedError} */
+    /**
+     * Adds to the requests of a job the speakers who are suppressed. @throws {CommandFailedError}
+     */
     async mark(job: FetchedJob, requests: IngestRequest[]): Promise<IngestRequest[]> {
       const isSuppressed = suppressedBy(await listAt(job.suppressions), job.data.tenant)
       if (isSuppressed === undefined) return requests

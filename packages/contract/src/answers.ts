@@ -158,8 +158,8 @@ export function acceptedAnswer({ source, quotes }: Thread): AcceptedAnswer {
 }
 
 /**
- * Returns the fields without the date and the exported id, which a 202 never has, and with a score: the sent one or, if
- * none was sent, the score from the votes.
+ * Returns the fields without the date and the exported id, which a 202 never has, and with a score:
+ * the sent one or, if none was sent, the score from the votes.
  */
 function asSent<T extends Votes & { createdAt?: string; exportedId?: string }>(sent: T) {
   const { createdAt: _, exportedId: _exported, ...fields } = sent

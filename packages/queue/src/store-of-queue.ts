@@ -91,8 +91,8 @@ export async function noteOtherStore(
 const JOB_ANSWERS = ['failure', 'resultBefore'] as const
 
 /**
- * Keys of claims, results, replies and imports. The list of recently completed jobs stays: it shows what to
- * post again.
+ * Keys of claims, results, replies and imports. The list of recently completed jobs stays: it shows
+ * what to post again.
  */
 const ANSWERS = /^(claims?|results|newest-results|transient|retained|replies|imports?)(:|$)/
 

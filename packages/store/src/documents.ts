@@ -231,9 +231,9 @@ export interface PostRequest extends Accepted {
 }
 
 /**
- * Deletes a source or, with `quoteIds`, only these of its quotes. With `redacts`, the quotes stay: only
- * their texts and speakers go and, with `all`, the title and description of the source. With `until`,
- * which is then its stamp, it deletes nothing of a source that has a later post.
+ * Deletes a source or, with `quoteIds`, only these of its quotes. With `redacts`, the quotes stay:
+ * only their texts and speakers go and, with `all`, the title and description of the source. With
+ * `until`, which is then its stamp, it deletes nothing of a source that has a later post.
  */
 export interface DeleteRequest extends Accepted {
   deletes: { sourceId: string; quoteIds?: string[]; until?: number; redacts?: Redacts }

@@ -91,9 +91,9 @@ export function quoteIdOf(sourceId: string, externalId: string): string {
 }
 
 /**
- * Returns the ids of a request's quotes, which differ. Each is computed from the quote's externalId.
- * Without an externalId, it is the one that an export wrote, or it is computed from the quote's
- * content and from the number of equal quotes before it in the request.
+ * Returns the ids of a request's quotes, which differ. Each is computed from the quote's
+ * externalId. Without an externalId, it is the one that an export wrote, or it is computed from the
+ * quote's content and from the number of equal quotes before it in the request.
  */
 export function quoteIdsOf(sourceId: string, quotes: readonly SentQuote[]): string[] {
   const equalsBefore = new Map<string, number>()

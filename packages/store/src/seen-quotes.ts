@@ -1,5 +1,5 @@
-// What a deletion leaves of stored quotes: the fields with later stamps. So a deletion counts by its
-// place in the order of acceptance, as every other request.
+// What a deletion leaves of stored quotes: the fields with later stamps. So a deletion counts by
+// its place in the order of acceptance, as every other request.
 import type { QuoteDocument, SourceMarks } from './documents.ts'
 import { inSource } from './ids.ts'
 import {

@@ -181,7 +181,7 @@ function erasureRoutes(): Route[] {
     post('erase', '/erasures', 'deleter', 'entries', postErasure, {
       summary: "Erases a person's quotes",
       description:
-        'In all threads that were accepted before, in the background. The quotes keep their ids, places, votes and replies. A title and a description go, too, if the quote with the externalId of their source does. What is posted later is stored, or with `suppress` redacted.',
+        'In all threads that were accepted before, in the background. The quotes keep their ids, places, votes and replies. Title, description and URL of a source go, too, if they name the speaker or repeat one of the quotes. What is posted later is stored, or with `suppress` redacted.',
       onlyReads: true,
       parameters: ofTenant,
       body: json(contract.ErasureRequestSchema, { speaker: 'Ada', service: 'slack' }),

@@ -1,5 +1,5 @@
-// Applies the records of deletions again after Redis or MongoDB was restored from a backup. Each has
-// its old place in the order of acceptance: what was posted after it stays.
+// Applies the records of deletions again after Redis or MongoDB was restored from a backup. Each
+// has its old place in the order of acceptance: what was posted after it stays.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DeletionRecord } from '@sluice/contract'

@@ -192,7 +192,7 @@ async function checkLoad(redis: Redis, keys: QueueKeys): Promise<ServerCheck> {
  * lines that say so. No API or worker may run meanwhile, because it could answer from what is not
  * removed yet, and such an answer can't be taken back.
  *
- * @param records those of a file, if both servers were restored.
+ * @param records of deletions, from a file: for a restore of both servers.
  * @throws {UserError} if an API or a worker runs. Then removes nothing.
  */
 export async function afterRestore(

@@ -27,7 +27,9 @@ export interface ExportOutput {
   close?(): Promise<void>
 }
 
-/** A file of several members or frames is valid, so each page is one, and a run can append to it. */
+/**
+ * A file of several members or frames is valid, so each page is one, and a run can append to it.
+ */
 async function compress(name: string, text: string): Promise<Buffer> {
   if (/\.gz$/i.test(name)) return promisify(zlib.gzip)(text)
   if (!/\.zst$/i.test(name)) return Buffer.from(text)

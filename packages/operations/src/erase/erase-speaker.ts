@@ -1,6 +1,6 @@
-// Erases the quotes of a speaker in the threads of a tenant, as an operation (`../failed`). No index
-// finds a speaker's quotes, because posts would pay for it: the operation reads all quotes of the
-// tenant, a few threads in each step.
+// Erases the quotes of a speaker in the threads of a tenant, as an operation (`../failed`). No
+// index finds a speaker's quotes, because posts would pay for it: the operation reads all quotes of
+// the tenant, a few threads in each step.
 import type { Erasure, ErasureRequest, FailedJobPlace, Operation } from '@sluice/contract'
 import {
   type Deletion,
@@ -45,7 +45,10 @@ export function createErasures(
   suppressions: Pick<Suppressions, 'open'>,
 ) {
   return {
-    /** @throws {OperationsFullError | SuppressionsFullError | QueueUnavailableError | CommandFailedError} */
+    /**
+     * @throws {OperationsFullError | SuppressionsFullError | QueueUnavailableError |
+     * CommandFailedError}
+     */
     async open(tenant: string, by: string, asked: ErasureRequest): Promise<Erasure> {
       const { service, mode = 'redact', dryRun = false, suppress = false, reason } = asked
       const speaker = hashSpeaker(await readKey(db), tenant, asked.speaker)
@@ -115,8 +118,8 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
   }
 
   /**
-   * Waits until all that was accepted before this moment is stored, or has failed and is erased. The
-   * failed jobs come first and last, because an operator may retry some meanwhile.
+   * Waits until all that was accepted before this moment is stored, or has failed and is erased.
+   * The failed jobs come first and last, because an operator may retry some meanwhile.
    */
   async function* eraseAccepted(): Steps {
     yield* eraseFailed()
@@ -138,7 +141,10 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
     return false
   }
 
-  /** Erases what failed jobs have of the speaker, also in their payloads: it stays gone after a retry. */
+  /**
+   * Erases what failed jobs have of the speaker, also in their payloads: it stays gone after a
+   * retry.
+   */
   async function* eraseFailed(): Steps {
     let place: FailedJobPlace | undefined
     for (let isLast = dryRun; !isLast; isLast = place === undefined) {

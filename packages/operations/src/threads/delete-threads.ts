@@ -1,5 +1,5 @@
-// Deletes a thread, the threads of a tenant, or those that are due, as operations (`../failed`). They
-// begin with the first step after a crash: what is deleted already is not found again.
+// Deletes a thread, the threads of a tenant, or those that are due, as operations (`../failed`).
+// They begin with the first step after a crash: what is deleted already is not found again.
 import { revokeKeys } from '@sluice/credentials/keys'
 import { forgetTenant, noteSuppressions } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'

@@ -33,7 +33,8 @@ async function record(deps: RecordDeps, open: OpenOperation, done?: number): Pro
   const what = await describe(deps, open)
   if (what === undefined) return
   const { id, by, createdAt } = open.operation
-  // An erasure promises nothing about later posts: they stay. A deleted tenant has none until its end.
+  // An erasure promises nothing about later posts: they stay. A deleted tenant has none until its
+  // end.
   const until =
     what.kind === 'erasure' ? Date.parse(createdAt) + APART_MS : await readRedisTime(redis)
   const stamp = Math.floor(until * 1_000)

@@ -76,7 +76,9 @@ export interface RetentionDeps {
 const EVERY_MS = 24 * 60 * 60 * 1_000
 const ASK_MS = 60_000
 
-/** Makes the function that opens the operation on due threads, in one process once in `EVERY_MS`. */
+/**
+ * Makes the function that opens the operation on due threads, in one process once in `EVERY_MS`.
+ */
 export function createOpenDue(
   { redis, keys, db, retainDays }: RetentionDeps,
   operations: Pick<Operations, 'open'>,

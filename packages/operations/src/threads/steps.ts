@@ -12,8 +12,8 @@ import {
 import type { OpenOperation, OperationPlace, StepDone } from '../failed/operations.ts'
 
 /**
- * The steps of an operation. None takes as long as the lease of operations lasts. `after` is kept by
- * the steps that leave it out.
+ * The steps of an operation. None takes as long as the lease of operations lasts. `after` is kept
+ * by the steps that leave it out.
  */
 export type Steps<Result = void> = AsyncGenerator<
   Partial<Omit<StepDone, 'isLast' | 'after'>> & { after?: Partial<OperationPlace> },
@@ -25,14 +25,16 @@ export interface StepDeps {
   findResults: Results['find']
 }
 
-/** The threads of a job that deletes some of each: few, because the posts of its batch wait for it. */
+/**
+ * The threads of a job that deletes some of each: few, because the posts of its batch wait for it.
+ */
 export const THREADS_PER_JOB = 20
 /** The pause between two looks at what must end first. */
 const LOOK_MS = 50
 
 /**
- * Makes the function that takes the next step of an operation. The steps begin again, at the recorded
- * place, after a crash or an error, or if another process has taken some meanwhile.
+ * Makes the function that takes the next step of an operation. The steps begin again, at the
+ * recorded place, after a crash or an error, or if another process has taken some meanwhile.
  */
 export function createTakeStep(deps: StepDeps, stepsOf: (open: OpenOperation) => Steps) {
   const begun = new Map<string, { steps: Steps; at: number | undefined }>()

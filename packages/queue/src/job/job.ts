@@ -59,8 +59,8 @@ export interface IngestJob {
 }
 
 /**
- * A thread in a payload. `deleted`: it was deleted while its job was in Redis, and only the names of
- * its source are left. Of a quote that was deleted, only its ids are left.
+ * A thread in a payload. `deleted`: it was deleted while its job was in Redis, and only the names
+ * of its source are left. Of a quote that was deleted, only its ids are left.
  */
 export interface QueuedThread extends Thread {
   deleted?: true
@@ -68,8 +68,8 @@ export interface QueuedThread extends Thread {
 }
 
 /**
- * A deletion changed the job's payload after this worker fetched it. The job must run again, because
- * what this worker writes about it may have words that were deleted.
+ * A deletion changed the job's payload after this worker fetched it. The job must run again,
+ * because what this worker writes about it may have words that were deleted.
  */
 export class PurgedError extends Error {
   override name = 'PurgedError'
@@ -172,7 +172,9 @@ export interface FetchedJob {
    * by Redis's clock, because the clocks of processes may be wrong.
    */
   waitsSince: number
-  /** Names the state of the list of suppressions when the job was fetched: see `noteSuppressions`. */
+  /**
+   * Names the state of the list of suppressions when the job was fetched: see `noteSuppressions`.
+   */
   suppressions: string
   /**
    * The receipts of the threads that were stored before an operator retried the job. Those threads
@@ -206,8 +208,8 @@ export interface JobProgress {
 }
 
 /**
- * The part of an answer to a post that does not follow from the request. The request itself need not
- * cross Redis a second time.
+ * The part of an answer to a post that does not follow from the request. The request itself need
+ * not cross Redis a second time.
  */
 export interface ThreadReceipt {
   source: Pick<SourceAnswer, 'outcome' | 'wordCount' | 'createdAt'>
@@ -318,7 +320,9 @@ export function receiptOfDeleted(createdAt: string): ThreadReceipt {
   return { source: { outcome: 'deleted', wordCount: 0, createdAt }, outcomes: '' }
 }
 
-/** Returns a receipt without words, of a thread some of whose quotes may have been deleted since. */
+/**
+ * Returns a receipt without words, of a thread some of whose quotes may have been deleted since.
+ */
 export function receiptWithoutWords(
   { quotes }: QueuedThread,
   { source, outcomes }: ThreadReceipt,

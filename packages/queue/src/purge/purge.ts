@@ -1,6 +1,7 @@
-// Removes the words of deleted threads from Redis: from payloads, results and claims, and the reasons
-// of failures. There is no index of threads, because posts would pay for it. A purge examines all
-// jobs and the results of the tenants, in slices that leave Redis to others for as long in between.
+// Removes the words of deleted threads from Redis: from payloads, results and claims, and the
+// reasons of failures. There is no index of threads, because posts would pay for it. A purge
+// examines all jobs and the results of the tenants, in slices that leave Redis to others for as
+// long in between.
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createGroupCommit } from '@sluice/process'
@@ -26,7 +27,8 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
   const begin = openScript(redis, new URL('./purge.lua#begin', import.meta.url))
   const scan = openScript(redis, new URL('./purge.lua#scan', import.meta.url))
   const rewrite = openScript(redis, new URL('./purge.lua#rewrite', import.meta.url))
-  // Failed jobs twice, because a job may fail meanwhile. A job that completes meanwhile is a result.
+  // Failed jobs twice, because a job may fail meanwhile. A job that completes meanwhile is a
+  // result.
   const failed = lanes.map((key) => ({ kind: 'failed', key }))
   const jobSteps = [...failed, { kind: 'load', key: `${base}load:jobs` }, ...failed]
 
@@ -55,7 +57,9 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
     }
   }
 
-  /** Finds the names of sources that were deleted by id while their first posts waited or failed. */
+  /**
+   * Finds the names of sources that were deleted by id while their first posts waited or failed.
+   */
   async function withNames(deletions: readonly StoredDeletion[]): Promise<StoredDeletion[]> {
     const nameless = deletions.filter(({ name }) => name === undefined)
     const found = new Map<string, Name>()
