@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { FetchedJob } from '@sluice/queue'
-import { hashSpeaker } from '@sluice/store/speakers'
+import { hashSpeaker } from '@sluice/store/suppressions'
 import { test } from 'vitest'
 import { requestsOf } from './job.ts'
 import { createSuppressionCopy } from './suppressions.ts'

@@ -9,11 +9,11 @@ import {
   textLength,
 } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
+import { seenQuote } from './deletions.ts'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { hashTuple, inSource, quotesOf } from './ids.ts'
 import { PRIMARY_MAJORITY } from './mongodb/commands.ts'
 import { withinTime } from './read-source.ts'
-import { seenQuote } from './seen-quotes.ts'
 
 export type ExportThreads = ReturnType<typeof createExportThreads>
 

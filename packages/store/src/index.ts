@@ -1,49 +1,53 @@
 // The entry point `@sluice/store`: what apps and tests use of the store.
 
-export type {
-  DeletedAnswer,
-  DeleteRequest,
-  PostRequest,
-  QuoteDocument,
-  SourceDocument,
-  SourceOrTombstone,
-  StoreAnswer,
-  StoredAnswer,
-  StoredThread,
-  StoreRequest,
-  ThreadPlan,
-  WriterDocument,
+export { deletedBy, seenQuote } from './deletions.ts'
+export {
+  type DeletedAnswer,
+  type DeleteRequest,
+  isLive,
+  type PostRequest,
+  type QuoteDocument,
+  type SourceDocument,
+  type SourceOrTombstone,
+  type StoreAnswer,
+  type StoredAnswer,
+  type StoredThread,
+  type StoreRequest,
+  type ThreadPlan,
+  type WriterDocument,
 } from './documents.ts'
-export { isLive } from './documents.ts'
-export { deletedBy } from './merge/deletions.ts'
 export { inputThread } from './merge/drafts.ts'
 export {
   allRefused,
   type CollectionName,
+  CommandFailedError,
   type CommandOptions,
   type Documents,
   type ReadConcern,
+  RefusedWriteError,
+  refusalOf,
   type SourceTotals,
   type StoreCommands,
   type UpdateStatement,
   type WriteReply,
 } from './mongodb/commands.ts'
 export {
+  checkLayout,
   commitProbe,
   connectStore,
   PROBE_MS,
+  readStore,
   reasonBehind,
+  renewStoreId,
   type StoreConnection,
+  StoreLayoutError,
 } from './mongodb/connect-store.ts'
-export { checkLayout, readStore, renewStoreId, StoreLayoutError } from './mongodb/layout.ts'
 export {
   indexesFor,
   mongoCommands,
   processRuntime,
   type Runtime,
 } from './mongodb/mongo-commands.ts'
-export { CommandFailedError, RefusedWriteError, refusalOf } from './mongodb/store-errors.ts'
-export { seenQuote } from './seen-quotes.ts'
 export {
   type ComparedSource,
   forgetDeletions,

@@ -1,15 +1,19 @@
 // Entry point `@sluice/store/read`: reads stored sources as callers see them, a page at a time.
 // Never writes.
-import type {
-  ListedSource,
-  PageQuery,
-  QuoteCursor,
-  SourceList,
-  SourceListQuery,
-  SourcePage,
+import {
+  LIST_CURSOR,
+  type ListedSource,
+  type PageQuery,
+  type QuoteCursor,
+  quoteCursorText,
+  type SourceList,
+  type SourceListQuery,
+  type SourcePage,
+  SourcePageSchema,
+  textLength,
 } from '@sluice/contract'
-import { LIST_CURSOR, quoteCursorText, SourcePageSchema, textLength } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
+import { seenFilter, seenQuote } from './deletions.ts'
 import {
   type QuoteDocument,
   type SourceDocument,
@@ -19,9 +23,13 @@ import {
   type WriterToken,
 } from './documents.ts'
 import { hashTuple, listCursorOf, listPrefixOf, quotesOf } from './ids.ts'
-import { chunksOf, IDS_PER_QUERY, PRIMARY_MAJORITY } from './mongodb/commands.ts'
-import { asCommandFailed, CommandFailedError } from './mongodb/store-errors.ts'
-import { seenFilter, seenQuote } from './seen-quotes.ts'
+import {
+  asCommandFailed,
+  CommandFailedError,
+  chunksOf,
+  IDS_PER_QUERY,
+  PRIMARY_MAJORITY,
+} from './mongodb/commands.ts'
 
 export type { QuoteDocument, SourceDocument }
 export { CommandFailedError, chunksOf, IDS_PER_QUERY, PRIMARY_MAJORITY, seenFilter, seenQuote }

@@ -1,6 +1,12 @@
-// What stored documents have of requests: fields, the stamps of fields, and positions.
+// What stored documents have of requests: fields, their stamps and derived fields, and positions.
 import { effectiveScore, type Votes } from '@sluice/contract'
-import type { QuoteDocument, QuoteValues, Stamps } from './documents.ts'
+import type {
+  QuoteDocument,
+  QuoteValues,
+  SourceDocument,
+  SourceValues,
+  Stamps,
+} from './documents.ts'
 
 /**
  * A stamp has 16 digits until the year 2286. The setting `MAX_QUOTES` keeps an index within six
@@ -24,6 +30,11 @@ export function movedTo(stamp: number, position: string): string {
   return positionAt(stamp, Number(position.slice(STAMP_DIGITS + 1)))
 }
 
+/** Stamps are microseconds since 1970, so a stamp is also the moment of acceptance. */
+export function acceptedAtOf(stamp: number): Date {
+  return new Date(Math.floor(stamp / 1000))
+}
+
 /**
  * Returns the stamp of a stored field. The source's cover counts unless the quote's own cover is as
  * high.
@@ -43,6 +54,25 @@ export function inputOfQuote(document: QuoteDocument): QuoteValues {
   return values
 }
 
+export function inputOfSource(document: SourceDocument): SourceValues {
+  const {
+    _id,
+    tenant,
+    service,
+    externalId,
+    acceptedAt,
+    status,
+    wordCount,
+    quoteCount,
+    meta,
+    ...values
+  } = document
+  const input: SourceValues = values
+  for (const name of meta.derived ?? [])
+    if (name === 'createdAt' || name === 'score') delete input[name]
+  return input
+}
+
 /** Returns one stamp for the newest fields, and one for each older field. */
 export function foldStamps(stamps: Record<string, number>): Stamps {
   const stamp = Math.max(0, ...Object.values(stamps))
@@ -57,4 +87,17 @@ export function withDerivedScore<Values extends Votes>(values: Values): WithDeri
   const score = effectiveScore(values)
   if (values.score !== undefined || score === undefined) return { values, derived: {} }
   return { values: { ...values, score }, derived: { derived: ['score'] } }
+}
+
+/** Adds the derived fields of a source: the date of acceptance, and the score from the votes. */
+export function withDerived(
+  input: SourceValues,
+  acceptedAt: Date,
+): WithDerived<SourceValues & { createdAt: Date }> {
+  const { values, derived } = withDerivedScore({
+    ...input,
+    createdAt: input.createdAt ?? acceptedAt,
+  })
+  if (input.createdAt !== undefined) return { values, derived }
+  return { values, derived: { derived: ['createdAt', ...(derived.derived ?? [])] } }
 }

@@ -36,7 +36,7 @@ export const deletionMutants: Mutant[] = [
   ),
   one(
     'a mark counts for another tenant',
-    'merge/deletions.ts',
+    'deletions.ts',
     '...pickDeleted(deletedBy(tenant, source))',
     '...pickDeleted(deletion)',
   ),
@@ -48,13 +48,13 @@ export const deletionMutants: Mutant[] = [
   ),
   one(
     'a deletion keeps the digest',
-    'merge/deletions.ts',
+    'deletions.ts',
     '...(cover !== undefined && { cover }),',
     '...(cover !== undefined && { cover }), ...(source.meta.digest && { digest: source.meta.digest }),',
   ),
   one(
     'a deletion keeps older fields of the source',
-    'merge/deletions.ts',
+    'deletions.ts',
     '(name) => stampOfField(source, name, 0),',
     '(name) => stampOfField(source, name, 0) + deletion.stamp,',
   ),
@@ -79,34 +79,34 @@ export const deletionMutants: Mutant[] = [
   known(
     one(
       'a removal is not guarded by stamps',
-      'write/remove-deleted.ts',
+      'write/sum-sources.ts',
       'removeQuotes(source._id, ids, upTo)',
       'removeQuotes(source._id, ids, upTo * Number.MAX_SAFE_INTEGER)',
     ),
   ),
   one(
     'a refused removal counts as done',
-    'write/remove-deleted.ts',
+    'write/sum-sources.ts',
     'return removed === dead.length && refused.size === 0',
     'return removed >= 0',
   ),
   known(
     one(
       'a cover of after the deletion counts for late quotes',
-      'seen-quotes.ts',
+      'deletions.ts',
       'stampOfField(quote, name, counts)',
       "stampOfField(quote, name, Reflect.get(source?.meta ?? {}, 'cover') ?? 0)",
     ),
   ),
   one(
     'a cover of before the deletion does not count',
-    'seen-quotes.ts',
+    'deletions.ts',
     'stampOfField(quote, name, counts)',
     'stampOfField(quote, name, counts * 0)',
   ),
   one(
     'a quote that is left keeps its position',
-    'seen-quotes.ts',
+    'deletions.ts',
     'movedTo(first, quote.position)',
     'quote.position',
   ),

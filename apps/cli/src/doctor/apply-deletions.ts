@@ -16,12 +16,12 @@ import {
 } from '@sluice/store'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { chunksOf } from '@sluice/store/read'
-import { restoreKey } from '@sluice/store/speakers'
 import {
   addSuppression,
   readSuppressions,
   removeSuppression,
   removeSuppressions,
+  restoreKey,
 } from '@sluice/store/suppressions'
 import { findThreads } from '@sluice/store/walk'
 import { counted } from '@sluice/terminal'

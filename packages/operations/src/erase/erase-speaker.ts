@@ -11,7 +11,7 @@ import {
   type QueueKeys,
 } from '@sluice/queue'
 import { chunksOf } from '@sluice/store/read'
-import { hashSpeaker, readKey } from '@sluice/store/speakers'
+import { hashSpeaker, readKey } from '@sluice/store/suppressions'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 import type { FailedJobs } from '../failed/failed-jobs.ts'

@@ -3,7 +3,7 @@ import { createRedactsOf, type DeletionRecord, ERASED, moreOf } from '@sluice/co
 import { type Deletion, type IngestJob, sourceNameOf } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { chunksOf } from '@sluice/store/read'
-import { createHashOf } from '@sluice/store/speakers'
+import { createHashOf } from '@sluice/store/suppressions'
 import { type AgedThread, type FoundQuotes, findQuotes, findThreads } from '@sluice/store/walk'
 import type { Db } from 'mongodb'
 import { THREADS_PER_JOB } from '../threads/steps.ts'

@@ -10,10 +10,10 @@ import type {
 import { createGroupCommit } from '@sluice/process'
 import { readRedisTime } from '@sluice/process/redis'
 import { noteSuppressions, orUnavailable, type QueueKeys } from '@sluice/queue'
-import { readKey } from '@sluice/store/speakers'
 import {
   addSuppression,
   listSuppressions,
+  readKey,
   removeSuppression,
   type Suppression,
   suppressionIdOf,

@@ -4,7 +4,7 @@ import type { DeletionRecords } from '@sluice/boot/deletion-records'
 import type { DeletionRecord } from '@sluice/contract'
 import { readRedisTime } from '@sluice/process/redis'
 import { sourceIdOf } from '@sluice/store/ids'
-import { readKey } from '@sluice/store/speakers'
+import { readKey } from '@sluice/store/suppressions'
 import type { OpenOperation, StepDone } from '../failed/operations.ts'
 import { type RetentionDeps, readRules } from './retention.ts'
 

@@ -20,11 +20,10 @@ import type {
   SourceDocument,
   SourceDraft,
   SourceOrTombstone,
-  SourceValues,
   ThreadPlan,
 } from '../documents.ts'
 import { listKeyOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
-import { positionAt, type WithDerived, withDerivedScore } from '../stored-fields.ts'
+import { acceptedAtOf, positionAt, withDerived, withDerivedScore } from '../stored-fields.ts'
 
 /** Converts an accepted request to the form that the store uses. */
 export function inputThread({ tenant, thread, suppressed, ...request }: PostRequest): InputThread {
@@ -155,24 +154,6 @@ export function planNew(request: InputThread): ThreadPlan {
   const quotes = new Map(quoteWrites.map((draft) => [draft.document._id, draft]))
   const outcomes = [{ source: source.outcome, quotes: quoteWrites.map(({ outcome }) => outcome) }]
   return { source, quotes, quoteWrites, outcomes }
-}
-
-/** Stamps are microseconds since 1970, so a stamp is also the moment of acceptance. */
-export function acceptedAtOf(stamp: number): Date {
-  return new Date(Math.floor(stamp / 1000))
-}
-
-/** Adds the derived fields of a source: the date of acceptance, and the score from the votes. */
-export function withDerived(
-  input: SourceValues,
-  acceptedAt: Date,
-): WithDerived<SourceValues & { createdAt: Date }> {
-  const { values, derived } = withDerivedScore({
-    ...input,
-    createdAt: input.createdAt ?? acceptedAt,
-  })
-  if (input.createdAt !== undefined) return { values, derived }
-  return { values, derived: { derived: ['createdAt', ...(derived.derived ?? [])] } }
 }
 
 /**

@@ -1,6 +1,7 @@
 // Merges requests into a stored thread or a new one. The functions are pure, because law 1
 // (docs/glossary.md) needs that.
 import type { Outcome } from '@sluice/contract'
+import { deletedUpTo } from '../deletions.ts'
 import {
   type Draft,
   type InputQuote,
@@ -11,14 +12,20 @@ import {
   type SourceDocument,
   type SourceDraft,
   type SourceMarks,
-  type SourceValues,
   type StoredThread,
   type ThreadPlan,
 } from '../documents.ts'
 import { listKeyOf } from '../ids.ts'
-import { deletedUpTo } from '../seen-quotes.ts'
-import { foldStamps, inputOfQuote, stampOfField, withDerivedScore } from '../stored-fields.ts'
-import { acceptedAtOf, newQuote, newSource, UNCOUNTED, withDerived } from './drafts.ts'
+import {
+  acceptedAtOf,
+  foldStamps,
+  inputOfQuote,
+  inputOfSource,
+  stampOfField,
+  withDerived,
+  withDerivedScore,
+} from '../stored-fields.ts'
+import { newQuote, newSource, UNCOUNTED } from './drafts.ts'
 
 /**
  * Stands for a stored text that was not read, because a newer request replaces it. No request has
@@ -159,25 +166,6 @@ export function mergeSource(draft: SourceDraft, request: InputThread): SourceDra
     },
   }
   return { ...draft, document, changed: draft.changed || changed, advanced: true, outcome }
-}
-
-export function inputOfSource(document: SourceDocument): SourceValues {
-  const {
-    _id,
-    tenant,
-    service,
-    externalId,
-    acceptedAt,
-    status,
-    wordCount,
-    quoteCount,
-    meta,
-    ...values
-  } = document
-  const input: SourceValues = values
-  for (const name of meta.derived ?? [])
-    if (name === 'createdAt' || name === 'score') delete input[name]
-  return input
 }
 
 /**

@@ -1,6 +1,7 @@
 // Sends the store's commands to MongoDB.
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, type Document, MongoServerError, ObjectId, type Timestamp } from 'mongodb'
+import { seenFilter, seenQuote } from '../deletions.ts'
 import type {
   QuoteDocument,
   QuoteWithoutText,
@@ -8,17 +9,22 @@ import type {
   SourceOrTombstone,
 } from '../documents.ts'
 import { quotesOf, sourceIdIn } from '../ids.ts'
-import { seenFilter, seenQuote } from '../seen-quotes.ts'
 import {
   allRefused,
   type CollectionName,
+  CommandFailedError,
   type CommandOptions,
   chunksOf,
+  createSteps,
   type Documents,
+  errorCodeOf,
   IDS_PER_QUERY,
+  isConflict,
+  isTimeOut,
   PRIMARY,
   type QuoteTotals,
   type ReadConcern,
+  refusedIn,
   type SourceTotals,
   type StoreCommands,
   sendAll,
@@ -26,14 +32,6 @@ import {
   type WriteReply,
 } from './commands.ts'
 import { commitProbe, reasonBehind } from './connect-store.ts'
-import {
-  CommandFailedError,
-  createSteps,
-  errorCodeOf,
-  isConflict,
-  isTimeOut,
-  refusedIn,
-} from './store-errors.ts'
 
 export type Runtime = typeof processRuntime
 

@@ -1,4 +1,6 @@
 // Deletes sources: marks each source with the deletion, then removes its quotes in a sum.
+
+import { deletedBy, pickDeleted, seenQuote, withoutDeleted } from '../deletions.ts'
 import {
   DELETIONS_MS,
   type DeletedAnswer,
@@ -11,10 +13,8 @@ import {
   type SourceOrTombstone,
 } from '../documents.ts'
 import { hashTuple, inSource } from '../ids.ts'
-import { deletedBy, pickDeleted, withoutDeleted } from '../merge/deletions.ts'
 import { REPLACED } from '../merge/merge.ts'
-import { RefusedWriteError } from '../mongodb/store-errors.ts'
-import { seenQuote } from '../seen-quotes.ts'
+import { RefusedWriteError } from '../mongodb/commands.ts'
 import { writeGuarded } from './guarded-writes.ts'
 import { NO_QUOTES, type SumDeps, sumSources } from './sum-sources.ts'
 

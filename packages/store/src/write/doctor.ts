@@ -2,12 +2,12 @@
 import { DELETIONS_MS, STALE_MS, type WriterToken } from '../documents.ts'
 import {
   chunksOf,
+  createSteps,
   type QuoteTotals,
   type SourceTotals,
   type StoreCommands,
 } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
-import { createSteps } from '../mongodb/store-errors.ts'
 import type { WriteDeps } from './guarded-writes.ts'
 import { NO_QUOTES, recount, SOURCES_AT_ONCE } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, EXPIRED_MS, isExpired, isStale } from './tokens.ts'

@@ -2,6 +2,8 @@
 // depend on their length. A further round reads again the threads that another process has written
 // since, and opened threads that another process sums. It also reads, with majority, the threads
 // that need no write.
+
+import { asSeenBy, seenQuote } from '../deletions.ts'
 import type {
   InputThread,
   OpenThread,
@@ -13,12 +15,10 @@ import type {
   ThreadWork,
   WriterToken,
 } from '../documents.ts'
-import { asSeenBy } from '../merge/deletions.ts'
 import { textDigestOf } from '../merge/drafts.ts'
 import { REPLACED } from '../merge/merge.ts'
 import { isRepeat } from '../merge/repeats.ts'
 import { chunksOf, type StoreCommands } from '../mongodb/commands.ts'
-import { seenQuote } from '../seen-quotes.ts'
 import { stampOfField } from '../stored-fields.ts'
 import type { SumDeps } from './sum-sources.ts'
 import { isMine } from './tokens.ts'

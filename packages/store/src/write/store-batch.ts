@@ -1,6 +1,7 @@
 // Stores a batch of requests in one round (read, plan, open, write, commit), or in more rounds if
 // other processes write the same threads.
 import { ERASED, type Outcome, type QuoteOutcome } from '@sluice/contract'
+import { deletedUpTo } from '../deletions.ts'
 import {
   type DeleteRequest,
   type InputThread,
@@ -29,10 +30,8 @@ import {
 } from '../merge/drafts.ts'
 import { mergeRequests } from '../merge/merge.ts'
 import { planRepeat, shortenRepeats } from '../merge/repeats.ts'
-import type { StoreCommands } from '../mongodb/commands.ts'
+import { asCommandFailed, type StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime, type Runtime } from '../mongodb/mongo-commands.ts'
-import { asCommandFailed } from '../mongodb/store-errors.ts'
-import { deletedUpTo } from '../seen-quotes.ts'
 import { countWords, createSlices, SLICE_MS, type Slices } from '../words/count-words.ts'
 import { deleteSources } from './delete-sources.ts'
 import { needsNoWrite, openSources, writeQuotes } from './guarded-writes.ts'
