@@ -24,7 +24,7 @@ const { output } = await build({
   treeshake: { moduleSideEffects: false },
   // An example in an error names the program.
   plugins: [{ name: 'program', renderChunk: (code) => code.replaceAll('sluice import', PROGRAM) }],
-  output: { file: `dist/${PROGRAM}.js`, intro: SYMBOLS.join('\n') },
+  output: { file: `dist/${PROGRAM}.js`, intro: SYMBOLS.join('\n'), codeSplitting: false },
 })
 
 /** The name of a package, and its licence, which has to go with its code. */

@@ -10,7 +10,6 @@ import {
   jsonText,
   parseCount,
   progressStyle,
-  type RunApart,
   stopRequests,
 } from '@sluice/terminal'
 import { Command, InvalidArgumentError, Option } from 'commander'
@@ -18,23 +17,18 @@ import { type RejectedRecord, threadsIn } from './account/ledger.ts'
 import { FIELDS } from './formats/csv/csv-threads.ts'
 import { FORMAT_OPTIONS, OPTION_NAMES, readersOf } from './formats/format-options.ts'
 import { formats } from './formats/formats.ts'
-import { removeTemporaryFolders } from './formats/read/temporary-folder.ts'
 import { shellWord } from './formats/values/thread-fields.ts'
 import type { ImportOptions } from './import-request.ts'
 import { Interrupted } from './import-request.ts'
 import { runImport } from './run-import.ts'
+import { EXIT_CODES } from './show/exit-codes.ts'
 import { showProgress } from './show/progress.ts'
-import { EXIT_CODES, type Summary, summaryLines, summaryObject } from './show/summary.ts'
+import { type Summary, summaryLines, summaryObject } from './show/summary.ts'
 
 interface ImportCommandDeps extends FindApiDeps {
   /** Prints on standard output, for programs. */
   say: (line: string) => void
   process: Pick<NodeJS.Process, 'stdin' | 'stderr' | 'exitCode' | 'argv' | 'on' | 'off'>
-  /**
-   * Runs the import in a child process, so that a signal can end it even within a long record.
-   * Without it, the import runs in this process.
-   */
-  apart?: RunApart
 }
 
 interface Output {
@@ -108,25 +102,9 @@ export function importCommand(deps: ImportCommandDeps): Command {
       throw error
     })
     .action((names: string[], options: Options) =>
-      names.length === 0
-        ? showGuide(deps.process)
-        : start({ ...DEFAULTS, ...options, names }, deps),
+      names.length === 0 ? showGuide(deps.process) : run({ ...DEFAULTS, ...options, names }, deps),
     )
 }
-
-async function start(asked: Options & ImportOptions, deps: ImportCommandDeps): Promise<void> {
-  const work = () => run(asked, deps)
-  if (deps.apart === undefined) return await work()
-  const print = createPrinter((text) => deps.process.stderr.write(text))
-  const ended = async (pid: number | undefined) => {
-    await removeTemporaryFolders(pid)
-    print(KILLED)
-  }
-  await deps.apart(work, { code: EXIT_CODES.interrupted, ended })
-}
-
-const KILLED =
-  'The import was interrupted within a record that takes long to read. Run the same command again: it goes on from its last checkpoint.'
 
 /** Shows how to begin: how to get exports of the best-known programs. */
 function showGuide(process: ImportCommandDeps['process']): void {

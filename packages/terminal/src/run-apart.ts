@@ -22,20 +22,18 @@ interface Killed {
   ended: (pid: number | undefined) => Promise<void>
 }
 
-export type RunApart = (work: () => Promise<void>, killed: Killed) => Promise<void>
-
 /**
- * Does the work in a child process that has the same arguments as this one, and takes over its exit
- * code.
+ * Runs a program in a child process that has the same arguments as this one, and takes over its
+ * exit code. Only the child loads the program.
  */
-export const runApart: RunApart = async (work, killed) => {
+export async function runApart(load: () => Promise<unknown>, killed: Killed): Promise<void> {
   if (process.argv0 !== CHILD) return await runChild(killed)
   // If the parent was killed, this process must end as well.
   process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
   process.channel?.unref()
   const sayAlive = () => void setInterval(() => process.send?.('alive'), ALIVE_MS).unref()
   for (const signal of SIGNALS) process.once(signal, sayAlive)
-  await work()
+  await load()
 }
 
 async function runChild({ code, ended }: Killed): Promise<void> {

@@ -3,8 +3,9 @@ import { PROBLEMS } from '@sluice/contract'
 import type { ProgressStyle } from '@sluice/terminal'
 import { test, vi } from 'vitest'
 import { emptyTally, type Tally } from '../account/ledger.ts'
+import { EXIT_CODES } from './exit-codes.ts'
 import { type ProgressState, showProgress } from './progress.ts'
-import { EXIT_CODES, type Summary, summaryLines, summaryObject } from './summary.ts'
+import { type Summary, summaryLines, summaryObject } from './summary.ts'
 
 /** What is shown after some seconds of an import that has read half of its input. */
 function shownAfter(

@@ -1,20 +1,9 @@
-// The end of an import: its exit code, and its summary for people and for programs.
+// The end of an import: its summary for people and for programs.
 import { PROBLEMS } from '@sluice/contract'
 import { counted, describeSeconds, formatNumber } from '@sluice/terminal'
 import type { InputCount, Tally, UnreadFile } from '../account/ledger.ts'
 import type { ConversationCounts } from '../gather/conversation-counts.ts'
-
-/** How an import ended. The exit codes are the same as dsbulk's. */
-export const EXIT_CODES = {
-  completed: 0,
-  completed_with_rejected: 1,
-  completed_with_unread: 1,
-  completed_without_threads: 1,
-  gave_up: 2,
-  failed: 3,
-  interrupted: 4,
-  crashed: 5,
-} as const
+import { EXIT_CODES } from './exit-codes.ts'
 
 export type State = keyof typeof EXIT_CODES
 
