@@ -163,7 +163,7 @@ module.exports = {
       from: { path: '^packages/queue/src/bullmq-layout/', pathNot: tests },
       to: { path: '^packages/', pathNot: '^packages/queue/src/bullmq-layout/' },
     },
-    ...oneWay('packages/operations/src', ['overview', 'find', 'jobs', 'failed'], ['format\\.ts']),
+    ...oneWay('packages/operations/src', ['overview', 'find', 'jobs', 'failed']),
     ...oneWay(
       'apps/api/src',
       ['routes', 'admin', 'jobs', 'imports', 'sources', 'docs', 'body', 'request'],

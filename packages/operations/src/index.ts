@@ -1,13 +1,20 @@
 // Entry point: what people see of a queue, and what they can do with it.
-export type { Erasures } from './erase/erase-speaker.ts'
-export { createFindErased } from './erase/find-erased.ts'
+export { createFindErased, type Erasures } from './erase/erase-speaker.ts'
 export { type Suppressions, SuppressionsFullError } from './erase/suppressions.ts'
 export { createOperations, OperationsFullError } from './failed/operations.ts'
 export { groupIdOf, reasonWords, SHOWN_REASON } from './failed/reasons.ts'
 export type { ThreadPage, Writing } from './find/thread-page.ts'
-export { duration, megabytes, shown } from './format.ts'
 export { failedJobOf, type JobDetail } from './jobs/read-job.ts'
-export { livingApi, loadOf, lossWords, pauseWords, retentionWords } from './overview/finding.ts'
+export {
+  duration,
+  livingApi,
+  loadOf,
+  lossWords,
+  megabytes,
+  pauseWords,
+  retentionWords,
+  shown,
+} from './overview/finding.ts'
 export {
   type CountedSpan,
   createReadHistory,

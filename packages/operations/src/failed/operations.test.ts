@@ -12,9 +12,9 @@ import {
   createOperations,
   type OpenOperation,
   OperationsFullError,
+  runOperations,
   type StepDone,
 } from './operations.ts'
-import { runOperations } from './run-operations.ts'
 
 function open(t: TestContext) {
   const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})

@@ -5,8 +5,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { connectRetrying } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
-import { createOperations } from './operations.ts'
-import { runOperations } from './run-operations.ts'
+import { createOperations, runOperations } from './operations.ts'
 
 const [queue = '', redisUrl = '', jobsPerSecond, last, signal] = process.argv.slice(2)
 const redis = connectRetrying({ redisUrl, queue: '' }, () => {})

@@ -1,5 +1,6 @@
 // What all parts of the verdict share: the facts, the thresholds, and functions that count in the
-// facts or put them into words. The command line loads only this file for its words.
+// facts or put them and their numbers into words. The command line loads only this file for its
+// words.
 import {
   ALIVE_MS,
   type Finding,
@@ -7,7 +8,6 @@ import {
   type SeenProcess,
   type Status,
 } from '@sluice/contract'
-import { duration, shown } from '../format.ts'
 
 /**
  * The thresholds of findings that also have an alert in docs/monitoring/alerts.yml. A test compares
@@ -107,4 +107,16 @@ export function lossWords({
   const waited = `${shown(threads)} accepted ${threads === 1 ? 'thread' : 'threads'} waited`
   const gone = failed > 0 ? `, and ${shown(failed)} had failed` : ''
   return `Redis ${happened} at ${minute(at)}: ${waited}${gone}; post again what got a 202 since ${minute(since)}`
+}
+
+/** A whole number with separators. */
+export const shown = (value: number) => Math.round(value).toLocaleString('en')
+export const megabytes = (bytes: number) => `${shown(bytes / 1e6)} MB`
+
+const UNITS = Object.entries({ d: 86_400_000, h: 3_600_000, min: 60_000, s: 1_000 })
+
+/** A duration, in the largest unit of which it has at least two: `90 s`, `3 h`. */
+export function duration(ms: number): string {
+  const [unit, length] = UNITS.find(([, least]) => ms >= 2 * least) ?? ['s', 1_000]
+  return `${Math.max(Math.floor(ms / length), 0)} ${unit}`
 }

@@ -8,18 +8,20 @@ import {
   type RefusedKeyCount,
   type SeenProcess,
 } from '@sluice/contract'
-import { duration, megabytes, shown } from '../format.ts'
 import {
   alive,
+  duration,
   type Facts,
   type Findings,
   finding,
   livingApi,
   loadOf,
   lossWords,
+  megabytes,
   NEARLY_FULL,
   pauseWords,
   retentionWords,
+  shown,
   THRESHOLDS,
   waitingText,
 } from './finding.ts'
