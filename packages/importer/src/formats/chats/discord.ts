@@ -1,8 +1,8 @@
 // Reads the JSON that DiscordChatExporter writes, in old and new versions: a file for each channel
 // or thread, or for each part of one. Also reads the messages of Discord's data package.
 import { basename } from 'node:path/posix'
-import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { orRejected, rejected, skipped } from '../format.ts'
+import type { Format, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
+import { orRejected, piecesOf, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonFile } from '../read/json-records.ts'
@@ -26,6 +26,8 @@ import {
   readNames,
   readPackaged,
 } from './discord-package.ts'
+
+const piece = piecesOf('discord')
 
 /**
  * Reads each thread as a source. Any other channel has no end, so each of its UTC days is a source.
@@ -156,11 +158,17 @@ function readMessage(
   if (NOTICES.test(String(message.type)) || isPollResult(message))
     return skipped('notices by Discord, such as of pins', place)
   const { quote, leftOut } = toQuote(message, id, createdAt)
-  // The last copy replaces the others: the one that was edited last or, if that is equal, the one
+  // Ids rise with time, and have up to 20 digits. The last copy replaces the others: the one that was edited last or, if that is equal, the one
   // of the latest export.
   const order = `${id.padStart(20, '0')}/${isoDateIn(asText(message.timestampEdited)) ?? ''}/${exportedAt}`
-  const piece = toPiece(quote, channel, order, createdAt, place)
-  return leftOut.length === 0 ? piece : [piece, ...leftOut.map((reason) => skipped(reason, place))]
+  const { externalId, fields: own } = channel.isThread
+    ? threadOf(channel)
+    : dayOfChat(channel.id, channel.name, createdAt)
+  const fields = { ...own, channelId: channel.id, ...present({ url: channel.url }) }
+  return [
+    piece(externalId, order, fields, [quote], place),
+    ...leftOut.map((reason) => skipped(reason, place)),
+  ]
 }
 
 /**
@@ -171,24 +179,6 @@ function isPollResult(message: JsonObject): boolean {
   return asObjects(message.embeds).some(({ fields }) =>
     asObjects(fields).some(({ name }) => name === 'poll_question_text'),
   )
-}
-
-/**
- * Makes a piece.
- * @param order the id as a number of up to 20 digits, because ids rise with time, then what
- * distinguishes copies.
- */
-function toPiece(
-  quote: QuoteInput,
-  channel: Channel,
-  order: string,
-  createdAt: string,
-  place: Place,
-): Piece {
-  const { id, name, url } = channel
-  const source = channel.isThread ? threadOf(channel) : dayOfChat(id, name, createdAt)
-  const fields = { ...source.fields, channelId: id, ...present({ url }) }
-  return { kind: 'piece', service: 'discord', ...source, order, fields, quotes: [quote], place }
 }
 
 function threadOf({ id, name }: Channel) {

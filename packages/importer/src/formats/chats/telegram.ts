@@ -1,15 +1,7 @@
 // Reads an export of Telegram Desktop in JSON, which has one chat, or all chats of an account.
 import { basename } from 'node:path/posix'
-import type {
-  Format,
-  FormatOptions,
-  Found,
-  InputFile,
-  Piece,
-  Place,
-  QuoteInput,
-} from '../format.ts'
-import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
+import type { Format, FormatOptions, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
+import { FormatError, ownsFolder, piecesOf, rejected, skipped } from '../format.ts'
 import { eachRecognised } from '../read/each-recognised.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { fieldsBehind, foundIn, type JsonRecord, readJsonFile } from '../read/json-records.ts'
@@ -24,10 +16,12 @@ import {
   asObject,
   asObjects,
   asText,
+  asTexts,
   present,
 } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 
+const piece = piecesOf('telegram')
 /** Where a file has its chats: the root is a chat, or it has lists of an account's chats. */
 const CHATS = ['', '/chats/list/*', '/left_chats/list/*']
 
@@ -95,10 +89,7 @@ type Chat = Partial<Record<'id' | 'name' | 'type', string | undefined>>
 
 type ToDate = (message: JsonObject) => string | undefined
 
-async function* readFile(
-  file: InputFile,
-  options: FormatOptions,
-): AsyncGenerator<readonly Found[]> {
+async function* readFile(file: InputFile, options: FormatOptions): FoundLists {
   const toDate = createDateReader(options)
   let chat: Chat = toChat(await fieldsBehind(file, 'messages', CHAT_FIELDS))
   let chatPointer = ''
@@ -143,14 +134,11 @@ function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): 
   // the others: the one that was edited last.
   const number = String(Number(id) + ABOVE_NEGATIVE_IDS).padStart(20, '0')
   const order = `${createdAt}/${number}/${editedAt(message)}`
-  const piece = toPiece(
-    toQuote(message, id, createdAt, chat),
-    { ...chat, id: chat.id },
-    createdAt,
-    order,
-    place,
-  )
-  return asText(message.forwarded_from) ? [piece, skipped(FORWARDED, place)] : piece
+  const channelId = idOfChat(chat.id, chat.type)
+  const { externalId, fields } = dayOfChat(channelId, chat.name ?? channelId, createdAt)
+  const quotes = [toQuote(message, id, createdAt, chat)]
+  const found = piece(externalId, order, { ...fields, channelId }, quotes, place)
+  return asText(message.forwarded_from) ? [found, skipped(FORWARDED, place)] : found
 }
 
 /**
@@ -161,35 +149,13 @@ function editedAt({ edited_unixtime, edited }: JsonObject): string {
   return asId(edited_unixtime) ?? asText(edited) ?? ''
 }
 
-function toPiece(
-  quote: QuoteInput,
-  chat: Chat & { id: string },
-  createdAt: string,
-  order: string,
-  place: Place,
-): Piece {
-  const channelId = idOfChat(chat)
-  const { externalId, fields } = dayOfChat(channelId, chat.name ?? channelId, createdAt)
-  const quotes = [quote]
-  return {
-    kind: 'piece',
-    service: 'telegram',
-    externalId,
-    order,
-    fields: { ...fields, channelId },
-    quotes,
-    place,
-  }
-}
-
 /**
  * Returns the id of a chat. It begins with the chat's kind, because users, groups and channels are
  * numbered separately. Exports write `user1` for a sender, but 1 for a chat.
  */
-function idOfChat(chat: Chat & { id: string }): string {
-  const type = chat.type ?? ''
-  if (/supergroup|channel/.test(type)) return `channel${chat.id}`
-  return `${type.endsWith('group') ? 'group' : 'user'}${chat.id}`
+function idOfChat(id: string, type: string): string {
+  if (/supergroup|channel/.test(type)) return `channel${id}`
+  return `${type.endsWith('group') ? 'group' : 'user'}${id}`
 }
 
 function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat): QuoteInput {
@@ -248,13 +214,10 @@ function linesOfMedia(message: JsonObject): string[] {
   const poll = asObject(message.poll)
   const tasks = asObject(message.todo_list)
   const invoice = asObject(message.invoice_information)
-  const contact = asObject(message.contact_information)
   const items = [...asObjects(poll?.answers), ...asObjects(tasks?.items ?? tasks?.answers)].map(
     ({ text }) => textOf(text),
   )
-  const nameOfContact = [contact?.first_name, contact?.last_name, contact?.phone_number].flatMap(
-    (part) => asText(part) ?? [],
-  )
+  const { first_name, last_name, phone_number } = asObject(message.contact_information) ?? {}
   return [
     ...linesOfBlocks(message.rich_message),
     ...[poll?.question, tasks?.title].map((one) => textOf(one)),
@@ -263,7 +226,7 @@ function linesOfMedia(message: JsonObject): string[] {
       (one) => textOf(one),
     ),
     ...[invoice?.title, invoice?.description].map((one) => textOf(one)),
-    nameOfContact.join(' '),
+    asTexts([first_name, last_name, phone_number]).join(' '),
   ]
 }
 

@@ -15,6 +15,7 @@ import {
   asObject,
   asObjects,
   asText,
+  asTexts,
   firstLine,
   type JsonObject,
   present,
@@ -140,7 +141,7 @@ function readMessage(message: JsonObject, chat: JsonObject, value: unknown, plac
     ...FILES.flatMap((kind) => asObjects(message[kind])),
     asObject(message.sticker) ?? {},
   ]
-  const attachments = files.flatMap(({ uri }) => asText(uri) ?? []).map((uri) => basename(uri))
+  const attachments = namesOf(files)
   const speaker = asName(message.sender_name)
   const externalId = madeId(`${message.timestamp_ms}`, `${speaker}\0${text}\0${attachments}`)
   const name = asText(chat.title) ?? channelId.replace(/_\d+$/, '')
@@ -162,12 +163,10 @@ function readPost({ value, place }: { value: unknown; place: Place }): Found {
   if (createdAt === undefined) return rejected('a post without a valid `timestamp`', place, value)
   const shared = asObjects(record.attachments).flatMap((one) => asObjects(one.data))
   const media = shared.map((one) => asObject(one.media) ?? {})
-  const own = [comment?.comment, ...data.map(({ post }) => post)].flatMap(
-    (one) => asText(one) ?? [],
-  )
+  const own = asTexts([comment?.comment, ...data.map(({ post }) => post)])
   const more = shared.flatMap(wordsOf).filter((one) => !own.includes(one))
   const text = [...own, ...more].join('\n')
-  const attachments = media.flatMap(({ uri }) => asText(uri) ?? []).map((uri) => basename(uri))
+  const attachments = namesOf(media)
   const happened = asText(record.title)
   if (text === '' && attachments.length === 0) return skipped('posts without text and files', place)
   const moment = `${comment ? 'comment' : 'post'}/${record.timestamp}`
@@ -185,6 +184,10 @@ function readPost({ value, place }: { value: unknown; place: Place }): Found {
   return piece(externalId, '', fields, [quote], place)
 }
 
+function namesOf(files: readonly JsonObject[]): string[] {
+  return asTexts(files.map(({ uri }) => uri)).map((uri) => basename(uri))
+}
+
 /**
  * Returns the words of an attachment: its name or text, and the words of a link, a place, an event,
  * a poll and so on.
@@ -196,5 +199,5 @@ function wordsOf({ media, ...one }: JsonObject): string[] {
     ...[part.name, part.title, part.question, part.text, part.url, part.address, part.description],
     ...asObjects(part.options).map(({ option }) => option),
   ])
-  return [...words, description].flatMap((word) => asText(word) ?? [])
+  return asTexts([...words, description])
 }

@@ -1,6 +1,5 @@
 // Reads GitHub's issues with their comments, from the REST API, `gh`, GraphQL, migration archives
 // and common backup programs.
-import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, FoundLists, InputFile, Place, QuoteInput } from '../format.ts'
 import { ownsFolder, piecesOf, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
@@ -8,11 +7,13 @@ import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { nodesIn } from '../values/graphql.ts'
+import { asIsoDate } from '../values/iso-date.ts'
 import {
   asId,
   asObject,
   asObjects,
   asText,
+  asTexts,
   type JsonObject,
   present,
 } from '../values/record-fields.ts'
@@ -94,7 +95,7 @@ function readRecord(value: unknown, place: Place): Found | Found[] {
   const isComment = COMMENT_URL.test(asText(record.html_url) ?? '')
   const isOfPull = asText(pull_request_url) !== undefined && !isComment
   if (isOfPull || String(type).startsWith('pull_request_review')) return skipped(REVIEWS, place)
-  const issueUrl = [issue_url, issue, pull_request, pull_request_url].map(asText).find(Boolean)
+  const [issueUrl] = asTexts([issue_url, issue, pull_request, pull_request_url])
   if (issueUrl !== undefined) return readComment(record, issueUrl, place)
   const externalId = issueId(asText(record.html_url) ?? asText(record.url))
   if (externalId !== undefined && asText(record.title) !== undefined)
@@ -170,5 +171,5 @@ function issueId(url: string | undefined): string | undefined {
 }
 
 function dateOf({ created_at, createdAt }: JsonObject): string | undefined {
-  return parseIsoDate(asText(created_at) ?? asText(createdAt) ?? '')
+  return asIsoDate(created_at) ?? asIsoDate(createdAt)
 }

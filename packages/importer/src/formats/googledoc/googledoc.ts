@@ -1,11 +1,11 @@
 // Reads comments on a Google document, in the form in which the Drive API lists them
 // (`comments.list`, versions 2 and 3).
-import { parseIsoDate } from '@sluice/contract'
-import type { Format, Found, Piece, Place, QuoteInput } from '../format.ts'
-import { eachFile, rejected, skipped } from '../format.ts'
+import type { Format, Found, Place } from '../format.ts'
+import { eachFile, piecesOf, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { htmlToText } from '../values/html-text.ts'
+import { asIsoDate } from '../values/iso-date.ts'
 import {
   asId,
   asObject,
@@ -16,6 +16,7 @@ import {
   present,
 } from '../values/record-fields.ts'
 
+const piece = piecesOf('googledoc')
 const RECORDS = recordsAndLists('comments', 'items')
 const PLACES = ['', '[].', 'comments[].', 'items[].', '[].comments[].', '[].items[].']
 
@@ -49,11 +50,6 @@ function readPage(value: unknown, place: Place): Found[] {
   if (externalId === undefined) return [rejected('a comment without an `id`', place, value)]
   const quoted = asObject(record.quotedFileContent) ?? asObject(record.context)
   const quotedText = htmlToText(asText(quoted?.value) ?? '')
-  const all = [record, ...asObjects(record.replies)].map((each, at) =>
-    readComment(each, at > 0, externalId, place),
-  )
-  const quotes = all.flatMap((one) => ('quote' in one ? [one] : []))
-  const notes = all.flatMap((one) => ('quote' in one ? [] : [one]))
   const title = asText(firstLine(asText(record.content) ?? ''))
   const fields = present({
     title,
@@ -61,42 +57,33 @@ function readPage(value: unknown, place: Place): Found[] {
     description: quotedText,
     createdAt: dateOf(record),
   })
-  const pieces = quotes.map(({ quote, order }): Piece => {
-    return {
-      kind: 'piece',
-      service: 'googledoc',
-      externalId,
-      order,
-      fields,
-      quotes: [quote],
-      place,
-    }
+  return [record, ...asObjects(record.replies)].map((each, at) => {
+    const read = readComment(each, at > 0, externalId)
+    return typeof read === 'string'
+      ? skipped(read, place)
+      : piece(externalId, read.order, fields, [read.quote], place)
   })
-  return [...pieces, ...notes]
 }
 
 /**
- * Reads a comment. A deleted comment has no text and no author. A reply may only resolve the
+ * Reads a comment, or says why it is left out. A deleted comment has no text and no author. A reply may only resolve the
  * comment, or open it again.
  */
-function readComment(comment: JsonObject, isReply: boolean, parent: string, place: Place) {
+function readComment(comment: JsonObject, isReply: boolean, parent: string) {
   const text = asText(comment.content) ?? htmlToText(asText(comment.htmlContent) ?? '')
   const id = asId(comment.id) ?? asId(comment.replyId) ?? asId(comment.commentId)
-  if (comment.deleted === true) return skipped('comments that were deleted', place)
+  if (comment.deleted === true) return 'comments that were deleted'
   if (text === '')
-    return skipped(
-      isReply ? 'replies that only resolve or reopen a comment' : 'comments without text',
-      place,
-    )
+    return isReply ? 'replies that only resolve or reopen a comment' : 'comments without text'
   const createdAt = dateOf(comment)
   const speaker = asText(asObject(comment.author)?.displayName)
   const replyingTo = isReply ? parent : undefined
-  const quote: QuoteInput = { text, ...present({ externalId: id, speaker, createdAt, replyingTo }) }
+  const quote = { text, ...present({ externalId: id, speaker, createdAt, replyingTo }) }
   const edited = asText(comment.modifiedTime) ?? asText(comment.modifiedDate) ?? ''
   // The copy that was edited last comes last, and so replaces the others.
   return { quote, order: `${createdAt ?? '~'}/${id ?? ''}/${edited}` }
 }
 
 function dateOf({ createdTime, createdDate }: JsonObject): string | undefined {
-  return parseIsoDate(asText(createdTime) ?? asText(createdDate) ?? '')
+  return asIsoDate(createdTime) ?? asIsoDate(createdDate)
 }

@@ -3,18 +3,18 @@ import { createWriteStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import type { Format, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
-import { FormatError, orRejected, ownsFolder, rejected, skipped } from '../format.ts'
+import type { Format, Found, FoundLists, InputFile } from '../format.ts'
+import { FormatError, orRejected, ownsFolder, piecesOf, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { foundIn, readJsonFile } from '../read/json-records.ts'
 import { makeTemporaryFolder } from '../read/temporary-folder.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import {
-  asArray,
   asNumber,
   asObject,
   asText,
+  asTexts,
   type JsonObject,
   present,
 } from '../values/record-fields.ts'
@@ -23,6 +23,7 @@ import { editsIn } from './edits.ts'
 import { messagesIn } from './messages.ts'
 import { textOfBody } from './typedstream.ts'
 
+const piece = piecesOf('imessage')
 /** Matches the name of the database. In a backup, the name of sms.db is the digest of its path. */
 const DATABASE = /(^|[-_ /])(chat|sms)\.db$|(^|\/)3d0d7e5fb2ce288813306e4d4636395e047a3d28$/i
 /** Matches what Messages keeps beside chat.db. In a backup, the names are digests. */
@@ -106,7 +107,7 @@ function readRow({ attributedBody, info, ...row }: JsonObject, path: string): Fo
     .trim()
   // People may write a subject above the text.
   const text = [asText(row.subject), body].filter(Boolean).join('\n')
-  const attachments = asArray(row.files).flatMap((name) => asText(name) ?? [])
+  const attachments = asTexts(row.files)
   if (externalId === undefined || createdAt === undefined)
     return rejected('a message without a guid or a valid date', place, { ...row, text: body })
   // If a part of a message was unsent, the text is what remains.
@@ -115,12 +116,7 @@ function readRow({ attributedBody, info, ...row }: JsonObject, path: string): Fo
     return skipped('messages that were unsent', place)
   const speaker = Number(row.is_from_me) === 1 ? 'Me' : asName(row.handle)
   const replyingTo = asText(row.thread_originator_guid)
-  const quote: QuoteInput = {
-    externalId,
-    text,
-    createdAt,
-    ...present({ speaker, replyingTo, attachments }),
-  }
+  const optional = present({ speaker, replyingTo, attachments })
   const day = dayOfChat(chat, asText(row.chat_name) ?? chat, createdAt)
   // The copy that was edited last comes last, and so replaces the others.
   const [edited, id] = [row.date_edited ?? 0, row.id].map((number) =>
@@ -128,13 +124,5 @@ function readRow({ attributedBody, info, ...row }: JsonObject, path: string): Fo
   )
   const order = `${createdAt}/${edited}/${id}`
   const fields = { ...day.fields, channelId: chat }
-  return {
-    kind: 'piece',
-    service: 'imessage',
-    externalId: day.externalId,
-    order,
-    fields,
-    quotes: [quote],
-    place,
-  }
+  return piece(day.externalId, order, fields, [{ externalId, text, createdAt, ...optional }], place)
 }

@@ -1,5 +1,5 @@
 // Reads issues from answers of both versions of Jira's REST API: from searches, or single ones.
-import { type Found, type Place, type QuoteInput, rejected, skipped } from '../format.ts'
+import { type Found, type Place, piecesOf, type QuoteInput, rejected, skipped } from '../format.ts'
 import type { JsonShape } from '../read/json-beginning.ts'
 import { isoDateIn } from '../values/iso-date.ts'
 import {
@@ -8,12 +8,14 @@ import {
   asObject,
   asObjects,
   asText,
+  asTexts,
   type JsonObject,
   present,
 } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 import { wordsIn } from './document.ts'
 
+const piece = piecesOf('custom')
 const PLACES = ['', '[].', 'issues[].', '[].issues[].']
 const FIELDS = ['summary', 'issuetype', 'comment']
 
@@ -33,11 +35,9 @@ export function readAnswer(value: unknown, place: Place): Found[] {
   if (id === undefined || issue === undefined)
     return [rejected('an issue without `key` or `fields`', place, value)]
   const { comments, total } = asObject(issue.comment) ?? {}
-  const answers = asObjects(comments).map((comment) =>
-    toQuote(comment, comment.body, asId(comment.id)),
-  )
+  const answers = asObjects(comments).map((one) => toQuote(one, one.body, asId(one.id)))
   const own = toQuote({ ...issue, author: issue.reporter ?? issue.creator }, issue.description, id)
-  const files = asObjects(issue.attachment).flatMap(({ filename }) => asText(filename) ?? [])
+  const files = asTexts(asObjects(issue.attachment).map(({ filename }) => filename))
   // A picture in the description is also in the list of files.
   const attachments = files.length > 0 ? files : (own.attachments ?? [])
   const quotes =
@@ -54,15 +54,7 @@ export function readAnswer(value: unknown, place: Place): Found[] {
   }
   const order = isoDateIn(asText(issue.updated)) ?? ''
   return [
-    {
-      kind: 'piece',
-      service: 'custom',
-      externalId: `jira/${id}`,
-      order,
-      fields: ofSource,
-      quotes,
-      place,
-    },
+    piece(`jira/${id}`, order, ofSource, quotes, place),
     ...leftOut(issue, (asNumber(total) ?? 0) > answers.length).map((reason) =>
       skipped(reason, place),
     ),

@@ -1,6 +1,6 @@
 // Reads the words of a document of Jira Cloud, in the Atlassian Document Format: a tree of nodes.
 import { DAY_CHARACTERS, isoDateOf } from '../values/iso-date.ts'
-import { asArray, asNumber, asObject, asObjects, asText } from '../values/record-fields.ts'
+import { asArray, asNumber, asObject, asObjects, asText, asTexts } from '../values/record-fields.ts'
 
 /** Nodes that are part of a line. Any other node ends its line. */
 const INLINE = new Set(
@@ -27,9 +27,7 @@ export function wordsIn(document: unknown): { text: string; attachments: string[
     const { type, attrs, content, text, marks } = asObject(node) ?? {}
     const { alt, timestamp, ...named } = asObject(attrs) ?? {}
     const day = isoDateOf(asNumber(timestamp))?.slice(0, DAY_CHARACTERS)
-    const word = [day, named.text, named.shortName, named.url, named.title]
-      .map(asText)
-      .find(Boolean)
+    const [word] = asTexts([day, named.text, named.shortName, named.url, named.title])
     const link = asText(
       asObject(asObjects(marks).find((mark) => mark.type === 'link')?.attrs)?.href,
     )

@@ -1,7 +1,7 @@
 // Reads Jira's issues, from the CSV that a search exports (which repeats the column "Comment"), and
 // from answers of the API.
 import type { Format, FormatOptions, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
-import { eachFile, rejected } from '../format.ts'
+import { eachFile, piecesOf, rejected } from '../format.ts'
 import {
   type CsvRow,
   csvColumns,
@@ -20,6 +20,7 @@ import { isAnswer, readAnswer } from './api-issue.ts'
 /** Matches a comment such as `01/May/24 9:30 AM;ada;It burns.` The text may contain semicolons. */
 const COMMENT = /^([^;\n]*);([^;\n]*);(.*)$/s
 
+const piece = piecesOf('custom')
 const RECORDS = recordsAndLists('issues')
 
 /** Reads each issue as a source. Its description is the first quote. */
@@ -43,21 +44,14 @@ export const jiraFormat: Format = {
       : await faultOfRows(readRows(path, rowsOfBeginning(path, beginning), options, new Map())),
   read: eachFile(async function* (file, options) {
     const { root } = jsonShape(await readBeginning(file))
-    if (root !== '{' && root !== '[') yield* readCsv(file, options)
+    if (root !== '{' && root !== '[')
+      yield* readRows(file.path, readCsvRows(file), options, await namesIn(file))
     else yield* foundIn(readJsonFile(file, RECORDS), ({ value, place }) => readAnswer(value, place))
   }),
 }
 
 /** Matches a mention of a person in a text of Jira Cloud. */
 const MENTION = /\[~accountid:([^\]\s]{1,128})\]/g
-
-/**
- * Reads a CSV file. Its comments have only ids of persons. The names come from pairs of columns
- * such as "Reporter" and "Reporter Id".
- */
-async function* readCsv(file: InputFile, options: FormatOptions): FoundLists {
-  yield* readRows(file.path, readCsvRows(file), options, await namesIn(file))
-}
 
 type Names = ReadonlyMap<string, string>
 type RowLists = ReturnType<typeof readCsvRows>
@@ -78,6 +72,10 @@ async function* readRows(
   }
 }
 
+/**
+ * Finds the names of persons, because comments have only their ids. The names come from pairs of
+ * columns such as "Reporter" and "Reporter Id".
+ */
 async function namesIn(file: InputFile): Promise<Names> {
   const names = new Map<string, string>()
   const columns = csvColumns(await readBeginning(file))
@@ -142,13 +140,5 @@ function readIssue(row: CsvRow, dates: ReadDate, names: Names): Found {
   const project = { channelName: values.get('Project name'), channelId: values.get('Project key') }
   const fields = { title, ...present({ createdAt, ...project }) }
   const order = dateIn(values.get('Updated')) ?? ''
-  return {
-    kind: 'piece',
-    service: 'custom',
-    externalId: `jira/${key}`,
-    order,
-    fields,
-    quotes,
-    place,
-  }
+  return piece(`jira/${key}`, order, fields, quotes, place)
 }

@@ -1,13 +1,12 @@
 // Reads Linear's issues, from its CSV export, and from answers of its API, which have comments.
-import { parseIsoDate } from '@sluice/contract'
-import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
+import type { Format, Found, Piece, Place, QuoteInput } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
-import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
+import { type CsvRow, csvColumns, foundInRows } from '../read/csv-rows.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { nodesIn } from '../values/graphql.ts'
-import { isoDateIn } from '../values/iso-date.ts'
+import { asIsoDate, isoDateIn } from '../values/iso-date.ts'
 import { asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 
 const COLUMNS = ['ID', 'Team', 'Title', 'Description', 'Status', 'Creator', 'Created']
@@ -21,7 +20,7 @@ export const linearFormat: Format = {
   sourceIs: 'an issue, such as `ENG-7`',
   recognises: (_, beginning) => kindOf(beginning) !== undefined,
   read: eachFile(async function* (file) {
-    if (kindOf(await readBeginning(file)) === 'csv') yield* readCsv(file)
+    if (kindOf(await readBeginning(file)) === 'csv') yield* foundInRows(file, readRow)
     else yield* foundIn(readJsonFile(file, RECORDS), ({ value, place }) => readRecord(value, place))
   }),
 }
@@ -36,11 +35,6 @@ function kindOf(beginning: Buffer): 'csv' | 'json' | undefined {
   const isIssue = (at: string) =>
     ['title', 'createdAt'].every((name) => members.includes(`${at}${name}`))
   return issues.some(isIssue) ? 'json' : undefined
-}
-
-async function* readCsv(file: InputFile): FoundLists {
-  for await (const { rows } of readCsvRows(file))
-    yield rows.map((row) => (row.kind === 'row' ? readRow(row) : row))
 }
 
 function readRow({ values, place, raw }: CsvRow): Found {
@@ -72,7 +66,7 @@ function readRow({ values, place, raw }: CsvRow): Found {
  */
 function dateIn(text = ''): string | undefined {
   return (
-    parseIsoDate(text.replace(' ', 'T')) ?? (/GMT|UTC|Z$/.test(text) ? isoDateIn(text) : undefined)
+    asIsoDate(text.replace(' ', 'T')) ?? (/GMT|UTC|Z$/.test(text) ? isoDateIn(text) : undefined)
   )
 }
 
@@ -91,7 +85,7 @@ function readIssue(value: unknown, place: Place): Found[] {
   const title = asText(record.title)
   if (externalId === undefined || title === undefined)
     return [rejected('an issue without an `identifier` or a `title`', place, value)]
-  const createdAt = dateOf(record)
+  const createdAt = asIsoDate(record.createdAt)
   const text = asText(record.description)
   const team = asObject(record.team)
   const fields = {
@@ -120,7 +114,8 @@ function readComment(comment: JsonObject, issue: string, place: Place): Found {
   const quote = { ...quoteOf(comment, text), ...present({ externalId, replyingTo }) }
   // The copy that was edited last comes last, and so replaces the others.
   const edited = asText(comment.editedAt) ?? asText(comment.updatedAt) ?? ''
-  return piece(issue, `1${dateOf(comment) ?? ''}/${externalId ?? ''}/${edited}`, {}, [quote], place)
+  const order = `1${quote.createdAt ?? ''}/${externalId ?? ''}/${edited}`
+  return piece(issue, order, {}, [quote], place)
 }
 
 function quoteOf(record: JsonObject, text: string): QuoteInput {
@@ -128,11 +123,7 @@ function quoteOf(record: JsonObject, text: string): QuoteInput {
     .map(asObject)
     .find(Boolean)
   const speaker = asText(author?.displayName) ?? asText(author?.name)
-  return { text, ...present({ speaker, createdAt: dateOf(record) }) }
-}
-
-function dateOf({ createdAt }: JsonObject): string | undefined {
-  return parseIsoDate(asText(createdAt) ?? '')
+  return { text, ...present({ speaker, createdAt: asIsoDate(record.createdAt) }) }
 }
 
 function piece(

@@ -1,7 +1,7 @@
 // Reads the bulk export of Mattermost, whose lines are channels, posts and direct posts.
 import { basename } from 'node:path/posix'
-import type { Format, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { ownsFolder, rejected, skipped } from '../format.ts'
+import type { Format, Found, InputFile, Place, QuoteInput } from '../format.ts'
+import { ownsFolder, piecesOf, rejected, skipped } from '../format.ts'
 import { eachRecognised } from '../read/each-recognised.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
@@ -10,11 +10,11 @@ import { madeId } from '../values/digest.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import {
-  asArray,
   asNumber,
   asObject,
   asObjects,
   asText,
+  asTexts,
   firstLine,
   present,
 } from '../values/record-fields.ts'
@@ -25,6 +25,8 @@ import { asName } from '../values/typography.ts'
  * names.
  */
 const MOST_CHANNELS = 100_000
+
+const piece = piecesOf('custom')
 
 type Names = Map<string, string>
 
@@ -80,10 +82,7 @@ function readLine({ value, place }: JsonRecord, names: Names): Found | Found[] {
 }
 
 function readPost(post: JsonObject, names: Names, value: unknown, place: Place): Found | Found[] {
-  const members = asArray(post.channel_members)
-    .flatMap((name) => asText(name) ?? [])
-    .sort()
-    .join(', ')
+  const members = asTexts(post.channel_members).sort().join(', ')
   const channel = asText(post.channel)
   // Some exports do not name the members of a direct message.
   const channelId =
@@ -103,14 +102,9 @@ function readPost(post: JsonObject, names: Names, value: unknown, place: Place):
     createdAt,
     ...present({ title: firstLine(text) }),
   }
-  const source = {
-    kind: 'piece',
-    service: 'custom',
-    externalId: `mattermost/${channelId}/${externalId}`,
-  } as const
-  const toPiece = (quote: Quote): Piece => {
+  const toPiece = (quote: Quote) => {
     const order = `${quote.createdAt}/${quote.externalId}`
-    return { ...source, order, fields, quotes: [quote], place }
+    return piece(`mattermost/${channelId}/${externalId}`, order, fields, [quote], place)
   }
   const replies = asObjects(post.replies).map((reply) => {
     const quote = toQuote(reply)
@@ -130,31 +124,21 @@ function toQuote(post: JsonObject): Quote | undefined {
   const props = asObject(post.props)
   // A webhook may choose the name that is shown.
   const speaker = asName(props?.override_username) ?? user
-  const attachments = asObjects(post.attachments)
-    .flatMap(({ path }) => asText(path) ?? [])
-    .map((path) => basename(path))
-  const text = [post.message, ...asObjects(props?.attachments).flatMap(linesOf)]
-  const words = text.flatMap((line) => asText(line) ?? []).join('\n')
-  const externalId = madeId(`${millis}/${user}`, [words, ...attachments].join('\0'))
-  return { externalId, text: words, speaker, createdAt, ...present({ attachments }) }
+  const paths = asTexts(asObjects(post.attachments).map(({ path }) => path))
+  const attachments = paths.map((path) => basename(path))
+  const lines = [post.message, ...asObjects(props?.attachments).flatMap(linesOf)]
+  const text = asTexts(lines).join('\n')
+  const externalId = madeId(`${millis}/${user}`, [text, ...attachments].join('\0'))
+  return { externalId, text, speaker, createdAt, ...present({ attachments }) }
 }
 
 /**
  * Returns the lines of what an integration attaches to its message. `fallback` repeats the other
  * fields.
  */
-function linesOf({
-  pretext,
-  author_name,
-  title,
-  text,
-  fields,
-  footer,
-  fallback,
-}: JsonObject): unknown[] {
+function linesOf(attached: JsonObject): unknown[] {
+  const { pretext, author_name, title, text, fields, footer, fallback } = attached
   const ofFields = asObjects(fields).flatMap((field) => [field.title, field.value])
-  const own = [pretext, author_name, title, text, ...ofFields, footer].filter(
-    (line) => asText(line) !== undefined,
-  )
+  const own = asTexts([pretext, author_name, title, text, ...ofFields, footer])
   return own.length > 0 ? own : [fallback]
 }

@@ -1,7 +1,7 @@
 // Reads the rows of a CSV file. Finds the delimiter in the header.
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
-import type { Found, InputFile, Noted, Place, Rejected } from '../format.ts'
+import type { Found, FoundLists, InputFile, Noted, Place, Rejected } from '../format.ts'
 import { FormatError, rejected, skipped } from '../format.ts'
 import { LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 import { BEGINNING_BYTES, decodeBeginning, readBeginning, utf8Chunks } from './utf8-chunks.ts'
@@ -62,6 +62,15 @@ export async function* readCsvRows(file: InputFile) {
     rows.push(lastRow(error, head, file.path))
   }
   yield { header: header ?? [], rows }
+}
+
+/** Converts the rows of a CSV file to findings. */
+export async function* foundInRows(
+  file: InputFile,
+  toFound: (row: CsvRow) => Found | Found[],
+): FoundLists {
+  for await (const { rows } of readCsvRows(file))
+    yield rows.flatMap((row) => (row.kind === 'row' ? toFound(row) : row))
 }
 
 /** Returns the names of a file's columns, as far as they are in its beginning. */

@@ -1,9 +1,17 @@
 // Reads reviews of the App Store, in the form in which the App Store Connect API lists them:
 // `customerReviews`, with `include=response`.
-import { parseIsoDate } from '@sluice/contract'
-import { eachFile, type Format, type Found, type Place, rejected, skipped } from '../format.ts'
+import {
+  eachFile,
+  type Format,
+  type Found,
+  type Place,
+  piecesOf,
+  rejected,
+  skipped,
+} from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
+import { asIsoDate } from '../values/iso-date.ts'
 import {
   asId,
   asNumber,
@@ -14,6 +22,7 @@ import {
 } from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
 
+const piece = piecesOf('app_store')
 const RECORDS = recordsAndLists('data', 'included')
 const REVIEW = 'customerReviews'
 const RESPONSE = 'customerReviewResponses'
@@ -75,21 +84,13 @@ function readReview(
     rating: asNumber(attributes.rating),
     title: asText(attributes.title),
     text: asText(attributes.body),
-    createdAt: parseIsoDate(asText(attributes.createdDate) ?? ''),
+    createdAt: asIsoDate(attributes.createdDate),
   }
   const fields = reviewFields(review)
   if (fields.title === undefined)
     return rejected('The review has neither a text nor a rating.', place, resource)
   const quotes = reviewQuotes(review, asText(attributes.reviewerNickname))
-  return {
-    kind: 'piece',
-    service: 'app_store',
-    externalId,
-    order: review.createdAt ?? '',
-    fields,
-    quotes,
-    place,
-  }
+  return piece(externalId, review.createdAt ?? '', fields, quotes, place)
 }
 
 function readReply(resource: JsonObject, id: string, place: Place, awaited: AwaitedReplies): Found {
@@ -97,26 +98,15 @@ function readReply(resource: JsonObject, id: string, place: Place, awaited: Awai
   const review = relatedId(resource, 'review') ?? awaited.get(id)
   awaited.delete(id)
   const text = asText(attributes.responseBody)
-  if (review === undefined)
-    return rejected(
-      'The reply names no review, and no review before it names the reply.',
-      place,
-      resource,
-    )
+  if (review === undefined) return rejected(UNKNOWN_REVIEW, place, resource)
   if (text === undefined) return skipped('replies without text', place)
-  const createdAt = parseIsoDate(asText(attributes.lastModifiedDate) ?? '')
+  const createdAt = asIsoDate(attributes.lastModifiedDate)
   const fields = { placeholderTitle: `Review ${review}` }
   const quotes = [replyQuote(review, id, text, createdAt)]
-  return {
-    kind: 'piece',
-    service: 'app_store',
-    externalId: review,
-    order: createdAt ?? '~',
-    fields,
-    quotes,
-    place,
-  }
+  return piece(review, createdAt ?? '~', fields, quotes, place)
 }
+
+const UNKNOWN_REVIEW = 'The reply names no review, and no review before it names the reply.'
 
 function relatedId(resource: JsonObject, name: string): string | undefined {
   const relation = asObject(asObject(resource.relationships)?.[name])

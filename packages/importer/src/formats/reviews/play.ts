@@ -1,7 +1,7 @@
 // Reads reviews of Google Play, from the CSV files of its console and its storage bucket.
 import { parseIsoDate } from '@sluice/contract'
-import { eachFile, type Format, type Found, rejected } from '../format.ts'
-import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
+import { eachFile, type Format, type Found, piecesOf, rejected } from '../format.ts'
+import { type CsvRow, csvColumns, foundInRows } from '../read/csv-rows.ts'
 import { madeId } from '../values/digest.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, present } from '../values/record-fields.ts'
@@ -20,20 +20,15 @@ export const playFormat: Format = {
     const columns = csvColumns(beginning)
     return columns.includes('Package Name') && columns.includes('Star Rating')
   },
-  read: eachFile(async function* (file) {
-    for await (const { rows } of readCsvRows(file))
-      yield rows.map((row) => (row.kind === 'row' ? readRow(row) : row))
-  }),
+  read: eachFile((file) => foundInRows(file, readRow)),
 }
+
+const piece = piecesOf('play_store')
+const UNIDENTIFIED = 'The review has neither a link nor a package and a moment of submission.'
 
 function readRow({ values, place, raw }: CsvRow): Found {
   const externalId = reviewId(values)
-  if (externalId === undefined)
-    return rejected(
-      'The review has neither a link nor a package and a moment of submission.',
-      place,
-      raw,
-    )
+  if (externalId === undefined) return rejected(UNIDENTIFIED, place, raw)
   const review: Review = {
     externalId,
     rating: asNumber(values.get('Star Rating')),
@@ -50,7 +45,7 @@ function readRow({ values, place, raw }: CsvRow): Found {
     reply === undefined ? [] : [replyQuote(externalId, `${externalId}/reply`, reply, repliedAt)]
   const order = momentIn(values, 'Review Last Update') ?? review.createdAt ?? ''
   const quotes = [...reviewQuotes(review), ...replies]
-  return { kind: 'piece', service: 'play_store', externalId, order, fields, quotes, place }
+  return piece(externalId, order, fields, quotes, place)
 }
 
 /**

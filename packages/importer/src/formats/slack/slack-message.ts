@@ -1,6 +1,6 @@
 // Converts a record of a day's file to a message of its thread, or says why it is left out.
-import type { FormatOptions, Found, Piece, Place, QuoteInput, SourceInput } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import type { FormatOptions, Found, Place, QuoteInput, SourceInput } from '../format.ts'
+import { piecesOf, rejected, skipped } from '../format.ts'
 import type { JsonRecord } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import {
@@ -20,6 +20,8 @@ import {
   type SlackConversation,
   userNameOf,
 } from './directory.ts'
+
+const piece = piecesOf('slack')
 
 /**
  * Matches the kinds of notices that Slack writes into a channel. A notice is read as a message only
@@ -107,27 +109,16 @@ function toFound(
   const speaker = speakerOf(message, context.directory)
   const replyingTo = root === ts ? undefined : root
   const createdAt = isoDateOf(Number(ts))
-  const quote = {
-    externalId: ts,
-    text,
-    ...present({ createdAt, speaker, replyingTo, attachments }),
-  }
+  const optional = present({ createdAt, speaker, replyingTo, attachments })
+  const quote = { externalId: ts, text, ...optional }
   const externalId = `${conversation.id}/${root}`
   const fields = toFields(quote, ts === root, root, context)
   // Seconds have ten digits until the year 2286, and the number of decimals is fixed, so the texts
   // sort by time. If there are copies, the one that was edited last comes last, and so replaces the
   // others.
   const order = moment.padStart(17, '0') + (asText(asObject(message.edited)?.ts) ?? '')
-  const piece: Piece = {
-    kind: 'piece',
-    service: 'slack',
-    externalId,
-    order,
-    fields,
-    quotes: [quote],
-    place,
-  }
-  return leftOut.length === 0 ? piece : [piece, ...leftOut.map((reason) => skipped(reason, place))]
+  const found = piece(externalId, order, fields, [quote], place)
+  return leftOut.length === 0 ? found : [found, ...leftOut.map((reason) => skipped(reason, place))]
 }
 
 /**

@@ -1,4 +1,5 @@
 // Writes times as ISO 8601 dates in UTC, in the form that the API reads.
+import { parseIsoDate } from '@sluice/contract'
 import { FormatError } from '../format.ts'
 
 const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z')
@@ -49,6 +50,11 @@ export function isoDateIn(text = ''): string | undefined {
   const date = new Date(ZONE.test(text) ? text : `${text.replace(/(?<=\d)T(?=\d)/, ' ')} UTC`)
   const iso = Number.isNaN(date.getTime()) ? '' : date.toISOString()
   return iso === '' || isNoDate(iso) ? undefined : iso
+}
+
+/** Returns a text that is an ISO date, in UTC. Otherwise returns undefined. */
+export function asIsoDate(value: unknown): string | undefined {
+  return typeof value === 'string' ? parseIsoDate(value) : undefined
 }
 
 /** The length of the day in an ISO date. */

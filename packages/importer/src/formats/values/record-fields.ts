@@ -24,6 +24,11 @@ export function asText(value: unknown): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value : undefined
 }
 
+/** Returns the texts in the value if it is an array, otherwise an empty array. */
+export function asTexts(value: unknown): string[] {
+  return asArray(value).flatMap((one) => asText(one) ?? [])
+}
+
 /** Returns an identifier as a string. Some versions of a format write it as a number. */
 export function asId(value: unknown): string | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : asText(value)

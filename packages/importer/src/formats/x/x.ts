@@ -6,6 +6,7 @@ import {
   type Found,
   type InputFile,
   ownsFolder,
+  piecesOf,
   type Rejected,
   rejected,
   skipped,
@@ -15,15 +16,16 @@ import { foundIn, type JsonRecord, readJsonFile } from '../read/json-records.ts'
 import { isoDateIn } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import {
-  asArray,
   asNumber,
   asObject,
   asObjects,
   asText,
+  asTexts,
   firstLine,
   present,
 } from '../values/record-fields.ts'
 
+const piece = piecesOf('x')
 /** Matches files of posts. Posts in a community have a separate file. */
 const POSTS = /(^|\/)(community-)?tweets?(-part\d+)?\.js$/
 /** Matches the files that are read: files of posts, and files with what posts need. */
@@ -132,9 +134,7 @@ function addPost(
   const parent = asText(post.in_reply_to_status_id_str)
   const { initial, edit } = asObject(post.edit_info) ?? {}
   const versions = asObject(initial) ?? asObject(asObject(edit)?.editControlInitial)
-  const [original = id, ...later] = asArray(versions?.editTweetIds).flatMap(
-    (one) => asText(one) ?? [],
-  )
+  const [original = id, ...later] = asTexts(versions?.editTweetIds)
   if (original === undefined) return
   for (const version of later) originals.set(version, original)
   if (parent !== undefined) answered.set(original, parent)
@@ -217,5 +217,5 @@ function readPost({ value, place }: JsonRecord, survey: Survey): Found {
   // The last version of a post comes last, and so replaces the others.
   const order = [externalId, id].map((one) => one.padStart(20, '0')).join('/')
   const quotes = [{ externalId, text, createdAt, ...present(optional) }]
-  return { kind: 'piece', service: 'x', externalId: root, order, fields, quotes, place }
+  return piece(root, order, fields, quotes, place)
 }

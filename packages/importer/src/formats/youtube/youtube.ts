@@ -1,6 +1,5 @@
 // Reads comments on YouTube videos, from the .info.json of yt-dlp, pages of the Data API, and
 // comments.csv of Google Takeout.
-import { parseIsoDate } from '@sluice/contract'
 import type {
   Format,
   Found,
@@ -12,13 +11,13 @@ import type {
   SourceInput,
 } from '../format.ts'
 import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
-import { readCsvRows } from '../read/csv-rows.ts'
+import { type CsvRow, foundInRows } from '../read/csv-rows.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { fieldsBehind, foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { htmlToText } from '../values/html-text.ts'
-import { isoDateOf } from '../values/iso-date.ts'
+import { asIsoDate, isoDateOf } from '../values/iso-date.ts'
 import {
   asId,
   asNumber,
@@ -69,7 +68,7 @@ export const youtubeFormat: Format = {
       const { root, members } = jsonShape(beginning)
       // A page may have only videos. In a folder of yt-dlp, the live chat of a video is JSON, too.
       const isPage = hasInfo ? isOfApi(members) : root === '{' || root === '['
-      if (isOfTakeout(beginning)) yield* readTakeout(file)
+      if (isOfTakeout(beginning)) yield* foundInRows(file, readOfTakeout)
       else if (isOfYtDlp(members)) yield* readInfo(file)
       else if (!isPage) yield [fileBeside(file, 'descriptions, subtitles and live chats of videos')]
       else
@@ -148,14 +147,10 @@ function asApiComment({ id, parent, ...comment }: JsonObject, videoId: unknown):
   return { id, snippet }
 }
 
-async function* readTakeout(file: InputFile): FoundLists {
-  for await (const { rows } of readCsvRows(file))
-    yield rows.map((row) => {
-      if (row.kind !== 'row') return row
-      const comment = commentOfTakeout(row)
-      if (comment === undefined) return skipped('comments on posts of channels', row.place)
-      return readComment(comment, undefined, row.place)
-    })
+function readOfTakeout(row: CsvRow): Found {
+  const comment = commentOfTakeout(row)
+  if (comment === undefined) return skipped('comments on posts of channels', row.place)
+  return readComment(comment, undefined, row.place)
 }
 
 function readPage(value: unknown, videos: Map<string, string>, place: Place): Found[] {
@@ -192,11 +187,14 @@ function readVideo(video: JsonObject, place: Place): Found {
     description: asText(snippet.description),
     channelName: asText(snippet.channelTitle),
     channelId: asText(snippet.channelId),
-    createdAt: parseIsoDate(asText(snippet.publishedAt) ?? ''),
+    createdAt: asIsoDate(snippet.publishedAt),
     upVotes: asNumber(asObject(video.statistics)?.likeCount),
   }
   return piece(externalId, '', present(fields), [], place)
 }
+
+const UNKNOWN_VIDEO =
+  'a comment without an `id` or `videoId`, whose thread is not in the input either'
 
 /**
  * Reads a comment. The API writes HTML, unless it is asked for plain text. It gives the original
@@ -207,16 +205,12 @@ function readComment(comment: JsonObject, thread: string | undefined, place: Pla
   const externalId = asId(comment.id)
   const video = asId(snippet.videoId) ?? thread
   if (externalId === undefined || video === undefined)
-    return rejected(
-      'a comment without an `id` or `videoId`, whose thread is not in the input either',
-      place,
-      comment,
-    )
+    return rejected(UNKNOWN_VIDEO, place, comment)
   const text = asText(snippet.textOriginal) ?? htmlToText(asText(snippet.textDisplay) ?? '')
   if (text === '') return skipped('comments without text', place)
   const fields = {
     speaker: asText(snippet.authorDisplayName),
-    createdAt: parseIsoDate(asText(snippet.publishedAt) ?? ''),
+    createdAt: asIsoDate(snippet.publishedAt),
     replyingTo: asId(snippet.parentId),
     upVotes: asNumber(snippet.likeCount),
   }

@@ -1,24 +1,23 @@
 // Reads Zendesk's tickets with their comments, from the API, from its incremental exports, and from
 // an account's JSON export.
-import { parseIsoDate } from '@sluice/contract'
-import type {
-  Format,
-  FormatOptions,
-  Found,
-  Noted,
-  Piece,
-  Place,
-  QuoteInput,
-  SourceInput,
-} from '../format.ts'
-import { ownsFolder, rejected, skipped } from '../format.ts'
+import type { Format, FormatOptions, Found, Noted, Piece, Place, QuoteInput } from '../format.ts'
+import { ownsFolder, piecesOf, rejected, skipped } from '../format.ts'
 import { byShape, type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { htmlToText } from '../values/html-text.ts'
-import { isoDateOf } from '../values/iso-date.ts'
+import { asIsoDate, isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
-import { asId, asNumber, asObject, asObjects, asText, present } from '../values/record-fields.ts'
+import {
+  asId,
+  asNumber,
+  asObject,
+  asObjects,
+  asText,
+  asTexts,
+  present,
+} from '../values/record-fields.ts'
 import { readRecords, type Survey, surveyExport, type ZendeskRecord } from './records.ts'
 
+const piece = piecesOf('zendesk')
 const COMMENT_TYPES = new Set(['Comment', 'VoiceComment'])
 const NO_COMMENTS =
   'tickets whose comments are not in the input (export ticket_events with include=comment_events, too)'
@@ -115,35 +114,19 @@ function commentsOf({ kind, value }: ZendeskRecord): readonly JsonObject[] {
   return kind === 'event' ? commentsIn(value) : asObjects(value.comments)
 }
 
-function ticketPiece(
-  ticket: JsonObject,
-  externalId: string,
-  quotes: QuoteInput[],
-  place: Place,
-): Piece {
-  const fields: SourceInput = present({
-    title: [ticket.subject, ticket.raw_subject]
-      .map(asText)
-      .find((title) => title && !REDACTED.test(title)),
-    placeholderTitle: placeholder(externalId),
+function ticketPiece(ticket: JsonObject, id: string, quotes: QuoteInput[], place: Place): Piece {
+  const fields = present({
+    title: asTexts([ticket.subject, ticket.raw_subject]).find((title) => !REDACTED.test(title)),
+    placeholderTitle: placeholder(id),
     url: agentUrl(asText(ticket.url)),
     createdAt: dateOf(ticket),
   })
-  const order = parseIsoDate(asText(ticket.updated_at) ?? '') ?? ''
-  return { kind: 'piece', service: 'zendesk', externalId, order, fields, quotes, place }
+  return piece(id, asIsoDate(ticket.updated_at) ?? '', fields, quotes, place)
 }
 
 function commentPiece(externalId: string, quote: QuoteInput, place: Place): Piece {
   const fields = { placeholderTitle: placeholder(externalId) }
-  return {
-    kind: 'piece',
-    service: 'zendesk',
-    externalId,
-    order: quote.createdAt ?? '',
-    fields,
-    quotes: [quote],
-    place,
-  }
+  return piece(externalId, quote.createdAt ?? '', fields, [quote], place)
 }
 
 function skipDeleted(kind: ZendeskRecord['kind'], comments: number, place: Place): Noted[] {
@@ -190,9 +173,7 @@ function readComments(
 
 function toQuote(comment: JsonObject, names: Survey['names']): QuoteInput | undefined {
   const text = textOf(comment)
-  const attachments = asObjects(comment.attachments).flatMap(
-    ({ file_name }) => asText(file_name) ?? [],
-  )
+  const attachments = asTexts(asObjects(comment.attachments).map(({ file_name }) => file_name))
   if (text === undefined && attachments.length === 0) return undefined
   const fields = {
     externalId: asId(comment.id),
@@ -243,5 +224,5 @@ function speakerOf({ author_id, via }: JsonObject, names: Survey['names']): stri
 }
 
 function dateOf({ created_at, timestamp }: JsonObject): string | undefined {
-  return parseIsoDate(asText(created_at) ?? '') ?? isoDateOf(asNumber(timestamp))
+  return asIsoDate(created_at) ?? isoDateOf(asNumber(timestamp))
 }
