@@ -147,7 +147,9 @@ test('a title, a URL and the name of a channel go with the quote that they repea
   await Promise.all(threads.map((one) => acme.post(one)))
   for (const speaker of ['Ada', 'Zoé Li']) await erase({ speaker, suppress: true })
   assert.deepEqual([await stored(), await fieldsOf()], [[gone, gone, 'Help desk'], left])
-  const again = threads.map((one) => acme.post(one, { prefer: 'respond-async' }))
+  // A later part of a thread repeats its fields, and has no quote of the speaker.
+  const later = threads.map((one) => ({ ...one, quotes: quotes.slice(1) }))
+  const again = [...threads, ...later].map((one) => acme.post(one, { prefer: 'respond-async' }))
   for (const one of await Promise.all(again)) {
     const job = await acme.get(jobPathIn(one), { prefer: 'wait=30' })
     assert.doesNotMatch(job.text, /Cold|Ada\b|Zo|zo/)

@@ -119,14 +119,14 @@ test('a quote whose speaker and text are newer than the redaction is left, and k
 test('quotes of a suppressed speaker are stored as redacted, under their own ids', async () => {
   const { run, stored, all } = open()
   const nameless = ['one', 'one', 'two'].map((text) => ({ text, speaker: 'Ada' }))
-  const suppressed = new Set(['Ada'])
+  const suppressions = { hashOf: (name: string) => name, has: (name: string) => name === 'Ada' }
   const outcomes = async (request: PostRequest) => {
     const [answer] = await run(request)
     assert(answer && 'source' in answer)
     return [answer.source.outcome, answer.quotes.map(({ outcome }) => outcome).join()]
   }
   const quotes = [...said, ...nameless]
-  const of = (place: number) => ({ ...post(place, quotes), suppressed })
+  const of = (place: number) => ({ ...post(place, quotes), suppressions })
   const all6 = 'suppressed,suppressed,created,suppressed,suppressed,suppressed'
   assert.deepEqual(await outcomes(of(1)), ['created', all6])
   const without = { ...WITHOUT_ADA, quoteCount: 6 }
@@ -149,4 +149,45 @@ test('quotes of a suppressed speaker are stored as redacted, under their own ids
   await run(post(5, quotes))
   assert.deepEqual(await outcomes(of(6)), ['updated', all6.replace('created', 'unchanged')])
   assert.deepEqual(stored(), { ...without, quotes: [...WITHOUT_ADA.quotes, ...more] })
+})
+
+test('a post that only repeats an erased title changes nothing while its speaker is suppressed', async () => {
+  const suppressed = new Set(['#Ada'])
+  const suppressions = {
+    hashOf: (name: string) => `#${name}`,
+    has: (hash: string) => suppressed.has(hash),
+  }
+  const bob = { externalId: 'q4', text: 'more of Bob', speaker: 'Bob' }
+  const of = (place: number, quotes: QuoteFields[]) => ({
+    ...requestOf({ source: { ...source, channelName: 'Ada' }, quotes }, place),
+    suppressions,
+  })
+  const erases = redactionOf('channel', 3)
+  const erasure = { ...erases, deletes: { ...erases.deletes, speaker: '#Ada' }, suppressions }
+  const requests = [of(1, [bob]), of(2, said), erasure, of(4, [bob])]
+  const orders = [
+    [0, 1, 2, 3],
+    [3, 2, 0, 1],
+    [1, 3, 2, 0],
+    [3, 1],
+    [1, 3],
+    [0, 3, 2],
+  ]
+  for (const order of orders) {
+    const { run, all } = open()
+    for (const at of order) await run(requests[at] ?? assert.fail())
+    const fields = () => {
+      const [stored = assert.fail()] = all('sources')
+      assert(isLive(stored))
+      return [stored.title, stored.description, stored.channelName]
+    }
+    assert.deepEqual(fields(), ['[erased]', '[erased]', '[erased]'], order.join())
+    // A speaker that nobody suppresses keeps nothing erased.
+    suppressed.delete('#Ada')
+    await run(of(5, [bob]))
+    assert.deepEqual(fields(), ['Ada says', 'words of Ada', 'Ada'])
+    suppressed.add('#Ada')
+    await run(of(6, [bob]))
+    assert.equal(fields()[0], 'Ada says')
+  }
 })

@@ -30,7 +30,8 @@ function open() {
       suppressions,
     }
     const [request] = await copy.mark(job, requestsOf(job))
-    return request && 'thread' in request && request.suppressed && [...request.suppressed]
+    const { suppressions: of } = request ?? {}
+    return of && speakers.filter((one) => of.has(of.hashOf(one), 'slack'))
   }
   return { list, copy, found, hashOf: (name: string) => hashSpeaker('k', 'acme', name) }
 }

@@ -9,7 +9,7 @@
 // A Redis that was promoted or restarted may have lost the value, and have the one before. So the
 // copy also goes when a connection to Redis is made, before a job is fetched by it.
 import type { FetchedJob } from '@sluice/queue'
-import { type SuppressedIds, suppressedBy } from '@sluice/store/suppressions'
+import { type SuppressedIds, suppressionsOf } from '@sluice/store/suppressions'
 import type { IngestRequest } from './ingest.ts'
 
 export type SuppressionCopy = ReturnType<typeof createSuppressionCopy>
@@ -34,18 +34,12 @@ export function createSuppressionCopy(readList: () => Promise<SuppressedIds>) {
       copy = undefined
     },
     /**
-     * Adds to the requests of a job the speakers who are suppressed. @throws {CommandFailedError}
+     * Adds the tenant's suppressions to the requests of a job. @throws {CommandFailedError}
      */
     async mark(job: FetchedJob, requests: IngestRequest[]): Promise<IngestRequest[]> {
-      const isSuppressed = suppressedBy(await listAt(job.suppressions), job.data.tenant)
-      if (isSuppressed === undefined) return requests
-      return requests.map((request) => {
-        if ('deletes' in request) return request
-        const { source, quotes } = request.thread
-        const speakers = new Set(quotes.flatMap(({ speaker }) => speaker ?? []))
-        const suppressed = new Set([...speakers].filter((one) => isSuppressed(one, source.service)))
-        return suppressed.size === 0 ? request : { ...request, suppressed }
-      })
+      const suppressions = suppressionsOf(await listAt(job.suppressions), job.data.tenant)
+      if (suppressions === undefined) return requests
+      return requests.map((request) => ({ ...request, suppressions }))
     },
   }
 }

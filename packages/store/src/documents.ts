@@ -150,6 +150,11 @@ export interface SourceOrTombstone {
      */
     digest?: string
     deletion?: DeletionMark
+    /**
+     * What was erased of the source's fields, by the hashes of the speakers for whom. While one of
+     * them is suppressed, no post brings it back: a post may repeat words without their quotes.
+     */
+    erased?: Record<string, Redacts>
   }
 }
 
@@ -218,6 +223,8 @@ interface Accepted {
   stamp: number
   /** An earlier delivery may have written some of the request. */
   redelivered: boolean
+  /** Absent if the tenant has none. */
+  suppressions?: SuppressedSpeakers
 }
 
 export interface PostRequest extends Accepted {
@@ -226,17 +233,28 @@ export interface PostRequest extends Accepted {
    * Equal threads have equal digests. Without a digest, repeats of the thread are not recognised.
    */
   digest?: string
-  /** The speakers of the thread whose quotes are stored as redacted. */
-  suppressed?: ReadonlySet<string>
+}
+
+/** The suppressions of a tenant: speakers whose quotes are stored as redacted. */
+export interface SuppressedSpeakers {
+  hashOf(speaker: string): string
+  /** `speaker`: a hash. */
+  has(speaker: string, service: string): boolean
 }
 
 /**
  * Deletes a source or, with `quoteIds`, only these of its quotes. With `redacts`, the quotes stay:
- * only their texts and speakers go and, with `all`, the title and description of the source. With
- * `until`, which is then its stamp, it deletes nothing of a source that has a later post.
+ * only their texts and speakers go and, with `all`, the title and description of the source, which
+ * then notes `speaker`, the hash of the one who is erased. With `until`, which is then its stamp, it deletes nothing of a source that has a later post.
  */
 export interface DeleteRequest extends Accepted {
-  deletes: { sourceId: string; quoteIds?: string[]; until?: number; redacts?: Redacts }
+  deletes: {
+    sourceId: string
+    quoteIds?: string[]
+    until?: number
+    redacts?: Redacts
+    speaker?: string
+  }
 }
 
 export type StoreRequest = PostRequest | DeleteRequest
@@ -258,6 +276,9 @@ export interface InputThread extends Pick<PostRequest, 'id' | 'stamp' | 'redeliv
   quotes: InputQuote[]
   /** Present if the request only redacts what is stored: of the quotes, or also of the source. */
   redacts?: Redacts
+  /** What it erases of the source, by speaker: see `meta.erased`. */
+  erased?: SourceDocument['meta']['erased']
+  isSuppressed?: (speaker: string) => boolean
 }
 
 /**

@@ -3,6 +3,7 @@
 // stored as redacted.
 import { hash, randomBytes } from 'node:crypto'
 import type { Db } from 'mongodb'
+import type { SuppressedSpeakers } from './documents.ts'
 import { AFTER_IDS, listPrefixOf } from './ids.ts'
 import { PRIMARY_MAJORITY } from './mongodb/commands.ts'
 import { NOBODY, withinTime } from './read-source.ts'
@@ -150,16 +151,15 @@ export async function readSuppressions(db: Db): Promise<SuppressedIds> {
   return { key: idsOf.size === 0 ? '' : await readKey(db), idsOf }
 }
 
-/**
- * Makes the function that says whether a speaker is suppressed in threads of a service. It hashes
- * each different speaker once. Returns undefined if the tenant has no suppression.
- */
-export function suppressedBy({ key, idsOf }: SuppressedIds, tenant: string) {
+/** Returns the suppressions of a tenant, or undefined if it has none. */
+export function suppressionsOf(
+  { key, idsOf }: SuppressedIds,
+  tenant: string,
+): SuppressedSpeakers | undefined {
   const ids = idsOf.get(tenant)
   if (ids === undefined) return undefined
-  const hashOf = createHashOf(key, tenant)
-  return (speaker: string, service: string): boolean => {
-    const hash = hashOf(speaker)
-    return ids.has(hash) || ids.has(suppressionIdOf({ speaker: hash, service }))
+  return {
+    hashOf: createHashOf(key, tenant),
+    has: (speaker, service) => ids.has(speaker) || ids.has(suppressionIdOf({ speaker, service })),
   }
 }

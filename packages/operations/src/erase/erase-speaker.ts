@@ -256,6 +256,6 @@ export function createFindErased({ tenant, service, speaker, key, mode }: Erased
     const own = make(ids, mode === 'redact' ? 'quotes' : undefined)
     const some = [...own, ...make(redacted, 'quotes')]
     if (redacts === 'quotes') return some
-    return [{ deletes: { sourceId, quoteIds: [], redacts }, name }, ...some]
+    return [{ deletes: { sourceId, quoteIds: [], redacts, speaker }, name }, ...some]
   }
 }

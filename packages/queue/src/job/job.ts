@@ -20,8 +20,14 @@ import { effectiveScore, MESSAGE, STORED_STATUS } from '@sluice/contract'
  * thread: a worker of a release that knows no deletions fails the job, and stores nothing.
  */
 export interface Deletion {
-  /** `until` takes the place of the stamp: see `DeleteRequest`. */
-  deletes: { sourceId: string; quoteIds?: string[]; until?: number; redacts?: Redacts }
+  /** See `DeleteRequest`. `until` takes the place of the stamp. */
+  deletes: {
+    sourceId: string
+    quoteIds?: string[]
+    until?: number
+    redacts?: Redacts
+    speaker?: string
+  }
   /** What people find it by. A deletion by id has the id as externalId, and `id` as service. */
   name: { service: string; externalId: string }
 }

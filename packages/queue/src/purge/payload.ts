@@ -1,13 +1,6 @@
 // Removes the words of deleted threads from a job's payload, and from the result that is retained
 // with it.
-import {
-  contentOf,
-  createRedactsOf,
-  erasedWith,
-  moreOf,
-  REDACTED,
-  type Redacts,
-} from '@sluice/contract'
+import { contentOf, ERASED, erasedWith, REDACTED, type Redacts } from '@sluice/contract'
 import {
   type CompletedJob,
   type IngestJob,
@@ -118,13 +111,14 @@ export function payloadToRetain({
   if (receipt.source.outcome === 'deleted')
     return JSON.stringify({ ...data, threads: [onlyNames(thread)] })
   const isSuppressed = (at: number) => outcomeOf(receipt, at) === 'suppressed'
-  if (!thread.quotes.some((_, at) => isDeleted(at) || isSuppressed(at))) return undefined
+  const { channelName, title } = receipt.sourceDiffers ?? {}
+  const redacts = channelName === ERASED ? 'channel' : title === ERASED ? 'all' : 'quotes'
+  const isChanged = thread.quotes.some((_, at) => isDeleted(at) || isSuppressed(at))
+  if (redacts === 'quotes' && !isChanged) return undefined
   const quotes = thread.quotes.map((quote, at) => {
     if (isDeleted(at)) return withoutText(quote)
     return isSuppressed(at) ? { ...quote, ...REDACTED } : quote
   })
-  const suppressed = thread.quotes.filter((_, at) => isSuppressed(at))
-  const redacts = suppressed.map(createRedactsOf(thread.source)).reduce(moreOf, 'quotes')
   return JSON.stringify({ ...data, threads: [{ ...withoutRepeats(thread, redacts), quotes }] })
 }
 

@@ -20,13 +20,19 @@ import type {
   SourceDocument,
   SourceDraft,
   SourceOrTombstone,
+  SuppressedSpeakers,
   ThreadPlan,
 } from '../documents.ts'
 import { listKeyOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
 import { acceptedAtOf, positionAt, withDerived, withDerivedScore } from '../stored-fields.ts'
 
 /** Converts an accepted request to the form that the store uses. */
-export function inputThread({ tenant, thread, suppressed, ...request }: PostRequest): InputThread {
+export function inputThread({
+  tenant,
+  thread,
+  suppressions,
+  ...request
+}: PostRequest): InputThread {
   const { service, externalId, ...source } = thread.source
   const sourceId = sourceIdOf(tenant, thread.source)
   const ids = quoteIdsOf(sourceId, thread.quotes)
@@ -39,28 +45,59 @@ export function inputThread({ tenant, thread, suppressed, ...request }: PostRequ
       values: withDate(quote),
     })),
   }
-  return suppressed === undefined ? input : suppress(input, suppressed)
+  return suppressions === undefined ? input : suppress(input, suppressions)
 }
 
 /**
- * Redacts the quotes of these speakers. They keep the ids of what was posted, so that different
+ * Redacts the quotes of suppressed speakers. They keep the ids of what was posted, so that different
  * quotes stay different, and a repeat finds them. The digest goes: it would recognise a thread with
  * the words.
  */
 function suppress(
-  { digest: _, ...input }: InputThread,
-  suppressed: ReadonlySet<string>,
+  { digest, ...input }: InputThread,
+  { hashOf, has }: SuppressedSpeakers,
 ): InputThread {
-  let redacts: Redacts = 'quotes'
+  const isSuppressed = (hash: string) => has(hash, input.names.service)
+  const erased: Record<string, Redacts> = {}
+  let isChanged = false
   const redactsOf = createRedactsOf({ ...input.names, ...input.source })
-  const quotes = input.quotes.map(({ names, values }): InputQuote => {
-    if (values.speaker === undefined || !suppressed.has(values.speaker)) return { names, values }
-    redacts = moreOf(redacts, redactsOf(values))
+  const quotes = input.quotes.map((quote): InputQuote => {
+    const { names, values } = quote
+    const hash = values.speaker === undefined ? undefined : hashOf(values.speaker)
+    if (hash === undefined || !isSuppressed(hash)) return quote
+    isChanged = true
+    const redacts = moreOf(erased[hash] ?? 'quotes', redactsOf(values))
+    if (redacts !== 'quotes') erased[hash] = redacts
     return { names, values: { ...values, ...REDACTED }, isSuppressed: true }
   })
-  const source = { ...input.source, ...erasedWith(redacts, input.source) }
-  return { ...input, source, quotes }
+  if (!isChanged) return { ...input, ...(digest !== undefined && { digest }), isSuppressed }
+  const source = { ...input.source, ...erasedWith(mostOf(erased), input.source) }
+  return { ...input, source, quotes, erased, isSuppressed }
 }
+
+/** Joins what two requests have erased. */
+export function joinErased(
+  one: Record<string, Redacts> = {},
+  other: Record<string, Redacts> = {},
+): Record<string, Redacts> {
+  const joined = { ...one }
+  for (const [hash, redacts] of Object.entries(other))
+    joined[hash] = moreOf(joined[hash] ?? 'quotes', redacts)
+  return joined
+}
+
+/**
+ * Returns what stays erased of a source's fields, because its speakers are suppressed: this request
+ * may repeat their words without their quotes.
+ */
+export function staysErased(
+  erased: Record<string, Redacts>,
+  { isSuppressed = () => false }: Pick<InputThread, 'isSuppressed'>,
+): Redacts {
+  return mostOf(Object.fromEntries(Object.entries(erased).filter(([hash]) => isSuppressed(hash))))
+}
+
+const mostOf = (erased: Record<string, Redacts>) => Object.values(erased).reduce(moreOf, 'quotes')
 
 /** Sorts after all positions, so that a redaction moves no quote. */
 const NO_POSITION = '~'
@@ -69,10 +106,10 @@ const NO_POSITION = '~'
  * Converts a redaction to the form of a post that changes the texts and speakers of stored quotes.
  */
 export function inputRedaction(
-  { id, stamp, redelivered, deletes }: DeleteRequest,
+  { id, stamp, redelivered, deletes, suppressions }: DeleteRequest,
   { _id: sourceId, tenant, service, externalId, ...stored }: SourceDocument,
 ): InputThread {
-  const { quoteIds = [], redacts = 'quotes' } = deletes
+  const { quoteIds = [], redacts = 'quotes', speaker } = deletes
   return {
     ...{ id, stamp, redelivered },
     names: { _id: sourceId, tenant, service, externalId },
@@ -82,6 +119,8 @@ export function inputRedaction(
       values: REDACTED,
     })),
     redacts,
+    ...(speaker !== undefined && { erased: { [speaker]: redacts } }),
+    ...(suppressions && { isSuppressed: (hash: string) => suppressions.has(hash, service) }),
   }
 }
 
@@ -104,7 +143,7 @@ export const UNCOUNTED = -1
  * kept.
  */
 export function newSource(
-  { id: insertedBy, names, source, stamp, digest }: InputThread,
+  { id: insertedBy, names, source, stamp, digest, erased }: InputThread,
   tombstone?: SourceOrTombstone,
 ): SourceDraft {
   const { epoch, deletion } = tombstone?.meta ?? {}
@@ -127,6 +166,7 @@ export function newSource(
       ...(digest !== undefined && { digest }),
       ...(epoch && { epoch }),
       ...(deletion && { deletion }),
+      ...(erased && source.title === ERASED && { erased }),
     },
   }
   return { document, changed: true, advanced: true, outcome: 'created' }

@@ -1,6 +1,6 @@
 // Merges requests into a stored thread or a new one. The functions are pure, because law 1
 // (docs/glossary.md) needs that.
-import type { Outcome } from '@sluice/contract'
+import { ERASED, erasedWith, type Outcome } from '@sluice/contract'
 import { deletedUpTo } from '../deletions.ts'
 import {
   type Draft,
@@ -25,7 +25,7 @@ import {
   withDerived,
   withDerivedScore,
 } from '../stored-fields.ts'
-import { newQuote, newSource, UNCOUNTED } from './drafts.ts'
+import { joinErased, newQuote, newSource, staysErased, UNCOUNTED } from './drafts.ts'
 
 /**
  * Stands for a stored text that was not read, because a newer request replaces it. No request has
@@ -144,15 +144,22 @@ export function mergeSource(draft: SourceDraft, request: InputThread): SourceDra
   if (request.redacts === 'quotes') return { ...draft, outcome: 'unchanged' }
   const before = draft.document
   const stampOf = (name: string) => stampOfField(before, name, 0)
-  const merged = mergeValues(inputOfSource(before), stampOf, request.source, request.stamp)
+  const erased = joinErased(before.meta.erased, request.erased)
+  const redacts = staysErased(erased, request)
+  const stored = inputOfSource(before)
+  // Also if the stored post was accepted later: it was stored before what erases its fields.
+  const known = { ...stored, ...erasedWith(redacts, stored) }
+  const input = { ...request.source, ...erasedWith(redacts, request.source) }
+  const merged = mergeValues(known, stampOf, input, request.stamp)
   const isEarlier = acceptedAtOf(request.stamp) < before.acceptedAt
   const acceptedAt = isEarlier ? acceptedAtOf(request.stamp) : before.acceptedAt
   const { values, derived } = withDerived(merged.values, acceptedAt)
-  const changed = merged.changed || !sameValue(values.createdAt, before.createdAt)
+  const isErased = stored.title !== known.title || stored.channelName !== known.channelName
+  const changed = merged.changed || isErased || !sameValue(values.createdAt, before.createdAt)
   const outcome = outcomeOf(request, before.meta, { changed, advanced: merged.advanced })
-  if (!merged.advanced && !isEarlier) return { ...draft, outcome }
+  if (!merged.advanced && !isEarlier && !isErased) return { ...draft, outcome }
   const { _id, tenant, service, externalId, status, wordCount, quoteCount } = before
-  const { stamps: _older, derived: _derived, ...kept } = before.meta
+  const { stamps: _older, derived: _derived, erased: _erased, ...kept } = before.meta
   const document: SourceDocument = {
     ...{ _id, tenant, service, externalId, status, wordCount, quoteCount },
     ...values,
@@ -162,6 +169,7 @@ export function mergeSource(draft: SourceDraft, request: InputThread): SourceDra
       ...(isEarlier && { listKey: listKeyOf(tenant, acceptedAt, _id) }),
       ...merged.stamps,
       ...derived,
+      ...(values.title === ERASED && Object.keys(erased).length > 0 && { erased }),
       ...(changed && { changedBy: request.id }),
     },
   }
