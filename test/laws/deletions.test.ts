@@ -344,6 +344,30 @@ describe('a deleted thread', () => {
       ])
     })
 
+    it('by many deletions in one sum, each up to its own stamp and with its own count', async () => {
+      const { says, deletionOf, store } = aThread()
+      await store(says(1, quote('q1'), quote('q2'), quote('q3')))
+      const many = [deletionOf(2, 'q1'), deletionOf(4, 'q2', 'q9'), deletionOf(5, 'q8')]
+      const answers = await createBatchStore(commands, quickToSum).store(many)
+      assert.deepEqual(
+        many.map(({ id }) => answers.get(id)),
+        [deleted(1), deleted(1), ABSENT],
+      )
+      assert.deepEqual(await store(says(3, quote('q1'), quote('q2'))), [
+        ['updated', 'created', 'deleted'],
+      ])
+    })
+
+    it('by two deletions, of which the first is older than a repeat of the thread', async () => {
+      const { says, deletionOf, store, found } = aThread()
+      const both = [quote('q1'), quote('q2', 'gone')]
+      await store(says(1, ...both))
+      await store(says(3, ...both))
+      const two = [deletionOf(2, 'q1'), deletionOf(4, 'q2')]
+      assert.deepEqual(await store(...two), [ABSENT, deleted(1)])
+      assert.deepEqual(await found(), { texts: ['two words'], totals: [1, 2], stored: 1 })
+    })
+
     it('up to 10,000 of a thread, so that its document stays small: one more is refused, and posts go on', async () => {
       const { says, deletion, deletionOf, store, document } = aThread()
       await store(says(1, quote('q1'), quote('q2')))

@@ -31,8 +31,8 @@ export const deletionMutants: Mutant[] = [
   one(
     'a deletion replaces the mark of one that has not ended',
     'write/delete-sources.ts',
-    'last?.before && last.request !== id',
-    'last?.before && last.request.length < 0',
+    'last?.before ? last.request : id',
+    'last?.before && last.request.length < 0 ? last.request : id',
   ),
   one(
     'a mark counts for another tenant',
@@ -113,14 +113,22 @@ export const deletionMutants: Mutant[] = [
   one(
     'a deletion is answered before it has ended',
     'write/delete-sources.ts',
-    'return deletion.before ? undefined : answerOf(deletion)',
-    'return answerOf(deletion)',
+    'if (deletion?.before) return undefined',
+    '',
   ),
   one(
     'a deletion is answered by a mark that no majority has',
     'write/delete-sources.ts',
     "commands.find('sources', toConfirm, 'majority')",
     "commands.find('sources', toConfirm)",
+  ),
+  known(
+    one(
+      'deletions of before and after a cover share a mark',
+      'write/delete-sources.ts',
+      'stamp > cover,',
+      'stamp > 0,',
+    ),
   ),
   one(
     'an older deletion replaces a newer one',

@@ -28,7 +28,7 @@ const TOO_LARGE = 10_334
 
 const ABSENT: DeletedAnswer = { outcome: 'absent', quotes: 0 }
 
-const answerOf = ({ quotes }: DeletionMark): DeletedAnswer =>
+const answerOf = ({ quotes }: Pick<DeletionMark, 'quotes'>): DeletedAnswer =>
   quotes === undefined ? ABSENT : { outcome: 'deleted', quotes }
 
 /**
@@ -41,36 +41,48 @@ export async function deleteSources(
 ): Promise<Map<string, DeletedAnswer>> {
   const { commands, watermarks } = deps
   const answers = new Map<string, DeletedAnswer>()
-  const newest = new Map<string, DeleteRequest>()
-  for (const request of requests.toSorted((one, other) => one.stamp - other.stamp))
-    newest.set(request.deletes.sourceId, request)
-
-  const found = await commands.find('sources', [...newest.keys()])
+  const bySource = Map.groupBy(requests, ({ deletes }) => deletes.sourceId)
+  const found = await commands.find('sources', [...bySource.keys()])
   const sources = new Map(found.map((source) => [source._id, source]))
   const known = (request: DeleteRequest) =>
     knownAnswer(request, sources.get(request.deletes.sourceId))
   // An answer without a write must not depend on a source that can be rolled back.
-  const toConfirm = [...newest].flatMap(([id, request]) => (known(request) ? [id] : []))
+  const toConfirm = [...bySource].flatMap(([id, some]) => (some.some(known) ? [id] : []))
   for (const id of toConfirm) sources.delete(id)
   for (const source of await commands.find('sources', toConfirm, 'majority'))
     sources.set(source._id, source)
 
-  const toMark: DeleteRequest[] = []
-  for (const request of newest.values()) {
+  for (const request of requests) {
     const answer = known(request)
-    if (answer === undefined) toMark.push(request)
-    else answers.set(request.id, answer)
+    if (answer !== undefined) answers.set(request.id, answer)
   }
+  const groups = Array.from(bySource, ([id, some]) => {
+    const open = some.filter((request) => !answers.has(request.id))
+    return markedTogether(open, sources.get(id))
+  })
   await watermarks.read([...sources.values()].flatMap(({ meta }) => meta.tokens ?? []))
-  for (const [id, answer] of await markAndRemove(deps, toMark, sources)) answers.set(id, answer)
+  return new Map([...answers, ...(await markAndRemove(deps, groups, sources))])
+}
 
-  // The newest deletion of a whole source leaves nothing to the others.
-  for (const { id, tenant, deletes } of requests) {
-    const last = newest.get(deletes.sourceId)
-    if (last?.tenant !== tenant || last.deletes.quoteIds || last.id === id) continue
-    if (answers.has(last.id)) answers.set(id, ABSENT)
-  }
-  return answers
+/**
+ * Returns the newest of these deletions of a source and, after it, those of single quotes that one
+ * mark can have with it. The others wait: the mark has one cover, which counts for the newest.
+ */
+function markedTogether(
+  some: readonly DeleteRequest[],
+  source: SourceOrTombstone | undefined,
+): DeleteRequest[] {
+  const { cover = 0, deletion } = source?.meta ?? {}
+  const [newest, ...others] = some.toSorted((one, other) => other.stamp - one.stamp)
+  if (newest === undefined) return []
+  const areMarked = newest.deletes.quoteIds && !deletion?.before
+  return [
+    newest,
+    ...others.filter(
+      ({ tenant, stamp, deletes }) =>
+        areMarked && deletes.quoteIds && tenant === newest.tenant && stamp > cover,
+    ),
+  ]
 }
 
 /** Returns the answer to a deletion that has ended, or that has nothing to delete. */
@@ -81,7 +93,8 @@ function knownAnswer(
   if (source === undefined) return undefined
   const { deletion } = source.meta
   if (isLive(source) && source.tenant !== tenant) return ABSENT
-  if (deletion?.request === id) return deletion.before ? undefined : answerOf(deletion)
+  if (deletion?.before) return undefined
+  if (deletion?.request === id) return answerOf(deletion)
   if (deletes.until !== undefined && isLive(source) && source.meta.stamp > stamp) return ABSENT
   const deleted = deletedBy(tenant, source)
   if (deleted.stamp >= stamp) return ABSENT
@@ -91,20 +104,24 @@ function knownAnswer(
     : undefined
 }
 
-/** Marks these sources, then removes their quotes. */
+/** Marks the source of each group, then removes its quotes. Returns answers by request id. */
 async function markAndRemove(
   deps: SumDeps,
-  requests: readonly DeleteRequest[],
+  groups: readonly DeleteRequest[][],
   sources: ReadonlyMap<string, SourceOrTombstone>,
 ): Promise<Map<string, DeletedAnswer>> {
   const { commands, runtime, watermarks, isExcluded } = deps
-  const single = requests.flatMap(({ deletes }) => deletes.quoteIds ?? [])
-  const quotes = await commands.findWithoutTexts(single)
+  const single = groups.flatMap((group) => group.flatMap(({ deletes }) => deletes.quoteIds ?? []))
+  const found = await commands.findWithoutTexts([...new Set(single)])
+  const quotes = new Map(found.map((quote) => [quote._id, quote]))
   const version = runtime.newId()
   const writer = runtime.newId().toHexString()
   const since = new Date(runtime.now())
   const writes: GuardedWrite<SourceOrTombstone>[] = []
-  for (const request of requests) {
+  /** The answers to the others of a group, by the request of its mark. */
+  const answersWith = new Map<string, [string, DeletedAnswer][]>()
+  for (const [request, ...others] of groups) {
+    if (request === undefined) continue
     const { id, deletes } = request
     const found = sources.get(deletes.sourceId)
     if (found && isExcluded(found, (token) => token.request === id)) continue
@@ -112,18 +129,21 @@ async function markAndRemove(
     const source = stored ?? { _id: deletes.sourceId, ...NO_QUOTES, meta: { version } }
     const { deletion: last, tokens = [] } = source.meta
     // If another deletion has not ended, this call only ends it.
+    const ends = last?.before ? last.request : id
     const document =
-      last?.before && last.request !== id
-        ? source
-        : withoutDeleted(source, markOf(request, source, quotes))
-    const own = { request: id, writer, batch: 1, since, excludes: runtime.newId() }
-    const open = [...tokens.filter((token) => token.request !== id), own]
+      ends === id ? withoutDeleted(source, markOf(request, others, source, quotes)) : source
+    const own = { request: ends, writer, batch: 1, since, excludes: runtime.newId() }
+    const open = [...tokens.filter((token) => token.request !== ends), own]
     const meta = {
       ...document.meta,
       version,
       ...(document.meta.deletion?.before && { tokens: open }),
     }
     writes.push({ ...(stored && { stored }), document: { ...document, meta } })
+    answersWith.set(
+      id,
+      others.map((one) => [one.id, answerOf(removedBy(one, quotes, source, document))]),
+    )
   }
   const refused = await writeGuarded(commands, 'sources', writes, version)
   const marked = writes.flatMap(({ document }) => (refused.has(document._id) ? [] : [document]))
@@ -138,24 +158,45 @@ async function markAndRemove(
       ? []
       : [[deletion.request, answerOf(deletion)] as const],
   )
-  return new Map(done)
+  return new Map(done.flatMap((one) => [one, ...(answersWith.get(one[0]) ?? [])]))
 }
 
-/** Makes the mark of a deletion. `quotes`: those that it names and that are stored. */
+/** Counts the quotes that a deletion of single quotes removes: seen before, and not after. */
+function removedBy(
+  { deletes: { quoteIds = [] } }: DeleteRequest,
+  quotes: ReadonlyMap<string, QuoteWithoutText>,
+  before: { meta: SourceMarks },
+  after: { meta: SourceMarks },
+): Pick<DeletionMark, 'quotes'> {
+  const isSeen = (quote: QuoteWithoutText, by: { meta: SourceMarks }) =>
+    seenQuote({ ...quote, text: REPLACED }, by) !== undefined
+  const removed = quoteIds.filter((id) => {
+    const quote = quotes.get(id)
+    return quote && isSeen(quote, before) && !isSeen(quote, after)
+  })
+  return removed.length > 0 ? { quotes: removed.length } : {}
+}
+
+/**
+ * Makes the mark of a deletion, and of others of single quotes. `quotes`: those that they name and
+ * that are stored.
+ */
 function markOf(
-  { id, tenant, stamp, deletes: { quoteIds } }: DeleteRequest,
+  request: DeleteRequest,
+  more: readonly DeleteRequest[],
   source: SourceOrTombstone,
-  quotes: readonly QuoteWithoutText[],
+  quotes: ReadonlyMap<string, QuoteWithoutText>,
 ): DeletionMark {
+  const { id, tenant, stamp, deletes } = request
   const { deletion: last, tokens, cover = 0 } = source.meta
   const own = deletedBy(tenant, source)
-  const upTo = quoteIds ? own.stamp : stamp
-  const names = (quoteIds ?? []).map(inSource)
-  const single = Object.entries({
-    ...own.ofQuotes,
-    ...Object.fromEntries(names.map((name) => [name, Math.max(stamp, own.ofQuotes?.[name] ?? 0)])),
-  }).filter(([, at]) => at > Math.max(upTo, stamp - DELETIONS_MS * 1_000))
-  if (quoteIds && single.length > MOST_SINGLE) {
+  const upTo = deletes.quoteIds ? own.stamp : stamp
+  const isKept = (at: number) => at > Math.max(upTo, stamp - DELETIONS_MS * 1_000)
+  const single = new Map(Object.entries(own.ofQuotes ?? {}).filter(([, at]) => isKept(at)))
+  for (const { stamp, deletes } of [request, ...more])
+    for (const name of (deletes.quoteIds ?? []).map(inSource))
+      single.set(name, Math.max(stamp, single.get(name) ?? 0))
+  if (deletes.quoteIds && single.size > MOST_SINGLE) {
     const errmsg = `more than ${MOST_SINGLE} quotes of this thread would be deleted one by one within 31 days`
     throw new RefusedWriteError({ code: TOO_LARGE, errmsg }, 'sources', source._id)
   }
@@ -165,20 +206,15 @@ function markOf(
       : last?.others
   const mark = {
     ...{ stamp: upTo, tenant, request: id },
-    ...(single.length > 0 && { ofQuotes: Object.fromEntries(single) }),
+    ...(single.size > 0 && { ofQuotes: Object.fromEntries(single) }),
     ...(others && { others }),
   }
   // A tombstone without tokens has no quotes to remove.
   if (!isLive(source) && tokens === undefined) return mark
   const end = { stamp, ...(cover > stamp && { cover }) }
   if (last?.request === id) return { ...last, before: { ...last.before, ...end } }
-  if (!quoteIds)
+  if (!deletes.quoteIds)
     return { ...mark, before: { ...end, ...(isLive(source) && { quotes: source.quoteCount }) } }
-  const marked = { meta: { cover, deletion: { ...mark, before: end } } }
-  const isSeen = (quote: QuoteWithoutText, by: { meta: SourceMarks }) =>
-    seenQuote({ ...quote, text: REPLACED }, by) !== undefined
-  const count = quotes.filter(
-    (quote) => quoteIds.includes(quote._id) && isSeen(quote, source) && !isSeen(quote, marked),
-  ).length
-  return { ...mark, before: end, ...(count > 0 && { quotes: count }) }
+  const after = { meta: { cover, deletion: { ...mark, before: end } } }
+  return { ...mark, before: end, ...removedBy(request, quotes, source, after) }
 }
