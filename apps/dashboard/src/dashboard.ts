@@ -17,10 +17,10 @@ import {
   type PageHandler,
   renderPage,
   type Session,
+  timeTag,
   type Visit,
 } from './pages/page.ts'
 import { acts, pages } from './pages/pages.ts'
-import { timeTag } from './pages/parts.ts'
 import { verdictOf } from './pages/verdict.ts'
 import {
   contentSecurityPolicy,

@@ -59,8 +59,7 @@ export {
   type Quota,
   RateLimitedError,
 } from './load/refusals.ts'
-export type { StoredDeletion } from './purge/payload.ts'
-export { createPurge, type Purge } from './purge/purge.ts'
+export { createPurge, type Purge, type StoredDeletion } from './purge/purge.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
 export {
   claimName,

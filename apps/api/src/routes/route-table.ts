@@ -21,11 +21,15 @@ import {
   deleteQuote,
   deleteSource,
 } from '../sources/delete-source.ts'
-import { getErasure, getErasures, postErasure } from '../sources/erasures.ts'
-import { exportSources } from '../sources/export-sources.ts'
-import { getSource, getSources, lookUpSources } from '../sources/get-sources.ts'
+import {
+  deleteSuppression,
+  getErasure,
+  getErasures,
+  getSuppressions,
+  postErasure,
+} from '../sources/erasures.ts'
+import { exportSources, getSource, getSources, lookUpSources } from '../sources/get-sources.ts'
 import { postSource } from '../sources/post-source.ts'
-import { deleteSuppression, getSuppressions } from '../sources/suppressions.ts'
 import { describeRoutes } from './describe-routes.ts'
 import type { Content, Route } from './route.ts'
 import * as content from './route.ts'

@@ -1,5 +1,6 @@
-// Erasures of a person: POST /erasures, GET /erasures and GET /erasures/{id}.
-import { parseDeleteByIdQuery, parseErasureRequest } from '@sluice/contract'
+// Erasures of a person: POST /erasures, GET /erasures and GET /erasures/{id}. Suppressions, which
+// an erasure may open: GET /suppressions and DELETE /suppressions/{id}.
+import { parseDeleteByIdQuery, parseErasureRequest, parseSuppressionsQuery } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import { type BodyDeps, readBody } from '../body/read-body.ts'
 import { ProblemError, requestInvalid } from '../request/problem-error.ts'
@@ -9,7 +10,7 @@ import { chooseTenant } from './delete-source.ts'
 type ErasureDeps = Pick<ApiDeps, 'erasures'>
 
 /** Returns the tenant of a request: an operator names it. @throws {ProblemError} 400. */
-export function tenantOf(context: RequestContext): string {
+function tenantOf(context: RequestContext): string {
   chooseTenant(context, parseQuery(context, parseDeleteByIdQuery).tenant)
   return context.tenant
 }
@@ -40,5 +41,24 @@ export function getErasures({ erasures }: ErasureDeps): Handler {
   return async (context) => ({
     status: 200,
     body: { erasures: await erasures.list(tenantOf(context)) },
+  })
+}
+
+type SuppressionDeps = Pick<ApiDeps, 'suppressions'>
+
+/** GET /suppressions */
+export function getSuppressions({ suppressions }: SuppressionDeps): Handler {
+  return async (context) => {
+    const { tenant, ...page } = parseQuery(context, parseSuppressionsQuery)
+    chooseTenant(context, tenant)
+    return { status: 200, body: await suppressions.list(context.tenant, page) }
+  }
+}
+
+/** DELETE /suppressions/{id} */
+export function deleteSuppression({ suppressions }: SuppressionDeps): Handler {
+  return async (context, { id }) => ({
+    status: 200,
+    body: await suppressions.end(tenantOf(context), String(id)),
   })
 }

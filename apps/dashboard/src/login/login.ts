@@ -12,8 +12,7 @@ import type { Logger } from '@sluice/process'
 import { type Request, type Response, Router } from 'express'
 import { html } from 'hono/html'
 import { parse } from 'hono/utils/cookie'
-import { renderPage, type Session } from '../pages/page.ts'
-import type { Html } from '../pages/parts.ts'
+import { type Html, renderPage, type Session } from '../pages/page.ts'
 import { type LoginRefusal, type Oidc, PENDING_MS, refused } from './oidc.ts'
 
 export interface LoginDeps {

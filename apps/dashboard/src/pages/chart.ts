@@ -5,7 +5,7 @@
 import type { HistoryPoint } from '@sluice/contract'
 import type { CountedSpan } from '@sluice/operations'
 import { html } from 'hono/html'
-import type { Html } from './parts.ts'
+import type { Html } from './page.ts'
 
 /** Something that happened at a time, such as a pause. */
 export interface Mark {

@@ -1,27 +1,30 @@
 // The pages of failed jobs by reason, with forms that retry or discard all jobs with the same
 // reason. Also the page of operations: who retried, discarded, paused or resumed what, and how far
 // each has got.
-import type { FailedJobFilter, FailedJobGroups, Operation, OperationKind } from '@sluice/contract'
-import { parseFailedJobFilter, SERVICES } from '@sluice/contract'
+import {
+  type FailedJobFilter,
+  type FailedJobGroups,
+  type Operation,
+  type OperationKind,
+  parseFailedJobFilter,
+  SERVICES,
+} from '@sluice/contract'
 import { reasonWords } from '@sluice/operations'
 import { html } from 'hono/html'
 import { choice, filters, jobTable, tenantField, tenantsOf } from './find.ts'
 import {
   actForm,
+  age,
+  type Cell,
+  copyable,
   discardForm,
+  facts,
+  type Html,
   inputOf,
   invalidPage,
   isOperator,
   type Page,
   type PageHandler,
-  type Visit,
-} from './page.ts'
-import {
-  age,
-  type Cell,
-  copyable,
-  facts,
-  type Html,
   plural,
   progress,
   rawReason,
@@ -29,8 +32,9 @@ import {
   shown,
   table,
   timeTag,
+  type Visit,
   withCode,
-} from './parts.ts'
+} from './page.ts'
 
 type Group = FailedJobGroups['groups'][number]
 

@@ -1,13 +1,15 @@
 // The form for look-ups, and the page with their hits.
-import type { FindAnswer, Hit } from '@sluice/contract'
-import { parseFindQuery, SERVICES, summarize } from '@sluice/contract'
+import { type FindAnswer, type Hit, parseFindQuery, SERVICES, summarize } from '@sluice/contract'
 import { duration } from '@sluice/operations'
 import { html } from 'hono/html'
-import { inputOf, invalidPage, isOperator, type PageHandler, type Visit } from './page.ts'
 import {
   age,
   type Cell,
   type Html,
+  inputOf,
+  invalidPage,
+  isOperator,
+  type PageHandler,
   plural,
   reasonLine,
   shown,
@@ -15,7 +17,8 @@ import {
   threadLink,
   timeTag,
   traceLink,
-} from './parts.ts'
+  type Visit,
+} from './page.ts'
 
 /** Shows the form for look-ups. */
 export const findBox: PageHandler = async (visit) => ({

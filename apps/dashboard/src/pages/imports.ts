@@ -3,19 +3,20 @@ import { PROBLEMS } from '@sluice/contract'
 import { duration } from '@sluice/operations'
 import type { FoundImport, ImportProblem, ListedImport } from '@sluice/queue'
 import { html } from 'hono/html'
-import type { PageHandler, Visit } from './page.ts'
 import {
   beginOf,
   type Cell,
   copyable,
   facts,
   type Html,
+  type PageHandler,
   progress,
   reasonLine,
   shown,
   table,
   timeTag,
-} from './parts.ts'
+  type Visit,
+} from './page.ts'
 
 const HEADS = ['Import', 'Begun', 'Owner', 'State', '#Items', '#Stored', '#Failed', '#Items/s']
 

@@ -15,19 +15,16 @@ import { html } from 'hono/html'
 import { choice, filters, jobTable, tenantField, tenantsOf } from './find.ts'
 import {
   actForm,
+  type Cell,
+  copyable,
   discardForm,
+  facts,
+  type Html,
   inputOf,
   invalidPage,
   isOperator,
   type Page,
   type PageHandler,
-  type Visit,
-} from './page.ts'
-import {
-  type Cell,
-  copyable,
-  facts,
-  type Html,
   plural,
   reasonBlock,
   reasonLine,
@@ -37,8 +34,9 @@ import {
   threadLink,
   timeTag,
   traceLink,
+  type Visit,
   withCode,
-} from './parts.ts'
+} from './page.ts'
 
 /** Shows a page of the jobs of a state. */
 export const jobsPage: PageHandler = async (visit) => {

@@ -24,8 +24,19 @@ import {
 import { LANES, type Lane } from '@sluice/queue'
 import { html } from 'hono/html'
 import { type Chart, chart, type Mark, sinceData } from './chart.ts'
-import { actForm, isOperator, type PageHandler, type Visit } from './page.ts'
-import { type Cell, type Html, megabytes, plural, progress, shown, table } from './parts.ts'
+import {
+  actForm,
+  type Cell,
+  type Html,
+  isOperator,
+  megabytes,
+  type PageHandler,
+  plural,
+  progress,
+  shown,
+  table,
+  type Visit,
+} from './page.ts'
 import { processTables, slowJobTable } from './processes.ts'
 import { tenantTable } from './tenants.ts'
 

@@ -11,18 +11,20 @@ import {
 import { duration } from '@sluice/operations'
 import { html } from 'hono/html'
 import { jobTable } from './find.ts'
-import type { Page, PageHandler, Visit } from './page.ts'
 import {
   type Cell,
   copyable,
   facts,
   type Html,
   megabytes,
+  type Page,
+  type PageHandler,
   plural,
   shown,
   table,
   timeTag,
-} from './parts.ts'
+  type Visit,
+} from './page.ts'
 
 const PROCESS_HEADS = ['Process', 'Version', 'Started', 'Seen', '#CPU', '#Memory', 'Has']
 

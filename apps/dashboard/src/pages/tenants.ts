@@ -5,17 +5,17 @@ import { livingApi } from '@sluice/operations'
 import { html } from 'hono/html'
 import { groupTable } from './failures.ts'
 import { jobTable } from './find.ts'
-import type { PageHandler } from './page.ts'
 import {
   type Cell,
   facts,
   type Html,
   megabytes,
+  type PageHandler,
   progress,
   shown,
   table,
   tenantLink,
-} from './parts.ts'
+} from './page.ts'
 
 /** Lists the tenants with threads in the queue or with refused requests. */
 export function tenantTable(tenants: ReturnType<typeof summarize>['tenants']): Html {

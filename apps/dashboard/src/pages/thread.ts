@@ -7,19 +7,22 @@ import { CommandFailedError } from '@sluice/store/read'
 import { html } from 'hono/html'
 import { hitsTable } from './find.ts'
 import { historyOf } from './jobs.ts'
-import { actForm, isOperator, type PageHandler, type Visit } from './page.ts'
 import {
+  actForm,
   beginOf,
   type Cell,
   copyable,
   facts,
   type Html,
+  isOperator,
+  type PageHandler,
   plural,
   shown,
   table,
   tenantLink,
   timeTag,
-} from './parts.ts'
+  type Visit,
+} from './page.ts'
 
 /** The page shows the attempts of at most this number of failed jobs, and links to the others. */
 const HISTORIES = 5

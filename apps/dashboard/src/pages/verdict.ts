@@ -2,8 +2,7 @@
 // link or button for it.
 import type { Finding, Status } from '@sluice/contract'
 import { html } from 'hono/html'
-import { actForm, isOperator, type Session } from './page.ts'
-import { type Html, plural } from './parts.ts'
+import { actForm, type Html, isOperator, plural, type Session } from './page.ts'
 
 /** The next step, unless the finding itself says it. */
 const NEXT: Readonly<Partial<Record<Finding['code'], string>>> = {

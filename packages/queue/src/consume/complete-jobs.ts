@@ -8,7 +8,7 @@ import type { Redis } from 'ioredis'
 import { createImports } from '../imports/imports.ts'
 import { type CompletedJob, countedOutcome, type JobResult, type LockedJob } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
-import { payloadToRetain } from '../purge/payload.ts'
+import { payloadToRetain } from '../purge/purge.ts'
 import { createRecordClaims, type ResultBounds } from '../replies/results.ts'
 
 /**

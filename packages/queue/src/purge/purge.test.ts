@@ -24,8 +24,7 @@ import {
 } from '../queue.test-support.ts'
 import { openReplyListener } from '../replies/reply-listener.ts'
 import { claimName, createResults } from '../replies/results.ts'
-import type { Ids } from './payload.ts'
-import { createPurge } from './purge.ts'
+import { createPurge, type Ids } from './purge.ts'
 
 const WORD = 'Zanzibar'
 const IDS: Ids = {
