@@ -180,10 +180,7 @@ async function run(asked: Options & ImportOptions, deps: ImportCommandDeps): Pro
   }
 }
 
-/**
- * Returns the command as it was typed, with the options that it lacks. If an option occurs twice,
- * the later one counts.
- */
+/** The command as it was typed, and what it lacks. Of two equal options, the later counts. */
 function withOptions(
   [, , ...words]: readonly string[],
   lacking: readonly string[] = [],
@@ -208,10 +205,7 @@ function createFaultList(print: (line: string) => void): (record: RejectedRecord
   }
 }
 
-/**
- * Prints the summary on standard output, because it is the result. With `--quiet`, prints only
- * problems, as errors.
- */
+/** The summary is the result. With `--quiet`, prints only problems, as errors. */
 function printSummary(
   summary: Summary,
   { json, quiet }: Output,

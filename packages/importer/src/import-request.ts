@@ -151,10 +151,7 @@ const KEY_ADVICE =
 const FULL = new Set(['ENOSPC', 'EDQUOT'])
 const UNWRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'ENOTDIR'])
 
-/**
- * Explains an error of the operating system, such as a full disk. Returns undefined for any other
- * error.
- */
+/** Explains an error of the operating system, such as a full disk, and no other error. */
 function systemProblem(error: unknown): string | undefined {
   const { code, path, message } = Object(error)
   const place = typeof path === 'string' ? ` (${path})` : ''

@@ -100,10 +100,7 @@ async function importAll(run: Run): Promise<void> {
   else await sendImport(events, input, run)
 }
 
-/**
- * Throws UserError if no format reads an option, because the option would be ignored without a
- * message.
- */
+/** Throws UserError if no format reads an option, which would be ignored without a message. */
 function refuseUseless(request: ImportOptions, { read, lacking }: Detected): void {
   const found = [...read.map(({ format }) => format), ...lacking]
   const useless = uselessOption(found, request)
@@ -153,10 +150,7 @@ async function* readAll(
   }
 }
 
-/**
- * Checks what was read with the API's parser, without a service. `--dry-run` does this instead of
- * sending.
- */
+/** Checks what was read with the API's parser, without a service, for `--dry-run`. */
 async function checkImport(events: Events, { request, deps, state, stops }: Run): Promise<void> {
   const ledger = createLedger(state.tally, (record) => {
     deps.showRejected(record)
@@ -265,33 +259,25 @@ async function sendImport(
   await checkpoint?.remove()
 }
 
+/** Options that change neither the events of an input nor their meaning. `map` and `set` are maps. */
+const WITHOUT_MEANING =
+  'names checkpoint rejected stateDir maxErrors concurrency tempDir verbose map set'.split(' ')
+
 function checkpointOf(
   request: ImportOptions,
   target: readonly string[],
   { fingerprint }: Input,
 ): Checkpoint | undefined {
-  const {
-    names,
-    checkpoint,
-    rejected,
-    stateDir,
-    maxErrors,
-    concurrency,
-    tempDir,
-    verbose,
-    map,
-    set,
-    ...options
-  } = request
+  const { checkpoint, map, set } = request
   if (!checkpoint || fingerprint === undefined) return undefined
+  const options = Object.fromEntries(
+    Object.entries(request).filter(([name]) => !WITHOUT_MEANING.includes(name)),
+  )
   const meaning = [fingerprint, options, [...map], [...set], ...target]
   return createCheckpoint(`${besideInput(request)}.sluice-checkpoint`, meaning)
 }
 
-/**
- * Returns the path after which the checkpoint and the file of rejected records are named: the first
- * input that is not standard input.
- */
+/** Checkpoint and rejected file are named after the first input that is not standard input. */
 function besideInput({ names, stateDir }: ImportOptions): string {
   const first = names.find((name) => name !== STDIN) ?? 'stdin'
   return stateDir === undefined ? resolve(first) : resolve(stateDir, basename(first))

@@ -160,10 +160,7 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
   }
 }
 
-/**
- * Removes from a reason what differs from record to record: the pointer in front, everything after
- * the first colon, and the job.
- */
+/** Removes what differs from record to record: the pointer in front, all after a colon, the job. */
 function generalReason(reason: string): string {
   const [text = ''] = reason.replace(/^\/\S*: /, '').split(/: | Its job is /)
   return text

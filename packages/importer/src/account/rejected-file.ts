@@ -78,10 +78,7 @@ export function createRejectedFile(path: string, keptBytes: number) {
   }
 }
 
-/**
- * Makes one line at a time, because a file's records share its header or channel in memory, but
- * their lines do not.
- */
+/** One line at a time: records share their header or channel in memory, but lines do not. */
 function* linesOf(records: readonly RejectedRecord[]): Generator<string> {
   for (const record of records) yield lineOf(record)
 }

@@ -102,10 +102,7 @@ async function* sortPieces(
 type FieldsRecord = Pick<Piece, 'fields'> & { mail?: string }
 type QuotesRecord = Pick<Piece, 'quotes' | 'place'>
 
-/**
- * Records with fields sort before records with quotes, so that every part of a large source has the
- * same fields.
- */
+/** Fields sort before quotes, so that every part of a large source has the same fields. */
 function recordsOf({
   service,
   externalId,

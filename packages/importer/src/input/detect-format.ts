@@ -66,10 +66,7 @@ function addTo(all: Detected, { read, unread, lacking, notes }: Detected): void 
   all.notes.push(...notes)
 }
 
-/**
- * Reads the files in the format that the user names. Leaves out archives, and files that the format
- * would count as sent by people.
- */
+/** Leaves out archives, and files that the named format would count as sent by people. */
 async function readAs(format: Format, set: InputSet): Promise<Detected> {
   const files = set.files.filter(({ path, isNamed }) => isNamed || !ARCHIVE.test(path))
   const archives = set.files
@@ -244,10 +241,7 @@ async function recognise(
   }
 }
 
-/**
- * Finds the formats of the files in an archive that is in a folder. Archives within the archive are
- * not opened.
- */
+/** Archives within the archive are not opened. */
 async function lookInto(
   file: InputFile,
   openArchive: () => Promise<InputFile[]>,

@@ -166,10 +166,7 @@ function isWanted(path: string): boolean {
  */
 const HIDDEN = /(^|\/)\.(?!_|DS_Store$)[^/]*(\/|$)/
 
-/**
- * Counts a hidden file or folder, because it may contain messages, such as the issues of a
- * repository named `.github`.
- */
+/** It may contain messages, such as the issues of a repository named `.github`. */
 function notesOnHidden(path: string): Noted[] {
   const isHidden = HIDDEN.test(path) && !path.startsWith('__MACOSX/')
   return isHidden ? [skipped('hidden files and folders, which are not read', { path })] : []
@@ -188,34 +185,25 @@ interface FolderContents {
   hidden: string[]
 }
 
-async function filesIn(folder: string, parent = ''): Promise<FolderContents> {
+async function filesIn(
+  folder: string,
+  parent = '',
+  found: FolderContents = { files: [], others: [], hidden: [] },
+): Promise<FolderContents> {
   const entries = await readdir(join(folder, parent), { withFileTypes: true })
-  const found: FolderContents = { files: [], others: [], hidden: [] }
   // A resumed import needs the same order on each machine.
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const path = parent === '' ? entry.name : `${parent}/${entry.name}`
-    if (entry.isDirectory() ? !isWantedFolder(folder, path) : !isWanted(path)) {
+    if (entry.isDirectory() ? !isWantedFolder(folder, path) : !isWanted(path))
       found.hidden.push(path)
-      continue
+    else if (entry.isDirectory()) await filesIn(folder, path, found)
+    else {
+      const onDisk = join(folder, path)
+      const facts = await stat(onDisk).catch(unlessBroken)
+      const open = () => createReadStream(onDisk)
+      if (!facts?.isFile()) found.others.push(path)
+      else found.files.push({ path, bytes: facts.size, changedAt: facts.mtimeMs, onDisk, open })
     }
-    if (entry.isDirectory()) {
-      const { files, others, hidden } = await filesIn(folder, path)
-      found.files.push(...files)
-      found.others.push(...others)
-      found.hidden.push(...hidden)
-      continue
-    }
-    const file = join(folder, path)
-    const facts = await stat(file).catch(unlessBroken)
-    if (!facts?.isFile()) found.others.push(path)
-    else
-      found.files.push({
-        path,
-        bytes: facts.size,
-        changedAt: facts.mtimeMs,
-        onDisk: file,
-        open: () => createReadStream(file),
-      })
   }
   return found
 }

@@ -42,10 +42,7 @@ export async function openZip(path: string): Promise<{ files: RawFile[]; close: 
 /** This flag says that a name is UTF-8. Many programs write UTF-8 without it. */
 const UTF8_FLAG = 0x800
 
-/**
- * Returns a name without a drive, `.`, `..` and empty parts. (Nothing is written to the disk, so no
- * name is dangerous.)
- */
+/** Removes a drive, `.`, `..` and empty parts. (No name is dangerous: nothing is written.) */
 function nameOf({ fileNameRaw, generalPurposeBitFlag, extraFields }: Entry): string {
   const flags = isUtf8(fileNameRaw) ? generalPurposeBitFlag | UTF8_FLAG : generalPurposeBitFlag
   const name = getFileNameLowLevel(flags, fileNameRaw, extraFields, false)

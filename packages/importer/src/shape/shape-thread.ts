@@ -47,10 +47,7 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
 
 const COPIES = 'copies of messages'
 
-/**
- * Counts quotes that have the same id as an earlier quote. The API combines them to one quote with
- * the last text.
- */
+/** The API combines quotes of one id to one quote with the last text. */
 function noteCopies(quotes: readonly QuoteRequest[], note: Note): void {
   const known = new Map<string, string>()
   for (const { externalId, text } of quotes) {
@@ -64,10 +61,7 @@ function noteCopies(quotes: readonly QuoteRequest[], note: Note): void {
 
 const TOMORROW = new Date(Date.now() + 86_400_000).toISOString()
 
-/**
- * Counts dates in the future. Dates of another calendar, or with a typing error, would stay the
- * newest of their thread for centuries.
- */
+/** Dates of another calendar, or mistyped, would stay the newest of their thread for centuries. */
 function noteFuture({ fields, quotes }: ThreadInput, note: Note): void {
   const dated = quotes.some(({ createdAt }) => createdAt) ? quotes : [fields]
   for (const { createdAt } of dated)

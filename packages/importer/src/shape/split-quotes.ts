@@ -64,10 +64,7 @@ const emptyPart = () => ({
   equal: new Map<string, number>(),
 })
 
-/**
- * Adds a quote and, in front of it, the equal quotes of earlier parts. Returns false if the part
- * has no room for them.
- */
+/** Also adds the equal quotes of earlier parts. Returns false if the part has no room. */
 function add(quote: QuoteRequest, key: string | undefined, part: Part, state: SplitState): boolean {
   const before = key === undefined ? 0 : (state.equalBefore.get(key) ?? 0)
   const missing = key === undefined ? 0 : before - (part.equal.get(key) ?? 0)

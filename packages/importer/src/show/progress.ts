@@ -33,10 +33,7 @@ export function showProgress({ state, ...how }: ProgressOptions) {
 
 type Point = ReturnType<typeof pointOf>
 
-/**
- * Returns the progress. `share`: how much of the phase is done, from 0 to 1. `settled`: the threads
- * that are stored, rejected or checked.
- */
+/** `share`: how much of the phase is done, from 0 to 1. `settled`: stored, rejected or checked. */
 function pointOf({ bytes, sorted, tally }: ProgressState, seconds: number) {
   const phase = sorted.total === 0 ? 'reading' : sorted.done === 0 ? 'sorting' : 'sending'
   const share =

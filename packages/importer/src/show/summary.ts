@@ -84,10 +84,7 @@ export function summaryLines(summary: Summary): string[] {
   return lines.filter((line) => line !== false)
 }
 
-/**
- * Returns the command to run next. After `gave_up`, the same command would give up again, because
- * the checkpoint counts the rejected records.
- */
+/** After `gave_up`, the same command would give up again: the checkpoint counts rejected ones. */
 function commandAfter({ state }: Summary): string {
   return state === 'gave_up' ? 'command again with a higher --max-errors' : 'same command again'
 }
@@ -100,10 +97,7 @@ function reasonsOf({ reasons }: Tally, failed: boolean): Record<string, number> 
   )
 }
 
-/**
- * Says how to repair rejected records. If a record's job failed, the record needs no repair,
- * because operators run the job again.
- */
+/** A record whose job failed needs no repair, because operators run the job again. */
 function remedyOf(tally: Tally): string {
   if (Object.keys(reasonsOf(tally, false)).length === 0) return ''
   const others =
@@ -134,10 +128,7 @@ function headline({ state, isDryRun }: Summary): string {
   return (isDryRun && DRY_HEADLINES[state]) || HEADLINES[state]
 }
 
-/**
- * Makes the lines with counts. If an import failed before it stored or rejected anything, there is
- * nothing to count.
- */
+/** If an import failed before it stored or rejected anything, there is nothing to count. */
 function countLines(summary: Summary): string[] {
   const counts = `${countsOf(summary)} in ${describeSeconds(summary.seconds)}.`
   if (summary.problem === undefined) return [`${headline(summary)} ${counts}`]
@@ -157,10 +148,7 @@ function countsOf({ isDryRun, tally: { threads, quotes, checked } }: Summary): s
 /** At most this number of inputs, and of unread files, is named. */
 const NAMED_INPUTS = 50
 
-/**
- * Makes a line for each input. If the input was not read completely, makes none, because the counts
- * would be wrong.
- */
+/** Makes none if the input was not read completely, because the counts would be wrong. */
 function inputLines({ inputs, unread, problem }: Summary): string[] {
   const read = inputs.map(
     ({ name, format, records, threads }) =>
@@ -182,10 +170,7 @@ function inputLines({ inputs, unread, problem }: Summary): string[] {
 /** At most this number of speakers of a conversation is named. */
 const NAMED_SPEAKERS = 5
 
-/**
- * Makes a line for each conversation. If the input was not read completely, makes none, as for
- * inputs.
- */
+/** Makes none if the input was not read completely, as for inputs. */
 function conversationLines({ conversations: counts, problem }: Summary): string[] {
   if (counts === undefined || problem !== undefined) return []
   const lines = counts.conversations.map(({ name, messages, speakers, first, last }) => {

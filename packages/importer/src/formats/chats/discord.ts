@@ -90,10 +90,7 @@ async function* readFile(
   else yield [fileBeside(file, 'uploads, and data of Discord other than messages')]
 }
 
-/**
- * Returns whether the members are Discord's. The server comes first, unless a program has sorted
- * the members by name.
- */
+/** The server comes first, unless a program has sorted the members by name. */
 function isDiscord({ root, members }: JsonShape): boolean {
   const [first] = members
   return root === '{' && (first === 'guild' || (members.has('guild') && members.has('channel')))
@@ -171,10 +168,7 @@ function readMessage(
   ]
 }
 
-/**
- * Returns whether a message is the result of a poll: an embed with fields such as `total_votes`,
- * and no text for people.
- */
+/** A poll's result is an embed with fields such as `total_votes`, and no text for people. */
 function isPollResult(message: JsonObject): boolean {
   return asObjects(message.embeds).some(({ fields }) =>
     asObjects(fields).some(({ name }) => name === 'poll_question_text'),
@@ -234,10 +228,7 @@ function withNames(text: string, message: JsonObject): string {
   })
 }
 
-/**
- * Returns the id of the message that this one replies to. Pins, forwards and starts of threads also
- * have a reference, and old versions did not write the reference's type.
- */
+/** Pins, forwards and starts of threads have a reference, too. Old versions wrote no type. */
 function repliedTo(message: JsonObject): string | undefined {
   const reference = asObject(message.reference)
   const isReply = message.type === 'Reply' || String(message.type) === '19'

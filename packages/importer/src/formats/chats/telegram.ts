@@ -141,10 +141,7 @@ function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): 
   return asText(message.forwarded_from) ? [found, skipped(FORWARDED, place)] : found
 }
 
-/**
- * Returns when a message was edited, in any time zone, because only copies of the same message are
- * compared.
- */
+/** In any time zone, because only copies of the same message are compared. */
 function editedAt({ edited_unixtime, edited }: JsonObject): string {
   return asId(edited_unixtime) ?? asText(edited) ?? ''
 }
@@ -180,10 +177,7 @@ function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat)
  */
 const DEEPEST = 20
 
-/**
- * Returns a text, which is a string, or a list of strings and marked parts. Only a `text_link` has
- * its link's address separately.
- */
+/** A text is a string, or a list of strings and marked parts. A `text_link` has an address. */
 function textOf(text: unknown, depth = DEEPEST): string {
   if (typeof text === 'string') return text
   if (depth === 0) return ''
@@ -230,10 +224,7 @@ function linesOfMedia(message: JsonObject): string[] {
   ]
 }
 
-/**
- * Returns the lines of a rich message, which has blocks instead of a text. Blocks may have lists
- * and further blocks in them.
- */
+/** A rich message has blocks instead of a text. Blocks may have lists and blocks in them. */
 function linesOfBlocks(value: unknown, depth = DEEPEST): string[] {
   if (depth === 0) return []
   if (Array.isArray(value))
@@ -246,10 +237,7 @@ function linesOfBlocks(value: unknown, depth = DEEPEST): string[] {
   ]
 }
 
-/**
- * Returns the names of the files. A file that was not exported is named by its kind: `sticker 😀`,
- * `voice_message`, `photo`.
- */
+/** A file that was not exported is named by its kind: `sticker 😀`, `voice_message`, `photo`. */
 function filesOf(message: JsonObject): string[] {
   const name = asText(message.file_name) ?? fileNameOf(message.file) ?? fileNameOf(message.photo)
   const sticker = asText(message.sticker_emoji)
@@ -260,10 +248,7 @@ function filesOf(message: JsonObject): string[] {
   return Object.keys(present({ photo, file, location }))
 }
 
-/**
- * Returns the name of a file. Instead of a path, an export may have a sentence in brackets that
- * says why the file is missing.
- */
+/** Instead of a path, there may be a sentence in brackets that says why the file is missing. */
 function fileNameOf(path: unknown): string | undefined {
   const text = asText(path)
   return text && !text.startsWith('(') ? basename(text) : undefined

@@ -106,10 +106,7 @@ interface Need {
   option?: string
 }
 
-/**
- * Returns warnings. If columns are missing without which no row can be read, throws a FormatError
- * with an example.
- */
+/** Returns warnings. Throws FormatError with an example if no row could be read. */
 function checkHeader(header: readonly string[], path: string, mapping: Mapping): Noted[] {
   const columns = columnsOf(header, path, mapping)
   const needs = needsOf(columns, mapping)

@@ -108,10 +108,7 @@ function quotesOf(valueIn: ValueIn, dates: ReadDate): QuoteInput[] {
   return [{ ...valuesOf(OF_QUOTE, valueIn, dates), text, ...present({ speaker }) }]
 }
 
-/**
- * Returns the fields of the source. If no column has the source's date, a source of one row gets
- * the date of its quote.
- */
+/** Without a column for the source's date, a source of one row gets the date of its quote. */
 function sourceFields(valueIn: ValueIn, { isGrouped, dates }: Table): SourceInput {
   const ofQuote = isGrouped ? undefined : dates.read(valueIn('createdAt') ?? '')
   return {

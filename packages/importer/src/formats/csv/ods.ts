@@ -4,13 +4,14 @@ import {
   addText,
   attribute,
   createExpand,
-  type Expand,
   farCells,
   numberText,
+  rowsIn,
   type Sheet,
   type SheetRow,
   tooLarge,
   type Workbook,
+  type XmlHandler,
 } from './xml-entry.ts'
 
 const CONTENT = 'content.xml'
@@ -48,150 +49,109 @@ export async function readOds(workbook: Workbook): Promise<Sheet[]> {
   return sheets
 }
 
-async function* readRows(
-  workbook: Workbook,
-  sheet: string,
-  at: number,
-): AsyncGenerator<SheetRow[]> {
-  const reader = createRowReader(workbook, sheet, at)
-  for await (const _ of workbook.parse(CONTENT, reader.handler)) yield reader.take()
-}
-
-/** The state of reading a sheet, up to the current tag. */
-interface Position {
-  sheet: number
-  row: number
-  /** The number of equal rows. */
-  alike: number
-  column: number
-  cells: string[]
-  /** Whether the row has cells of its own, besides merged cells from above. */
-  hasOwn: boolean
-  cell: { text: string; paragraphs: number; attributes: Attributes; isCovered: boolean } | undefined
-  isInParagraph: boolean
-  /** The number of open comments, because comments also contain paragraphs. */
-  comments: number
-  /**
-   * Merged cells that cover several rows, by column. Only the first cell has a value, which counts
-   * for each row.
-   */
-  spans: Map<number, Span>
-  expand: Expand
-}
-
-const START = {
-  sheet: -1,
-  row: 0,
-  alike: 1,
-  column: 0,
-  hasOwn: false,
-  isInParagraph: false,
-  comments: 0,
-}
-
-function createRowReader(workbook: Workbook, sheet: string, wanted: number) {
-  const { path } = workbook
-  const at: Position = {
-    ...START,
-    cells: [],
-    cell: undefined,
-    spans: new Map(),
-    expand: createExpand(workbook, sheet),
-  }
-  let rows: SheetRow[] = []
-  return {
-    handler: {
-      open(name: string, attributes: Attributes) {
-        if (name === 'table') Object.assign(at, { sheet: at.sheet + 1, row: 0 })
-        if (at.sheet !== wanted) return
-        if (NO_TEXT.test(name)) at.comments += 1
-        if (name === 'table-row') beginRow(at, attributes)
-        if (CELL.test(name))
-          at.cell = { text: '', paragraphs: 0, attributes, isCovered: name.startsWith('covered') }
-        else if (at.comments === 0) addBreak(at, name, attributes)
-      },
-      text(part: string) {
-        if (at.cell !== undefined && at.comments === 0 && at.isInParagraph)
-          at.cell.text = addText(at.cell.text, part, path)
-      },
-      close(name: string) {
-        if (at.sheet !== wanted) return
-        if (NO_TEXT.test(name)) at.comments -= 1
-        if (name === 'p' && at.comments === 0) at.isInParagraph = false
-        if (CELL.test(name)) endCell(at)
-        if (name !== 'table-row') return
-        if (at.hasOwn && at.alike > MOST_REPEATED_ROWS)
-          throw tooLarge(
-            path,
-            sheet,
-            at.row,
-            `${MOST_REPEATED_ROWS} rows that repeat one with a text`,
-          )
-        for (const row of endRow(at)) rows.push(row)
-      },
-    },
-    take(): SheetRow[] {
-      const taken = rows
-      rows = []
-      return taken
-    },
-  }
+function readRows(workbook: Workbook, sheet: string, at: number): AsyncGenerator<SheetRow[]> {
+  return rowsIn(workbook, CONTENT, (rows) => rowHandler(workbook, sheet, at, rows))
 }
 
 const CELL = /^(covered-)?table-cell$/
 /** Elements whose text is not read: a comment on a cell, and the reading of a word. */
 const NO_TEXT = /^(annotation|ruby-text)$/
 
-function beginRow(at: Position, attributes: Attributes): void {
-  const alike = countOf(attributes, 'number-rows-repeated')
-  Object.assign(at, { row: at.row + 1, alike, column: 0, cells: [], hasOwn: false })
-}
+function rowHandler(
+  workbook: Workbook,
+  sheet: string,
+  wanted: number,
+  rows: SheetRow[],
+): XmlHandler {
+  const { path } = workbook
+  const expand = createExpand(workbook, sheet)
+  /**
+   * Merged cells that cover several rows, by column. Only the first cell has a value, which counts
+   * for each row.
+   */
+  const spans = new Map<number, Span>()
+  /** `row`: its number. `alike`: the number of equal rows. */
+  let [at, row, alike, column] = [-1, 0, 1, 0]
+  let cells: string[] = []
+  /** Whether the row has cells of its own, besides merged cells from above. */
+  let hasOwn = false
+  let cell: { text: string; paragraphs: number; of: Attributes; isCovered: boolean } | undefined
+  let isInParagraph = false
+  /** The number of open comments, because comments also contain paragraphs. */
+  let comments = 0
 
-/** Adds the white space or line break for which an element within a cell stands. */
-function addBreak(at: Position, name: string, attributes: Attributes): void {
-  const { cell } = at
-  if (cell === undefined) return
-  if (name === 'p') {
-    at.isInParagraph = true
-    cell.text += cell.paragraphs++ === 0 ? '' : '\n'
+  /** Adds the white space or line break for which an element within a cell stands. */
+  function addBreak(name: string, attributes: Attributes): void {
+    if (cell === undefined) return
+    if (name === 'p') {
+      isInParagraph = true
+      cell.text += cell.paragraphs++ === 0 ? '' : '\n'
+    }
+    if (name === 'line-break') cell.text += '\n'
+    if (name === 'tab') cell.text += '\t'
+    if (name !== 's') return
+    const spaces = Math.min(countOf(attributes, 'c'), MOST_COLUMNS)
+    expand(row, spaces)
+    cell.text += ' '.repeat(spaces)
   }
-  if (name === 'line-break') cell.text += '\n'
-  if (name === 'tab') cell.text += '\t'
-  if (name !== 's') return
-  const spaces = Math.min(countOf(attributes, 'c'), MOST_COLUMNS)
-  at.expand(at.row, spaces)
-  cell.text += ' '.repeat(spaces)
-}
 
-function endCell(at: Position): void {
-  if (at.cell === undefined) return
-  const { text, attributes, isCovered } = at.cell
-  const own = textOfCell(attributes, text)
-  const bottom = at.row + countOf(attributes, 'number-rows-spanned') - 1
-  if (bottom > at.row) at.spans.set(at.column, { text: own, bottom })
-  const end = Math.min(at.column + countOf(attributes, 'number-columns-repeated'), MOST_COLUMNS)
-  const isFilled = own !== '' || (isCovered && at.spans.size > 0)
-  if (isFilled)
-    at.expand(at.row, farCells(at.cells.length, at.column) + Math.max(0, end - at.column - 1))
-  for (; isFilled && at.column < end; at.column++) {
-    const span = at.spans.get(at.column)
-    const value =
-      isCovered && own === '' && span !== undefined && span.bottom >= at.row ? span.text : own
-    if (value === '') continue
-    while (at.cells.length < at.column) at.cells.push('')
-    at.cells[at.column] = value
+  function endCell(): void {
+    if (cell === undefined) return
+    const { text, of, isCovered } = cell
+    const own = textOfCell(of, text)
+    const bottom = row + countOf(of, 'number-rows-spanned') - 1
+    if (bottom > row) spans.set(column, { text: own, bottom })
+    const end = Math.min(column + countOf(of, 'number-columns-repeated'), MOST_COLUMNS)
+    const isFilled = own !== '' || (isCovered && spans.size > 0)
+    if (isFilled) expand(row, farCells(cells.length, column) + Math.max(0, end - column - 1))
+    for (; isFilled && column < end; column++) {
+      const span = isCovered && own === '' ? spans.get(column) : undefined
+      const value = span !== undefined && span.bottom >= row ? span.text : own
+      if (value === '') continue
+      while (cells.length < column) cells.push('')
+      cells[column] = value
+    }
+    column = Math.max(column, end)
+    hasOwn ||= own !== '' && !isCovered
+    cell = undefined
   }
-  at.column = Math.max(at.column, end)
-  at.hasOwn ||= own !== '' && !isCovered
-  at.cell = undefined
-}
 
-function endRow(at: Position): SheetRow[] {
-  const { row, cells, hasOwn, alike } = at
-  at.row += alike - 1
-  const length = hasOwn ? alike : 0
-  if (length > 1) at.expand(row, length * cells.length)
-  return Array.from({ length }, (_, index) => ({ number: row + index, cells }))
+  function endRow(): void {
+    if (hasOwn && alike > MOST_REPEATED_ROWS)
+      throw tooLarge(path, sheet, row, `${MOST_REPEATED_ROWS} rows that repeat one with a text`)
+    if (hasOwn && alike > 1) expand(row, alike * cells.length)
+    for (let copy = 0; hasOwn && copy < alike; copy++) rows.push({ number: row + copy, cells })
+    row += alike - 1
+  }
+
+  return {
+    open(name, attributes) {
+      if (name === 'table') [at, row] = [at + 1, 0]
+      if (at !== wanted) return
+      if (NO_TEXT.test(name)) comments += 1
+      if (name === 'table-row') {
+        alike = countOf(attributes, 'number-rows-repeated')
+        row += 1
+        column = 0
+        cells = []
+        hasOwn = false
+      }
+      if (CELL.test(name))
+        cell = { text: '', paragraphs: 0, of: attributes, isCovered: name.startsWith('covered') }
+      else if (comments === 0) addBreak(name, attributes)
+    },
+    text(part) {
+      if (cell !== undefined && comments === 0 && isInParagraph)
+        cell.text = addText(cell.text, part, path)
+    },
+    close(name) {
+      if (at !== wanted) return
+      if (NO_TEXT.test(name)) comments -= 1
+      if (name === 'p' && comments === 0) isInParagraph = false
+      if (CELL.test(name)) endCell()
+      if (name === 'table-row') endRow()
+    },
+  }
 }
 
 function countOf(attributes: Attributes, name: string): number {

@@ -85,10 +85,7 @@ async function* readSheet(sheet: Sheet, place: Place, options: FormatOptions) {
 /** Bounds a list, because all of its rows are in memory together, each with the header. */
 const LIST_CHARACTERS = 8 * 1024 * 1024
 
-/**
- * Yields the rows after the header. The header is the first row with more than one cell, because
- * there are often titles above it.
- */
+/** The header is the first row with more than one cell: there are often titles above it. */
 async function* tablesOf({ rows }: Sheet, place: Place) {
   let header: string[] | undefined
   let headerLength = 0

@@ -9,10 +9,12 @@ import {
   type Expand,
   farCells,
   numberText,
+  rowsIn,
   type Sheet,
   type SheetRow,
   tooLarge,
   type Workbook,
+  type XmlHandler,
 } from './xml-entry.ts'
 
 const WORKBOOK = 'xl/workbook.xml'
@@ -150,8 +152,8 @@ async function* readRows(
 ): AsyncGenerator<SheetRow[]> {
   const expand = createExpand(workbook, sheet)
   const fill = createFill(await readMerges(workbook, sheet, name), expand)
-  const reader = createRowReader(workbook.path, book, expand)
-  for await (const _ of workbook.parse(name, reader.handler)) yield reader.take().flatMap(fill)
+  const handlerOf = (rows: SheetRow[]) => rowHandler(workbook.path, book, expand, rows)
+  for await (const rows of rowsIn(workbook, name, handlerOf)) yield rows.flatMap(fill)
 }
 
 const MOST_MERGES = 500_000
@@ -171,10 +173,7 @@ async function readMerges(workbook: Workbook, sheet: string, name: string): Prom
   return merges
 }
 
-/**
- * Creates a function that fills merged cells, row by row. It drops a row that has no cells of its
- * own.
- */
+/** Fills merged cells, row by row. Drops a row that has no cells of its own. */
 function createFill(merges: readonly Merge[], expand: Expand): (row: SheetRow) => SheetRow[] {
   const later = merges.toSorted((a, b) => b.top - a.top)
   let open: Merge[] = []
@@ -202,49 +201,41 @@ function createFill(merges: readonly Merge[], expand: Expand): (row: SheetRow) =
 /** Stands for the result of a formula, if the program that wrote the file has not calculated it. */
 const NOT_CALCULATED = '#CALC!'
 
-function createRowReader(path: string, book: Book, expand: Expand) {
-  let rows: SheetRow[] = []
+function rowHandler(path: string, book: Book, expand: Expand, rows: SheetRow[]): XmlHandler {
   let row: SheetRow = { number: 0, cells: [] }
   let cell = { column: -1, type: '', style: 0, text: '', hasFormula: false }
   let isValue = false
   /** Whether the parser is in the reading of a Japanese text, which is in `rPh` beside the text. */
   let isPhonetic = false
   return {
-    handler: {
-      open(name: string, attributes: Attributes) {
-        if (name === 'row') row = { number: Number(attributes.r ?? row.number + 1), cells: [] }
-        const { r = '', t: type = 'n', s = '0' } = attributes
-        if (name === 'c') {
-          const column = r === '' ? cell.column + 1 : columnAt(r)
-          cell = { column, type, style: Number(s), text: '', hasFormula: false }
-        }
-        if (name === 'f') cell.hasFormula = true
-        if (name === 'rPh') isPhonetic = true
-        isValue = name === 'v' || (name === 't' && !isPhonetic)
-      },
-      text(part: string) {
-        if (isValue) cell.text = addText(cell.text, part, path)
-      },
-      close(name: string) {
-        isValue = false
-        if (name === 'rPh') isPhonetic = false
-        if (name === 'row') {
-          rows.push(row)
-          cell.column = -1
-        }
-        if (name !== 'c') return
-        if (cell.text === '' && cell.hasFormula && cell.type === 'n')
-          cell = { ...cell, type: 'e', text: NOT_CALCULATED }
-        if (cell.text === '') return
-        expand(row.number, farCells(row.cells.length, cell.column))
-        while (row.cells.length < cell.column) row.cells.push('')
-        row.cells[cell.column] = textOf(cell, book)
-      },
+    open(name: string, attributes: Attributes) {
+      if (name === 'row') row = { number: Number(attributes.r ?? row.number + 1), cells: [] }
+      const { r = '', t: type = 'n', s = '0' } = attributes
+      if (name === 'c') {
+        const column = r === '' ? cell.column + 1 : columnAt(r)
+        cell = { column, type, style: Number(s), text: '', hasFormula: false }
+      }
+      if (name === 'f') cell.hasFormula = true
+      if (name === 'rPh') isPhonetic = true
+      isValue = name === 'v' || (name === 't' && !isPhonetic)
     },
-    take(): SheetRow[] {
-      const taken = rows
-      rows = []
-      return taken
+    text(part: string) {
+      if (isValue) cell.text = addText(cell.text, part, path)
+    },
+    close(name: string) {
+      isValue = false
+      if (name === 'rPh') isPhonetic = false
+      if (name === 'row') {
+        rows.push(row)
+        cell.column = -1
+      }
+      if (name !== 'c') return
+      if (cell.text === '' && cell.hasFormula && cell.type === 'n')
+        cell = { ...cell, type: 'e', text: NOT_CALCULATED }
+      if (cell.text === '') return
+      expand(row.number, farCells(row.cells.length, cell.column))
+      while (row.cells.length < cell.column) row.cells.push('')
+      row.cells[cell.column] = textOf(cell, book)
     },
   }
 }
@@ -274,10 +265,7 @@ const DAY_MS = 86_400_000
 const FIRST_DAY = Date.UTC(1899, 11, 30)
 const DAYS_TO_1904 = 1_462
 
-/**
- * Converts a number of days to a date without a zone. A number less than one becomes a time without
- * a date.
- */
+/** Writes a date without a zone. A number less than one becomes a time without a date. */
 function dateText(days: number, firstDay: number): string {
   const date = new Date(FIRST_DAY + Math.round((days + firstDay) * DAY_MS))
   if (Number.isNaN(date.getTime())) return String(days)

@@ -73,6 +73,16 @@ async function* parseEntry(
   yield
 }
 
+/** Parses a sheet, and yields a list after each chunk: the rows that the handler has passed on. */
+export async function* rowsIn(
+  { parse }: Workbook,
+  name: string,
+  handlerOf: (rows: SheetRow[]) => XmlHandler,
+): AsyncGenerator<SheetRow[]> {
+  const rows: SheetRow[] = []
+  for await (const _ of parse(name, handlerOf(rows))) yield rows.splice(0)
+}
+
 function localName(name: string): string {
   return name.slice(name.indexOf(':') + 1)
 }

@@ -103,10 +103,7 @@ async function* readChat(file: InputFile): FoundLists {
   )
 }
 
-/**
- * Renames the fields of a message from an end-to-end encrypted chat. Its download has other names,
- * and its texts are not escaped.
- */
+/** A download of an encrypted chat has other names, and its texts are not escaped. */
 function asMessage(value: unknown): JsonObject {
   const { senderName, timestamp, text, isUnsent, ...message } = asObject(value) ?? {}
   return {
@@ -118,9 +115,7 @@ function asMessage(value: unknown): JsonObject {
   }
 }
 
-/**
- * Reads a message. It has no id, so its moment (exact to a millisecond) and a digest identify it.
- */
+/** A message has no id, so its moment (to a millisecond) and a digest identify it. */
 function readMessage(message: JsonObject, chat: JsonObject, value: unknown, place: Place): Found {
   const createdAt = isoDateOf(asNumber(message.timestamp_ms))
   // The number at the end stays the same if the name in front of it changes, or if the chat moves
@@ -188,10 +183,7 @@ function namesOf(files: readonly JsonObject[]): string[] {
   return asTexts(files.map(({ uri }) => uri)).map((uri) => basename(uri))
 }
 
-/**
- * Returns the words of an attachment: its name or text, and the words of a link, a place, an event,
- * a poll and so on.
- */
+/** Its name or text, and the words of a link, a place, an event, a poll and so on. */
 function wordsOf({ media, ...one }: JsonObject): string[] {
   const { description } = asObject(media) ?? {}
   const parts: readonly JsonObject[] = [one, ...asObjects(Object.values(one))]

@@ -124,10 +124,7 @@ function readIssue(issue: JsonObject, externalId: string, place: Place): Found[]
   return [piece(externalId, order, fields, quotes, place), ...comments, ...reviews, ...missing]
 }
 
-/**
- * Returns the comments that an issue contains. The REST API only counts them, but `gh`, GraphQL and
- * python-github-backup write them.
- */
+/** The REST API only counts them, but `gh`, GraphQL and python-github-backup write them. */
 function commentsIn({ comments, comment_data }: JsonObject): readonly JsonObject[] {
   return [comments, asObject(comments)?.nodes, comment_data].flatMap(asObjects)
 }
@@ -146,9 +143,7 @@ function readCommentOf(source: string, comment: JsonObject, place: Place): Found
   return piece(source, order, { placeholderTitle: source }, [quote], place)
 }
 
-/**
- * Returns when a record was last edited. The copy that was edited last replaces the others.
- */
+/** The copy that was edited last replaces the others. */
 function versionOf({ updated_at, updatedAt }: JsonObject, id: string): string {
   const version = asText(updated_at) ?? asText(updatedAt)
   return version === undefined ? '' : `/${id.padStart(20, '0')}/${version}`

@@ -15,6 +15,7 @@ import {
   type JsonObject,
   present,
 } from '../values/record-fields.ts'
+import { withoutEntities } from '../values/typography.ts'
 
 const piece = piecesOf('reddit')
 const SITE = 'https://www.reddit.com'
@@ -150,9 +151,7 @@ function fullName(kind: string, value: unknown): string {
   return `${kind}${typeof value === 'number' || /^\d{8,}$/.test(id) ? Number(id).toString(36) : id}`
 }
 
-/**
- * Makes a quote. Reads only the score, because Reddit blurs the votes, and `ups` repeats the score.
- */
+/** Reads only the score, because Reddit blurs the votes, and `ups` repeats the score. */
 function toQuote(record: JsonObject, externalId: string, text: string): QuoteInput {
   const author = asText(record.author)
   const speaker = BRACKETED.test(author ?? '') ? undefined : author
@@ -182,15 +181,12 @@ function placeholder(permalink: string | undefined, externalId: string): string 
   return title?.replaceAll('_', ' ').trim() || externalId
 }
 
-/** Returns a text with entities decoded: Reddit writes them for `<`, `>` and `&`. */
 function textIn(value: unknown): string | undefined {
-  return asText(value)?.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
+  const text = asText(value)
+  return text && withoutEntities(text)
 }
 
-/**
- * Returns whether a text or a title was deleted: it is a known replacement, or any text in brackets
- * if the record is marked as deleted.
- */
+/** Whether it is a known replacement, or any text in brackets of a record marked as deleted. */
 function isGone(text: string | undefined, { author, removed_by_category }: JsonObject): boolean {
   const mark = text?.trim() ?? ''
   if (!mark.startsWith('[') || mark.length > LONGEST_MARK) return false

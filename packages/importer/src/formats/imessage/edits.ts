@@ -34,10 +34,7 @@ export function editsIn(info: unknown): Edits {
   return { text: texts.filter(Boolean).join('\n'), hasUnsent: asArray(rp).length > 0 }
 }
 
-/**
- * Reads the texts, bytes and lists in a `bplist00`. Numbers become undefined. Returns undefined if
- * the list is broken, or is something else.
- */
+/** Reads the texts, bytes and lists in a `bplist00`. Numbers become undefined. */
 function parsePropertyList(bytes: Buffer): unknown {
   if (!bytes.toString('latin1', 0, 8).startsWith('bplist')) return undefined
   try {

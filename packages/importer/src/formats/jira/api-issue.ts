@@ -61,10 +61,7 @@ export function readAnswer(value: unknown, place: Place): Found[] {
   ]
 }
 
-/**
- * Returns what the answer lacks. A search leaves out comments unless they are asked for, and cuts
- * long lists.
- */
+/** A search leaves out comments unless they are asked for, and cuts long lists. */
 function leftOut({ comment, worklog }: JsonObject, isCut: boolean): string[] {
   const logged = asObjects(asObject(worklog)?.worklogs).filter(
     (log) => wordsIn(log.comment).text !== '',

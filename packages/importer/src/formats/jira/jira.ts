@@ -72,10 +72,7 @@ async function* readRows(
   }
 }
 
-/**
- * Finds the names of persons, because comments have only their ids. The names come from pairs of
- * columns such as "Reporter" and "Reporter Id".
- */
+/** Comments have only ids. Columns such as "Reporter" and "Reporter Id" have names for them. */
 async function namesIn(file: InputFile): Promise<Names> {
   const names = new Map<string, string>()
   const columns = csvColumns(await readBeginning(file))

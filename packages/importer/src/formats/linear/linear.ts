@@ -60,10 +60,7 @@ function readRow({ values, place, raw }: CsvRow): Found {
   return piece(externalId, order, fields, quote ? [quote] : [], place)
 }
 
-/**
- * Reads ISO dates, and dates in the form of JavaScript. A spreadsheet may have rewritten them
- * without a zone, or as 1/5/2024.
- */
+/** A spreadsheet may have rewritten dates without a zone, or as 1/5/2024. */
 function dateIn(text = ''): string | undefined {
   return (
     asIsoDate(text.replace(' ', 'T')) ?? (/GMT|UTC|Z$/.test(text) ? isoDateIn(text) : undefined)

@@ -158,10 +158,7 @@ function unshiftLine(line: string): string {
   return beginning + texts.join('')
 }
 
-/**
- * Removes shifts that no character follows, because the decoder would replace them. They occur
- * where two encoded words were joined.
- */
+/** Removes shifts that no character follows: two encoded words were joined there. */
 function decodeJis(text: string): string {
   const bare = IDLE_SHIFTS.reduce((rest, shift) => rest.replaceAll(`${shift}\x1B`, '\x1B'), text)
   return new TextDecoder('iso-2022-jp').decode(Buffer.from(bare, 'latin1'))

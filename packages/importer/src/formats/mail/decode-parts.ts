@@ -125,10 +125,7 @@ function decodeNext(decoding: Decoding): void {
   decoding.at = skipDelimiters(decoding, next)
 }
 
-/**
- * Decodes an attached mail. If the mail is encoded, the boundaries around it are not searched for
- * in it.
- */
+/** If the mail is encoded, the boundaries around it are not searched for in it. */
 function decodeMail(
   decoding: Decoding,
   head: Buffer,
@@ -166,10 +163,7 @@ function typeHeader({ type, boundary = '' }: Part): Buffer {
   )
 }
 
-/**
- * Returns whether a blank line ends the header. Some programs write none in front of the first
- * boundary.
- */
+/** Some programs write no blank line in front of the first boundary. */
 function isClosed(header: Buffer): boolean {
   return /\n\r*\n$/.test(header.toString('latin1', header.length - LINE_ENDS))
 }
@@ -177,10 +171,7 @@ function isClosed(header: Buffer): boolean {
 /** There may be several carriage returns in front of the last newline. */
 const LINE_ENDS = 10
 
-/**
- * Returns whether a part has a header. Some programs write a part's text without a header, and
- * without a blank line in its place.
- */
+/** Some programs write a part's text without a header, and without a blank line instead. */
 function hasHeaderAt(mail: Buffer, at: number): boolean {
   return /^([!-9;-~]+[ \t]*:|\r*\n)/.test(mail.toString('latin1', at, at + HEADER_NAME_BYTES))
 }
@@ -188,9 +179,7 @@ function hasHeaderAt(mail: Buffer, at: number): boolean {
 /** A longer text is not the name of a header. */
 const HEADER_NAME_BYTES = 200
 
-/**
- * Opens the boundary of a part that has parts, and returns the first delimiter, if there is one.
- */
+/** Returns the first delimiter of the parts, if there is one. */
 function openBoundary(
   { mail, mails, open }: Decoding,
   { type, boundary = '' }: Part,
@@ -289,10 +278,7 @@ function nextDelimiter(
 
 const CHARSET_BYTES = 64 * 1024
 
-/**
- * Returns the charset of the first part that names one. It is used for 8-bit text in the mail's
- * header.
- */
+/** The charset of the first part that names one is used for 8-bit text in the mail's header. */
 function firstCharset(mail: Buffer): string | undefined {
   return /charset\s*=\s*"?([\w.:-]+)/i.exec(mail.toString('latin1', 0, CHARSET_BYTES))?.[1]
 }

@@ -85,10 +85,7 @@ function decodeBase64(body: Buffer): { bytes: Buffer; isCut: boolean } {
   }
 }
 
-/**
- * Joins the lines of paragraphs, including quoted ones (RFC 3676). The signature's `-- ` is always
- * a separate line.
- */
+/** Joins the lines of paragraphs (RFC 3676). The signature's `-- ` is a line of its own. */
 function unfold(text: string, deletesSpaces: boolean): string {
   const paragraphs: string[] = []
   let openQuotes: string | undefined

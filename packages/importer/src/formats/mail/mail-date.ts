@@ -28,42 +28,13 @@ const COMMENT = /\([^()]*\)/g
 const DATE_CHARACTERS = 200
 
 /**
- * Names of zones, by the hours that they are ahead of UTC. `IST` is read as India's zone, and `CST`
+ * Names of zones, and the hours that they are ahead of UTC. `IST` is read as India's zone, and `CST`
  * as America's (RFC 822).
  */
-const ZONES: readonly [hours: number, names: string][] = [
-  [-10, 'HST'],
-  [-9, 'AKST'],
-  [-8, 'PST AKDT'],
-  [-7, 'MST PDT'],
-  [-6, 'CST MDT'],
-  [-5, 'EST CDT'],
-  [-4, 'AST EDT'],
-  [-3.5, 'NST'],
-  [-3, 'ADT BRT ART'],
-  [-2.5, 'NDT'],
-  [-2, 'BRST'],
-  [0, 'UT UTC GMT Z WET'],
-  [1, 'WEST BST CET MET MEZ'],
-  [2, 'CEST MEST MESZ EET SAST'],
-  [3, 'EEST MSK'],
-  [4, 'MSD'],
-  [5, 'PKT'],
-  [5.5, 'IST'],
-  [7, 'ICT WIB'],
-  [8, 'HKT SGT AWST'],
-  [9, 'JST KST'],
-  [9.5, 'ACST'],
-  [10, 'AEST'],
-  [10.5, 'ACDT'],
-  [11, 'AEDT'],
-  [12, 'NZST'],
-  [13, 'NZDT'],
-]
+const ZONES =
+  'HST-10 AKST-9 PST-8 AKDT-8 MST-7 PDT-7 CST-6 MDT-6 EST-5 CDT-5 AST-4 EDT-4 NST-3.5 ADT-3 BRT-3 ART-3 NDT-2.5 BRST-2 UT0 UTC0 GMT0 Z0 WET0 WEST1 BST1 CET1 MET1 MEZ1 CEST2 MEST2 MESZ2 EET2 SAST2 EEST3 MSK3 MSD4 PKT5 IST5.5 ICT7 WIB7 HKT8 SGT8 AWST8 JST9 KST9 ACST9.5 AEST10 ACDT10.5 AEDT11 NZST12 NZDT13'
 const HOURS = new Map(
-  ZONES.flatMap(([hours, names]) =>
-    names.split(' ').map((name): [string, number] => [name, hours]),
-  ),
+  Array.from(ZONES.matchAll(/([A-Z]+)(\S+)/g), ([, name = '', hours]) => [name, Number(hours)]),
 )
 const HOUR_MS = 3_600_000
 

@@ -32,23 +32,15 @@ export const mailFormat: Format = {
     "a folder of Thunderbird's profile, Apple Mail: Mailbox, Export Mailbox, Gmail: takeout.google.com",
   options: ['stripQuotes'],
   // A server puts a mail into `tmp` while it is still writing it.
-  owns: (files) => {
-    const maildirs = new Set(
-      files.filter(({ path }) => IN_MAILDIR.test(path)).map(({ path }) => folderAbove(path)),
-    )
-    return (path) => IN_TMP.test(path) && maildirs.has(folderAbove(path))
-  },
+  owns: deliveriesOf,
   recognises: (file, beginning) => {
     const text = beginningOf(beginning)
     return isMbox(text) || hasHeader(text, isSingle(file) ? 1 : 2)
   },
   async *read(files, options) {
-    const maildirs = new Set(
-      files.filter(({ path }) => IN_MAILDIR.test(path)).map(({ path }) => folderAbove(path)),
-    )
+    const isDelivery = deliveriesOf(files)
     for (const file of files) {
-      const isDelivery = IN_TMP.test(file.path) && maildirs.has(folderAbove(file.path))
-      if (isDelivery)
+      if (isDelivery(file.path))
         yield [skipped('files in tmp of a Maildir, which are no mails yet', { path: file.path })]
       else yield* orRejected(file, readFile(file, options))
     }
@@ -58,10 +50,13 @@ export const mailFormat: Format = {
 const IN_MAILDIR = /(^|\/)(cur|new)\/[^/]+$/
 const IN_TMP = /(^|\/)tmp\/[^/]+$/
 
-/**
- * Rejects a file that the user has named, because the user expects it to have mails. Counts any
- * other file.
- */
+function deliveriesOf(files: readonly InputFile[]): (path: string) => boolean {
+  const mails = files.filter(({ path }) => IN_MAILDIR.test(path))
+  const maildirs = new Set(mails.map(({ path }) => folderAbove(path)))
+  return (path) => IN_TMP.test(path) && maildirs.has(folderAbove(path))
+}
+
+/** A file that the user has named is rejected, because the user expects it to have mails. */
 function withoutMails({ path, isNamed }: InputFile, isPacked: boolean): Found {
   if (isNamed && !isPacked)
     return rejected(
@@ -77,10 +72,7 @@ function folderAbove(path: string): string {
   return path.split('/').slice(0, -2).join('/')
 }
 
-/**
- * Returns whether a file is a single mail, by its name. Its header then need not look like a mail's
- * header.
- */
+/** A single mail, by its name: its header then need not look like a mail's header. */
 function isSingle({ path }: InputFile): boolean {
   return /\.emlx?$/i.test(path) || IN_MAILDIR.test(path)
 }
@@ -119,10 +111,7 @@ const COMPRESSED =
 const GZIP = Buffer.from([0x1f, 0x8b])
 const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
-/**
- * Returns whether a file is compressed. Dovecot compresses the mails of a Maildir without changing
- * their names.
- */
+/** Dovecot compresses the mails of a Maildir without changing their names. */
 function isCompressed(beginning: Buffer): boolean {
   return [GZIP, ZSTD].some((magic) => beginning.subarray(0, magic.length).equals(magic))
 }

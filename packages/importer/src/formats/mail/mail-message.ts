@@ -80,10 +80,7 @@ function notesOnDate(mail: Email, createdAt: QuoteInput['createdAt'], place: Pla
   return [{ kind: 'replaced', reason: `${reason}, by the date of the mbox`, place }]
 }
 
-/**
- * Returns the ids of the mails before a mail. If References is missing, In-Reply-To counts (RFC
- * 5256).
- */
+/** If References is missing, In-Reply-To counts (RFC 5256). */
 function referencesOf(mail: Email): string[] {
   const references = idsIn(mail.references)
   if (references.length > 0) return references
@@ -97,10 +94,7 @@ function referencesOf(mail: Email): string[] {
  */
 const PERSON = /^\s*[^\s<][^<]*<[^<>]+>(?=[\s,]*[^\s<,][^<]*<)/
 
-/**
- * Returns the first id in In-Reply-To. Ignores addresses, because they would join all mails that
- * answer the same person.
- */
+/** Ignores addresses: they would join all mails that answer the same person. */
 function parentOf({ inReplyTo, from, to = [], cc = [] }: Email): string | undefined {
   if (!inReplyTo) return undefined
   const addresses = new Set([from, ...to, ...cc].map((one) => one?.address))
@@ -108,45 +102,14 @@ function parentOf({ inReplyTo, from, to = [], cc = [] }: Email): string | undefi
 }
 
 /** The names of Gmail's labels for deleted mails and for spam, in all languages of its exports. */
-const TRASH = new Set([
-  ...[
-    'trash',
-    'bin',
-    'papierkorb',
-    'corbeille',
-    'papelera',
-    'paperera',
-    'lixeira',
-    'lixo',
-    'cestino',
-    'prullenbak',
-  ],
-  ...[
-    'papirkurv',
-    'papperskorgen',
-    'roskakori',
-    'kosz',
-    'koš',
-    'kôš',
-    'kuka',
-    'корзина',
-    'кошик',
-    'çöp kutusu',
-  ],
-  ...['coș de gunoi', 'ゴミ箱', '휴지통', '已删除邮件', '垃圾桶'],
-])
-const SPAM = new Set([
-  ...[
-    'spam',
-    'correo no deseado',
-    'correu brossa',
-    'posta indesiderata',
-    'спам',
-    '迷惑メール',
-    '스팸함',
-  ],
-  ...['垃圾邮件', '垃圾郵件'],
-])
+const TRASH =
+  'trash,bin,papierkorb,corbeille,papelera,paperera,lixeira,lixo,cestino,prullenbak,papirkurv,papperskorgen,roskakori,kosz,koš,kôš,kuka,корзина,кошик,çöp kutusu,coș de gunoi,ゴミ箱,휴지통,已删除邮件,垃圾桶'.split(
+    ',',
+  )
+const SPAM =
+  'spam,correo no deseado,correu brossa,posta indesiderata,спам,迷惑メール,스팸함,垃圾邮件,垃圾郵件'.split(
+    ',',
+  )
 
 /**
  * Returns why a mail is left out, or undefined. Until a mailbox is compacted, Mozilla marks a
@@ -161,8 +124,8 @@ function leftOutAs(mail: Email): string | undefined {
     .split(',')
     .map((label) => label.trim())
   const isMarked = (mozilla & 0x0008) !== 0 || (headerOf(mail, 'x-status') ?? '').includes('D')
-  if (isMarked || labels.some((label) => TRASH.has(label))) return 'mails that were deleted'
-  return labels.some((label) => SPAM.has(label))
+  if (isMarked || labels.some((label) => TRASH.includes(label))) return 'mails that were deleted'
+  return labels.some((label) => SPAM.includes(label))
     ? 'mails with the label of Gmail for spam'
     : undefined
 }
@@ -194,10 +157,7 @@ function toQuote(
   return { externalId, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
 }
 
-/**
- * Returns the date of delivery. (The separator does not have it, because Thunderbird writes the
- * time of an import there.)
- */
+/** (The separator does not have it: Thunderbird writes the time of an import there.) */
 function deliveryDate(mail: Email): string | undefined {
   return mailDate(headerOf(mail, 'received')?.split(';').at(-1))
 }
@@ -211,10 +171,7 @@ function idOfContent(mail: Email, text: string): string {
 /** Matches an id, even if a program has left out one bracket or both. */
 const ID = /^<?[^<>@]+@[^<>]+>?$/
 
-/**
- * Returns the ids in a header, without brackets. Old programs wrote a sentence with an id into
- * In-Reply-To.
- */
+/** Returns ids without brackets. Old programs wrote a sentence with an id into In-Reply-To. */
 function idsIn(header = ''): string[] {
   const words = header
     .replaceAll('><', '> <')
@@ -304,10 +261,7 @@ function withoutQuotes(text: string): string {
   return rest.trim() || text
 }
 
-/**
- * Removes the line directly above a quote that names its author. There may be blank lines between
- * them.
- */
+/** There may be blank lines between a quote and the line above it that names its author. */
 function removeAttribution(lines: string[]) {
   const last = lines.findLastIndex((line) => line.trim() !== '')
   if (!lines[last]?.trimEnd().endsWith(':')) return

@@ -41,9 +41,7 @@ const FORMS = [
 
 type Form = (typeof FORMS)[number]['form']
 
-/**
- * Returns the form of a separator. Returns undefined for the header `From :` and for other lines.
- */
+/** Returns undefined for the header `From :` and for other lines. */
 function formOf(line: string): Form | undefined {
   return /^From [ \t]*:/.test(line)
     ? undefined

@@ -74,10 +74,7 @@ function decode(text: string): string {
   }
 }
 
-/**
- * Returns the moment of an event. The milliseconds are not used if Excel has rounded them, to
- * `1.71456E+12`.
- */
+/** The milliseconds are not used if Excel has rounded them, to `1.71456E+12`. */
 function momentIn(values: CsvRow['values'], event: string): string | undefined {
   const millis = values.get(`${event} Millis Since Epoch`) ?? ''
   return (

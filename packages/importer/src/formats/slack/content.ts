@@ -83,10 +83,7 @@ function blocksOf(message: JsonObject, text: string): readonly JsonObject[] {
   )
 }
 
-/**
- * Separates the attachments from the previews that Slack adds for links in the text. A shared
- * message has an address, too, but is no preview.
- */
+/** Slack adds previews for links in the text. A shared message has an address, but is none. */
 function attachmentsOf(message: JsonObject, text: string) {
   const all = asObjects(message.attachments)
   const isPreview = ({ is_share, is_msg_unfurl, from_url, original_url }: JsonObject) =>
@@ -97,10 +94,7 @@ function attachmentsOf(message: JsonObject, text: string) {
   return { attachments: all.filter((one) => !isPreview(one)), previews: all.filter(isPreview) }
 }
 
-/**
- * Joins a text with the parts that say more. Apps repeat all or some of the words of their blocks
- * as the text.
- */
+/** Apps repeat all or some of the words of their blocks as the text. */
 function withoutRepeats(text: string, more: readonly string[]): string {
   const known = words(text)
   const parts = more.filter((part) => !known.includes(words(part)))
@@ -108,10 +102,7 @@ function withoutRepeats(text: string, more: readonly string[]): string {
   return lines([isRepeated ? '' : text, ...parts])
 }
 
-/**
- * Returns words separated by spaces, without marks for bold and the like, so that `includes` finds
- * whole words.
- */
+/** Words between spaces, without marks for bold and the like: `includes` finds whole words. */
 function words(text: string): string {
   return ` ${text
     .replace(/[*_~`•]/g, '')

@@ -66,10 +66,7 @@ function hasMessages(files: readonly InputFile[]): boolean {
   return files.some(({ path }) => DAY_FILE.test(path))
 }
 
-/**
- * Returns whether the lists show that this is an export, even without messages. (Other programs
- * also write `users.json`.)
- */
+/** These lists show an export even without messages. Other programs also write `users.json`. */
 function isExport(files: readonly InputFile[]): boolean {
   const names = new Set(files.map(({ path }) => basename(path)))
   return names.has('users.json') && names.has('channels.json')

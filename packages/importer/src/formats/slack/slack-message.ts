@@ -68,10 +68,7 @@ export function readMessage(
     : toFound(message, ts, timestampOf(outer?.ts) ?? ts, place, context)
 }
 
-/**
- * Returns a timestamp with six decimals, as Slack writes it. Some programs write it as a number,
- * without zeros at the end.
- */
+/** Has six decimals, as Slack writes it. Some programs write a number, without last zeros. */
 function timestampOf(value: unknown): string | undefined {
   return typeof value === 'number' ? value.toFixed(6) : asText(value)
 }

@@ -48,10 +48,7 @@ function decodeCode(code: string, directory: Directory): string {
   )
 }
 
-/**
- * Returns whether there are letters or digits on both sides, as in `urn:book:12`, where Slack shows
- * no emoji.
- */
+/** With letters or digits on both sides, as in `urn:book:12`, Slack shows no emoji. */
 function isWithinWord(text: string, at: number, length: number): boolean {
   return LETTER.test(text.charAt(at - 1)) && LETTER.test(text.charAt(at + length))
 }
@@ -84,10 +81,7 @@ function decodeCommand(command: string, label: string): string {
   return name === 'subteam' && argument ? `@${argument}` : `@${name}`
 }
 
-/**
- * Decodes a link. If the user typed no `https://` or `mailto:`, Slack adds it, and the label is
- * what the user typed.
- */
+/** If the user typed no `https://` or `mailto:`, Slack adds it, and the label is what was typed. */
 function decodeLink(address: string, label: string): string {
   const plain = address.replace(/^(mailto|tel):/, '')
   if (label === '' || label === plain) return plain
@@ -138,10 +132,7 @@ function textOfObject(part: unknown): string {
   return asText(object.text) ?? asText(asObject(object.text)?.text) ?? asText(object.alt_text) ?? ''
 }
 
-/**
- * Returns the text of a section, a quote, preformatted text, or a list of sections. Slack indents
- * lists instead of nesting them.
- */
+/** A section, a quote, preformatted text, or a list, which Slack indents instead of nesting. */
 function textOfRichText(element: JsonObject): string {
   if (element.type !== 'rich_text_list') return textOfSection(element)
   return lines(asObjects(element.elements).map((item) => `• ${textOfSection(item)}`))

@@ -145,10 +145,7 @@ function rejectInvalid(
   )
 }
 
-/**
- * Returns a function that applies `--map` and `--set` to a record. If neither is given, the
- * function returns the record itself.
- */
+/** Applies `--map` and `--set`. If neither is given, returns the record itself. */
 function createPreparation(
   options: Pick<FormatOptions, 'map' | 'set'>,
 ): (record: JsonObject) => JsonObject {

@@ -54,9 +54,7 @@ export function htmlToText(html: string): string {
   return (isTooDear(html) ? html.replace(/<[^<>]*>/g, ' ') : convert(html)).trim()
 }
 
-/**
- * Counts with the converter's own parser, because a closing tag may end several elements, or none.
- */
+/** Counts by the converter's parser: a closing tag may end several elements, or none. */
 function isTooDear(html: string): boolean {
   let depth = 0
   let prefixes = 0

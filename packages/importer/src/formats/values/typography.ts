@@ -23,6 +23,11 @@ export function withoutTypography(text: string): string {
     : text
 }
 
+/** Decodes the entities that Reddit and X write for `<`, `>` and `&`. */
+export function withoutEntities(text: string): string {
+  return text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
+}
+
 /**
  * Returns a person's name in one spelling, so that the same person always has the same name.
  * Returns undefined if the value is no name.

@@ -156,20 +156,14 @@ const LONGEST_DATE = 100
 const ZERO = /^(?:0+|00:00:00|0000-00-00.*)$/
 const ZERO_DATE = '1970-01-01T00:00:00.000Z'
 
-/**
- * Returns the order that a date itself shows: its year has four digits and comes first, or its
- * month is a word.
- */
+/** Returns the order that a date shows: its year comes first, or its month is a word. */
 function orderIn([first = '', second = '']: readonly string[]): readonly string[] | undefined {
   if (/^\d{4}$/.test(first)) return YEAR_FIRST
   if (/[a-z]/i.test(first)) return MONTH_FIRST
   return /[a-z]/i.test(second) ? DAY_FIRST : undefined
 }
 
-/**
- * Returns the year with four digits. In a recent date, 67 is the Buddhist year 2567, because 2067
- * is in the future.
- */
+/** In a recent date, 67 is the Buddhist year 2567, because 2067 is in the future. */
 function yearOf(text: string, isRecent: boolean): string {
   if (text.length !== 2) return text
   if (isRecent)
@@ -182,10 +176,7 @@ function monthOf(text: string): string {
   return (number === 0 ? text : String(number)).padStart(2, '0')
 }
 
-/**
- * Reads the time after a date. Its zone has the form of ISO 8601. A date without a time begins at
- * midnight.
- */
+/** The zone gets the form of ISO 8601. A date without a time begins at midnight. */
 function timeOf(rest: string): { clock: string; zone: string } | undefined {
   if (rest.trim() === '') return { clock: '00:00:00', zone: '' }
   const [, before, hour, minute, second = '00', decimals, half = before, name, zone = name ?? ''] =

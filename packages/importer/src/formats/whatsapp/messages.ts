@@ -68,10 +68,7 @@ export function looksDated(line: string): boolean {
   return LOOKS_DATED.test(line)
 }
 
-/**
- * Returns a speaker's name. WhatsApp writes `~` in front of the name that a person has chosen who
- * is not a contact.
- */
+/** WhatsApp writes `~` before the name that a person has chosen who is not a contact. */
 function nameOf(speaker: string): string {
   const name = withoutTypography(speaker).trim()
   return name.replace(/^~ ?/, '') || name

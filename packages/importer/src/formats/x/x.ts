@@ -24,6 +24,7 @@ import {
   firstLine,
   present,
 } from '../values/record-fields.ts'
+import { withoutEntities } from '../values/typography.ts'
 
 const piece = piecesOf('x')
 /** Matches files of posts. Posts in a community have a separate file. */
@@ -151,10 +152,7 @@ function addNote(note: JsonObject | undefined, notes: Map<string, Note[]>): void
   ])
 }
 
-/**
- * Returns the whole text of a post that `tweets.js` cuts: the note of the same moment that begins
- * with the same words.
- */
+/** `tweets.js` cuts long posts. The note of the moment with the same beginning has the whole. */
 function noteOf({ notes }: Survey, raw: string, createdAt: string): string | undefined {
   const note = notes
     .get(beginningOf(raw))
@@ -163,22 +161,20 @@ function noteOf({ notes }: Survey, raw: string, createdAt: string): string | und
   return note?.text
 }
 
-/**
- * Returns the beginning of a text without names. A post first names the people whom it answers, and
- * a note may leave these names out.
- */
+/** A post first names the people whom it answers, and a note may leave these names out. */
 function beginningOf(text: string): string {
   const own = unfolded(text, []).replace(/^(@\w+\s+)+/, '')
   return own.slice(0, COMPARED_CHARACTERS)
 }
 
-/** Replaces links by their targets, and decodes the entities that X writes for `<`, `>` and `&`. */
+/** Replaces links by their targets. */
 function unfolded(text: string, links: readonly JsonObject[]): string {
   const targets = new Map(
     links.map((one) => [one.url ?? one.shortUrl, one.expanded_url ?? one.expandedUrl]),
   )
-  const plain = text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
-  return plain.replace(/https?:\/\/t\.co\/\w+/g, (link) => String(targets.get(link) ?? link))
+  return withoutEntities(text).replace(/https?:\/\/t\.co\/\w+/g, (link) =>
+    String(targets.get(link) ?? link),
+  )
 }
 
 function readPost({ value, place }: JsonRecord, survey: Survey): Found {

@@ -84,10 +84,7 @@ function isOfJson({ members }: JsonShape): boolean {
   return isOfYtDlp(members) || isOfApi(members)
 }
 
-/**
- * Returns whether the file comes from yt-dlp. The video's list of formats comes early in the file,
- * and may fill the whole beginning.
- */
+/** The video's list of formats comes early, and may fill the whole beginning. */
 function isOfYtDlp(members: ReadonlySet<string>): boolean {
   const isOfVideo = ['formats[].format_id', 'comments[].parent', 'webpage_url'].some((name) =>
     members.has(name),
@@ -130,10 +127,7 @@ function asApiVideo({ id, like_count, ...video }: JsonObject): JsonObject {
   }
 }
 
-/**
- * Converts a comment of yt-dlp to the form in which the API writes it, so that a rejected comment
- * can be corrected and imported separately.
- */
+/** A rejected comment can then be corrected and imported separately. */
 function asApiComment({ id, parent, ...comment }: JsonObject, videoId: unknown): JsonObject {
   const snippet = {
     videoId,

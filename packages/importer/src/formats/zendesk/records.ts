@@ -108,10 +108,7 @@ export async function surveyExport(files: readonly InputFile[]) {
   return { names, deleted, hasComments }
 }
 
-/**
- * Adds a person's name, unless it is known. (A record of the user replaces the name, because it may
- * say that the user was deleted.)
- */
+/** A record of the user replaces the name, because it may say that the user was deleted. */
 function addPerson(names: Map<string, string>, person: JsonObject): void {
   const id = asId(person.id)
   const name = asText(person.name)

@@ -67,10 +67,7 @@ function isZendesk({ members }: JsonShape): boolean {
   )
 }
 
-/**
- * Returns whether users, organisations and comments belong to tickets: they are recognised only
- * beside tickets, because other programs write such records, too.
- */
+/** Users, organisations and comments are recognised only beside tickets: others write such, too. */
 function isBesideTickets({ members }: JsonShape): boolean {
   const isUsers = ['', '[].', 'users[].'].some(
     (at) => members.has(`${at}name`) && members.has(`${at}role`),
@@ -136,10 +133,7 @@ function skipDeleted(kind: ZendeskRecord['kind'], comments: number, place: Place
   )
 }
 
-/**
- * Returns the page that agents see, from the API's URL
- * `https://example.zendesk.com/api/v2/tickets/7.json`.
- */
+/** Of the API's URL `https://example.zendesk.com/api/v2/tickets/7.json`, the agents' page. */
 function agentUrl(url: string | undefined): string | undefined {
   return url?.replace(/\/api\/v2\/tickets\/(\d+)(?:\.json)?$/, '/agent/tickets/$1')
 }
@@ -183,10 +177,7 @@ function toQuote(comment: JsonObject, names: Survey['names']): QuoteInput | unde
   return { text: text ?? '', ...present({ ...fields, attachments }) }
 }
 
-/**
- * Returns the comments of a `ticket_events` event or of an audit. Fields that a comment lacks are
- * taken from the event.
- */
+/** Of an event or an audit. Fields that a comment lacks are taken from it. */
 function commentsIn({ child_events, events, updater_id, ...event }: JsonObject): JsonObject[] {
   const { author_id, timestamp, created_at } = event
   return asObjects(child_events ?? events)
@@ -194,10 +185,7 @@ function commentsIn({ child_events, events, updater_id, ...event }: JsonObject):
     .map((comment) => ({ author_id: updater_id ?? author_id, timestamp, created_at, ...comment }))
 }
 
-/**
- * Returns the text of a comment. If it is a call that Zendesk has transcribed, the text contains
- * what was said.
- */
+/** If Zendesk has transcribed a call, the text contains what was said. */
 function textOf({ html_body, plain_body, body, data }: JsonObject): string | undefined {
   const html = asText(html_body)
   const text = (html && asText(htmlToText(html))) ?? asText(plain_body) ?? asText(body)
@@ -205,10 +193,7 @@ function textOf({ html_body, plain_body, body, data }: JsonObject): string | und
   return said === undefined || text?.includes(said) ? text : [text, said].filter(Boolean).join('\n')
 }
 
-/**
- * Returns the images in the HTML that are not attachments. The text of `body` has the addresses of
- * all images.
- */
+/** Images in the HTML that are not attached. The text of `body` has the addresses of all. */
 function imagesBeside(
   text: string,
   { html_body, body, attachments }: JsonObject,
