@@ -63,7 +63,7 @@ const thread = (externalId: string, speaker = 'Ada') => ({
 const idOf = (externalId: string) => sourceIdOf('acme', { service: 'slack', externalId })
 
 test('a redacted speaker is gone, and stays gone when an older post is delivered', async (t) => {
-  const { acme, globex, erase } = await start(t)
+  const { sluice, acme, globex, erase } = await start(t)
   storedIn(await acme.post(thread('one')))
   storedIn(await acme.post(thread('two', 'Ada Lovelace')))
   storedIn(await globex.post(thread('one')))
@@ -105,6 +105,16 @@ test('a redacted speaker is gone, and stays gone when an older post is delivered
     left.quotes.map(({ speaker, replyingTo }) => [speaker, replyingTo]),
     [['Bob', 'one']],
   )
+
+  // A thread has marks of at most 10,000 removed quotes. More are redacted.
+  const marks = Array.from({ length: 10_000 }, (_, at) => [`quote-${at}`, Date.now() * 1_000])
+  const $set = { 'meta.deletion.ofQuotes': Object.fromEntries(marks) }
+  await sluice.db.collection<{ _id: string }>('sources').updateOne({ _id: idOf('one') }, { $set })
+  storedIn(await acme.post(thread('one')))
+  const rest = await erase({ speaker: 'Ada', mode: 'remove' })
+  assert.deepEqual([rest.quotes, rest.failed], [1, 0])
+  const { quotes: all } = sourcePageIn(await acme.get(`/sources/${idOf('one')}`))
+  assert.deepEqual(all.map(({ speaker }) => speaker).sort(), ['Bob', '[erased]'])
 })
 
 test('a title, a URL and the name of a channel go with the quote that they repeat or whose speaker they name', async (t) => {

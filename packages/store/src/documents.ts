@@ -94,6 +94,12 @@ export interface WriterDocument {
  */
 export const DELETIONS_MS = 31 * 24 * 3_600_000
 
+/**
+ * The most single quotes of a source that it remembers as deleted. Each takes 34 bytes of it, and a
+ * condition of each sum and page of its quotes.
+ */
+export const MOST_SINGLE = 10_000
+
 /** What a tenant has deleted of a source. */
 export interface Deleted {
   /** Every field and quote with this stamp or an older one is deleted. 0 for none. */

@@ -3,7 +3,7 @@
 // post. Never writes.
 import { createRedactsOf, ERASED, moreOf, type Redacts } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
-import type { QuoteDocument, SourceDocument } from './documents.ts'
+import { MOST_SINGLE, type QuoteDocument, type SourceDocument } from './documents.ts'
 import { AFTER_IDS, compareIds, quotesOf } from './ids.ts'
 import { PRIMARY } from './mongodb/commands.ts'
 import { NOBODY, withinTime } from './read-source.ts'
@@ -114,6 +114,14 @@ export interface FoundQuotes {
   /** Wanted, too, but redacted already. */
   redacted: string[]
   redacts: Redacts
+  /** Whether the source can't remember all of `ids` as deleted. */
+  isFull?: boolean
+}
+
+interface AboutSource {
+  redactsOf: ReturnType<typeof createRedactsOf>
+  redacts: Redacts
+  marks: number
 }
 
 /**
@@ -142,34 +150,40 @@ export async function* findQuotes(
     range = { ...ids, $gte: `${found.at(-1)?._id} ` }
     const wanted = found.filter(isWanted)
     const bySource = Map.groupBy(wanted, (quote) => quote.sourceId)
-    const redacts = wanted.length > 0 ? await findRedacts(wanted) : new Map<string, Redacts>()
+    const about = await findAbout(wanted)
     yield new Map(
       Array.from(bySource, ([id, own]) => {
         const idsOf = (isRedacted: boolean) =>
           own.filter(({ speaker }) => (speaker === ERASED) === isRedacted).map(({ _id }) => _id)
         const [ids, redacted] = [idsOf(false), idsOf(true)]
-        return [id, { ids, redacted, redacts: redacts.get(id) ?? 'quotes' }]
+        const { redacts = 'quotes', marks = 0 } = about.get(id) ?? {}
+        return [id, { ids, redacted, redacts, isFull: marks + ids.length > MOST_SINGLE }]
       }),
     )
   }
 
-  /** Reads texts of the wanted quotes only. Returns what goes with them, by the ids of sources. */
-  function findRedacts(wanted: readonly QuoteDocument[]): Promise<Map<string, Redacts>> {
+  /**
+   * Reads texts of the wanted quotes only. Returns what goes with them, and the number of single
+   * quotes that are marked as deleted, by the ids of sources.
+   */
+  function findAbout(wanted: readonly QuoteDocument[]): Promise<Map<string, AboutSource>> {
     const ofWanted = quotesOf(...new Set(wanted.map((quote) => quote.sourceId)))
     const ofSource = { externalId: 1, title: 1, description: 1, url: 1, channelName: 1 }
     const ofQuote = { sourceId: 1, externalId: 1, speaker: 1, text: 1 }
     return withinTime(NOBODY, async (signal) => {
-      const how = { projection: { ...ofSource, ...ofQuote }, signal }
-      const found = await sources.find({ _id: ofWanted.sourceId }, how).toArray()
-      const byId = new Map(found.map((source) => [source._id, createRedactsOf(source)]))
-      const redacts = new Map<string, Redacts>()
+      const about = new Map<string, AboutSource>()
+      if (wanted.length === 0) return about
+      const how = { projection: { ...ofSource, ...ofQuote, 'meta.deletion.ofQuotes': 1 }, signal }
+      for await (const source of sources.find({ _id: ofWanted.sourceId }, how)) {
+        const marks = Object.keys(source.meta.deletion?.ofQuotes ?? {}).length
+        about.set(source._id, { redactsOf: createRedactsOf(source), redacts: 'quotes', marks })
+      }
       const ids = { ...ofWanted, _id: { $in: wanted.map(({ _id }) => _id) } }
       for await (const quote of quotes.find(ids, how)) {
-        const id = quote.sourceId
-        const own = byId.get(id)?.(quote) ?? 'quotes'
-        redacts.set(id, moreOf(redacts.get(id) ?? 'quotes', own))
+        const one = about.get(quote.sourceId)
+        if (one) one.redacts = moreOf(one.redacts, one.redactsOf(quote))
       }
-      return redacts
+      return about
     })
   }
 }

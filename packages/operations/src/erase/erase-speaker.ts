@@ -244,16 +244,19 @@ export function createFindErased({ tenant, service, speaker, key, mode }: Erased
     },
   }
 
-  /** If the title goes with one of the quotes, it is redacted by a deletion of no quotes. */
+  /**
+   * If the title goes with one of the quotes, it is redacted by a deletion of no quotes. Quotes
+   * that the source can't remember as removed are redacted, which needs no mark.
+   */
   function deletionsOf(
     { id: sourceId, name }: Pick<AgedThread, 'id' | 'name'>,
-    { ids, redacted, redacts }: FoundQuotes = { ids: [], redacted: [], redacts: 'quotes' },
+    { ids, redacted, redacts, isFull }: FoundQuotes = { ids: [], redacted: [], redacts: 'quotes' },
   ): Deletion[] {
     const make = (some: string[], how?: 'quotes') =>
       Array.from(chunksOf(some, QUOTES_PER_DELETION), (quoteIds) => {
         return { deletes: { sourceId, quoteIds, ...(how && { redacts: how }) }, name }
       })
-    const own = make(ids, mode === 'redact' ? 'quotes' : undefined)
+    const own = make(ids, mode === 'redact' || isFull ? 'quotes' : undefined)
     const some = [...own, ...make(redacted, 'quotes')]
     if (redacts === 'quotes') return some
     return [{ deletes: { sourceId, quoteIds: [], redacts, speaker }, name }, ...some]

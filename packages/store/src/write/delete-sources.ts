@@ -8,6 +8,7 @@ import {
   type DeletionMark,
   type GuardedWrite,
   isLive,
+  MOST_SINGLE,
   type QuoteWithoutText,
   type SourceMarks,
   type SourceOrTombstone,
@@ -18,11 +19,6 @@ import { RefusedWriteError } from '../mongodb/commands.ts'
 import { writeGuarded } from './guarded-writes.ts'
 import { NO_QUOTES, type SumDeps, sumSources } from './sum-sources.ts'
 
-/**
- * The most single quotes of a source that it remembers as deleted. Each takes 34 bytes of it, and a
- * condition of each sum and page of its quotes.
- */
-const MOST_SINGLE = 10_000
 /** MongoDB's BSONObjectTooLarge: the document would grow too large. */
 const TOO_LARGE = 10_334
 
