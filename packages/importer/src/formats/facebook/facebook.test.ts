@@ -67,7 +67,7 @@ test('the parts of a chat are one source, oldest first, also after it moved, and
   expect(new Set(quotes.map(({ externalId }) => externalId)).size).toBe(3)
 })
 
-test('what was shared stands beside the text, files are named, what was unsent is skipped', async () => {
+test('what was shared stands beside the text, files are named, what was unsent is skipped, as are notices', async () => {
   const found = await find(
     { ...message, share: { link: 'https://a.example', share_text: escaped('Süß') } },
     {
@@ -77,12 +77,17 @@ test('what was shared stands beside the text, files are named, what was unsent i
       sticker: { uri: 's/2.png' },
     },
     { ...message, is_unsent: true },
+    { ...message, content: 'Ada called you.', call_duration: 61 },
+    { ...message, content: 'Ada added Bo to the group.', type: 'Subscribe' },
   )
   expect(found.pieces.map(({ quotes: [quote] }) => [quote?.text, quote?.attachments])).toEqual([
     ['Crème brûlée 🍮\nSüß\nhttps://a.example', undefined],
     ['', ['1.jpg', '2.png']],
   ])
-  expect(found.noted).toEqual({ 'skipped: messages that were unsent': 1 })
+  expect(found.noted).toEqual({
+    'skipped: messages that were unsent': 1,
+    'skipped: notices by Facebook, such as of calls': 2,
+  })
 })
 
 test('reads the download of chats that are encrypted from end to end', async () => {

@@ -42,6 +42,8 @@ const PARTS =
 const WITHIN = /(?<![^/])(your_\w+_activity\/)?(messages\/.*|([^/]+\/)?[^/]*)$/s
 /** A list of Facebook is named by the first member of its file, for example `friends_v2`. */
 const BEFORE_NAME = 200
+/** The types of messages whose text is Facebook's. Newer downloads only mark calls. */
+const NOTICES = /^(Call|Subscribe|Unsubscribe)$/
 const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
 
 const NO_CHAT =
@@ -125,6 +127,8 @@ function readMessage(message: JsonObject, chat: JsonObject, value: unknown, plac
   if (channelId === undefined) return rejected(NO_CHAT, place, value)
   if (createdAt === undefined)
     return rejected('a message without a valid `timestamp_ms`', place, value)
+  if (message.call_duration !== undefined || NOTICES.test(String(message.type)))
+    return skipped('notices by Facebook, such as of calls', place)
   if (message.is_unsent === true) return skipped('messages that were unsent', place)
   const { share_text, link } = asObject(message.share) ?? {}
   const content = asText(message.content) ?? ''

@@ -127,6 +127,7 @@ describe('threads', () => {
   test.each([
     ['Re: Fwd: RE[2]: Oven', 'Oven'],
     ['[bakers] Re: Oven', '[bakers] Oven'],
+    ['Re: [bakers] AW: Re: Oven', '[bakers] Oven'],
     ['AW: WG: Ofen', 'Ofen'],
     ['Recipe: rye', 'Recipe: rye'],
     ['Bread,\n\tcakes', 'Bread, cakes'],

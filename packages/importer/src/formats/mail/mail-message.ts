@@ -210,7 +210,9 @@ function nameOf(address: Address | undefined): string | undefined {
 }
 
 function toFields(mail: Email, { createdAt }: QuoteInput): SourceInput {
-  const title = mail.subject?.replaceAll('\t', ' ').replace(PREFIXES, '$1 ').trim()
+  const subject = mail.subject?.replaceAll('\t', ' ').replace(PREFIXES, '$1 ').trim()
+  // Mailing lists put their tag between prefixes: `Re: [bakers] Re: Oven`.
+  const title = subject?.replace(PREFIXES, '$1 ').trim()
   return {
     placeholderTitle: title || 'Mail without a subject',
     ...present({ title: title || undefined, createdAt }),

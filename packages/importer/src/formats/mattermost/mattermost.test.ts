@@ -102,7 +102,7 @@ test('what an integration attaches stands beside the text, notices are skipped, 
   const attached = {
     ...post,
     replies: [],
-    props: { attachments: [{ title: 'Oven 3', fields: [{ title: 'is', value: 'hot' }] }] },
+    props: { attachments: [{ title: 'Oven 3', fields: [{ title: 'is', value: 200 }] }] },
   }
   const edited = { ...post, message: 'Warm', edit_at: 1714556000000, replies: [] }
   const notice = { ...post, type: 'system_join_channel', replies: [] }
@@ -111,7 +111,7 @@ test('what an integration attaches stands beside the text, notices are skipped, 
   )
   expect(found.pieces.map(({ quotes }) => quotes[0]?.text)).toEqual([
     'Warm',
-    'Cold oven\nsince six\nOven 3\nis\nhot',
+    'Cold oven\nsince six\nOven 3\nis\n200',
   ])
   expect(new Set(found.pieces.map(({ externalId }) => externalId)).size).toBe(2)
   expect(found.noted).toEqual({

@@ -15,6 +15,7 @@ import {
   asObjects,
   asText,
   asTexts,
+  asWord,
   firstLine,
   present,
 } from '../values/record-fields.ts'
@@ -138,7 +139,7 @@ function toQuote(post: JsonObject): Quote | undefined {
  */
 function linesOf(attached: JsonObject): unknown[] {
   const { pretext, author_name, title, text, fields, footer, fallback } = attached
-  const ofFields = asObjects(fields).flatMap((field) => [field.title, field.value])
+  const ofFields = asObjects(fields).flatMap((field) => [field.title, asWord(field.value)])
   const own = asTexts([pretext, author_name, title, text, ...ofFields, footer])
   return own.length > 0 ? own : [fallback]
 }

@@ -328,7 +328,10 @@ describe('texts', () => {
       {
         title: 'Build 7',
         text: 'passed',
-        fields: [{ title: 'by', value: '<@U1>' }],
+        fields: [
+          { title: 'by', value: '<@U1>' },
+          { title: 'code', value: 0 },
+        ],
         fallback: 'no',
       },
       { fallback: 'plain' },
@@ -336,7 +339,7 @@ describe('texts', () => {
     const { pieces } = await find({
       'ovens/2024-05-01.json': [{ ...alone, text: '', attachments }],
     })
-    expect(pieces[0]?.quotes[0]?.text).toBe('Build 7\npassed\nby\n@Ada\nplain')
+    expect(pieces[0]?.quotes[0]?.text).toBe('Build 7\npassed\nby\n@Ada\ncode\n0\nplain')
   })
 
   test.each([
@@ -350,6 +353,7 @@ describe('texts', () => {
       'see urn:book:12, bread🍞 (🍞) 🍞🍞',
     ],
     ['`a\n:bread:`', '`a\n🍞`'],
+    [':thumbsup: :flag-de: :saluting_face::constructor:', '👍 🇩🇪 🫡:constructor:'],
     ['です:bread:よろしく и:bread:я', 'です🍞よろしく и:bread:я'],
   ])('code and words have no emoji: %j reads as %j', async (text, decoded) => {
     expect((await quoteOf({ text })).text).toBe(decoded)

@@ -1,8 +1,16 @@
 // Converts texts to the form in which Slack shows them. The texts come from Slack's markup
 // (mentions, links, dates, emoji), from blocks, and from attachments of apps.
 import emojiNames from 'emoji-name-map/lib/datasource.json' with { type: 'json' }
-import { asArray, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
+import {
+  asArray,
+  asObject,
+  asObjects,
+  asText,
+  asWord,
+  type JsonObject,
+} from '../values/record-fields.ts'
 import type { Directory } from './directory.ts'
+import moreNames from './emoji-names.json' with { type: 'json' }
 
 /**
  * Matches markup. Slack writes `<`, `>` and `&` in texts as entities, so brackets always enclose
@@ -13,7 +21,13 @@ const MARKUP =
 const MARKUP_IN_CODE = /<([^<>]*)>|&(amp|lt|gt|colon);/g
 /** Matches a digit, or a letter of a script that puts spaces between words. */
 const LETTER = /[\p{Nd}\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}]/u
-const EMOJI: Readonly<Record<string, string>> = emojiNames
+/** All names that Slack knows: those of the library, and newer ones and aliases (emojibase-data). */
+const EMOJI = new Map([
+  ...Object.entries(emojiNames),
+  ...Object.entries(moreNames).flatMap(([emoji, names]) =>
+    names.split(' ').map((name): [string, string] => [name, emoji]),
+  ),
+])
 /**
  * `&colon;` is our own entity. `escapeText` writes it, because a colon in rich text does not begin
  * an emoji.
@@ -55,7 +69,7 @@ function isWithinWord(text: string, at: number, length: number): boolean {
 
 /** Returns the character of an emoji. A custom emoji has none, so its markup is returned. */
 function decodeEmoji(name: string, tone: unknown, markup: string): string {
-  const emoji = Object.hasOwn(EMOJI, name) ? EMOJI[name] : undefined
+  const emoji = EMOJI.get(name)
   return emoji ? emoji + (tone ? (SKIN_TONES[Number(tone) - 2] ?? '') : '') : markup
 }
 
@@ -170,7 +184,7 @@ function textOfInline(element: JsonObject): string {
  */
 export function textOfAttachment(attachment: JsonObject): string {
   const fields = asObjects(attachment.fields).map((field) =>
-    lines([textOfObject(field.title), textOfObject(field.value)]),
+    lines([textOfObject(field.title), asWord(field.value) ?? textOfObject(field.value)]),
   )
   const isShared = attachment.is_share === true || attachment.is_msg_unfurl === true
   const { pretext, author_name, title, text, footer, fallback } = attachment

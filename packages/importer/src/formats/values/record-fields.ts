@@ -29,6 +29,11 @@ export function asTexts(value: unknown): string[] {
   return asArray(value).flatMap((one) => asText(one) ?? [])
 }
 
+/** Returns a text that is not blank, or a number or a truth value as a text. */
+export function asWord(value: unknown): string | undefined {
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : asText(value)
+}
+
 /** Returns an identifier as a string. Some versions of a format write it as a number. */
 export function asId(value: unknown): string | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : asText(value)

@@ -340,13 +340,14 @@ describe('Zendesk', () => {
     const rated = {
       ...ticket,
       satisfaction_rating: { id: 5, score: 'bad', comment: 'Too late' },
-      comments: [call],
+      comments: [call, { ...call, id: 9, author_id: -1 }],
     }
     const { pieces } = await read({ tickets: [rated], users })
     assert.deepEqual(
       pieces[0]?.quotes.map(({ text, externalId, speaker }) => [text, externalId, speaker]),
       [
         ['Call\nIt burns', '101', 'Ada'],
+        ['Call\nIt burns', '9', undefined],
         ['Too late', 'satisfaction/5', 'Ada'],
       ],
     )

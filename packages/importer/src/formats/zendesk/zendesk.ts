@@ -19,6 +19,8 @@ import { readRecords, type Survey, surveyExport, type ZendeskRecord } from './re
 
 const piece = piecesOf('zendesk')
 const COMMENT_TYPES = new Set(['Comment', 'VoiceComment'])
+/** The author of what Zendesk itself writes, for example about a call. */
+const OF_ZENDESK = '-1'
 const NO_COMMENTS =
   'tickets whose comments are not in the input (export ticket_events with include=comment_events, too)'
 const DESCRIPTION = 'descriptions of tickets without comments'
@@ -205,7 +207,7 @@ function imagesBeside(
 function speakerOf({ author_id, via }: JsonObject, names: Survey['names']): string | undefined {
   const id = asId(author_id)
   const from = asObject(asObject(asObject(via)?.source)?.from)
-  return (id && names.get(id)) ?? asText(from?.name) ?? id
+  return (id && names.get(id)) ?? asText(from?.name) ?? (id === OF_ZENDESK ? undefined : id)
 }
 
 function dateOf({ created_at, timestamp }: JsonObject): string | undefined {
