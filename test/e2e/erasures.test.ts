@@ -137,15 +137,21 @@ test('a title, a URL and the name of a channel go with the quote that they repea
     { title: 'Zoe\u0301 Li, 2024-05-01', channelName: 'Zoe\u0301 Li' },
     { title: 'A thread', channelName: 'r/ovens', url: 'https://x.example/Zoé_Li/1' },
     { title: 'Adam', channelName: 'Adam', url: 'https://x.example/adam' },
+    { title: 'Zoé Li, 2024-05-02', channelName: 'Zoe\u0301 Li' },
   ].map((one, at) => ({ service: 'slack', externalId: `c/i/${at + 3}`, quotes, ...one }))
   const said = { externalId: 'm3', text: 'Yes', speaker: 'Zoé Li' }
-  const threads = fields.map((one) => ({ ...one, quotes: [...one.quotes, said] }))
+  // On the second day, only Bob writes.
+  const threads = fields.map((one, at) => ({
+    ...one,
+    quotes: at === 4 ? quotes.slice(1) : [...one.quotes, said],
+  }))
   const fieldsOf = async () => {
-    const pages = threads.map(({ externalId }) => acme.get(`/sources/${idOf(externalId)}`))
-    return (await Promise.all(pages)).map((page) => {
-      const { title, channelName, url } = sourcePageIn(page).source
-      return [title, channelName, url]
-    })
+    const found = []
+    for (const { externalId } of threads) {
+      const { source } = sourcePageIn(await acme.get(`/sources/${idOf(externalId)}`))
+      found.push([source.title, source.channelName, source.url])
+    }
+    return found
   }
   const gone = '[erased]'
   const left = [
@@ -153,6 +159,7 @@ test('a title, a URL and the name of a channel go with the quote that they repea
     [gone, gone, undefined],
     [gone, 'r/ovens', gone],
     ['Adam', 'Adam', 'https://x.example/adam'],
+    [gone, gone, undefined],
   ]
   await Promise.all(threads.map((one) => acme.post(one)))
   for (const speaker of ['Ada', 'Zoé Li']) await erase({ speaker, suppress: true })

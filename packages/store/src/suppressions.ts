@@ -44,11 +44,15 @@ export function hashSpeaker(key: string, tenant: string, speaker: string): strin
   return hash('sha256', key + name, 'base64url').slice(0, 24)
 }
 
-/** Makes a function that hashes speakers, each different one once. */
+/** A tenant may have millions of speakers. */
+const MOST_HASHES = 10_000
+
+/** Makes a function that hashes speakers, each different one rarely more than once. */
 export function createHashOf(key: string, tenant: string) {
   const hashes = new Map<string, string>()
   return (speaker: string): string => {
     const hash = hashes.get(speaker) ?? hashSpeaker(key, tenant, speaker)
+    if (hashes.size === MOST_HASHES) hashes.clear()
     hashes.set(speaker, hash)
     return hash
   }

@@ -79,6 +79,7 @@ export interface AgedThread {
   id: string
   tenant: string
   name: { service: string; externalId: string }
+  channelName?: string
   stamp: number
 }
 
@@ -99,13 +100,16 @@ export async function* findThreads(
   { until = Number.MAX_VALUE, after = '' }: ThreadRange = {},
 ): AsyncGenerator<AgedThread[]> {
   const filter = { tenant: { $exists: true }, ...of, 'meta.stamp': { $lte: until } }
-  const projection = { tenant: 1, service: 1, externalId: 1, 'meta.stamp': 1 }
+  const projection = { tenant: 1, service: 1, externalId: 1, channelName: 1, 'meta.stamp': 1 }
   const find: Read<SourceDocument> = (sources, part, how) =>
     sources.find<SourceDocument>({ ...part, ...filter }, { projection, ...how }).toArray()
   for await (const found of walk(db, find, after))
     yield found
       .sort(compareIds)
-      .map(({ _id: id, tenant, meta: { stamp }, ...name }) => ({ id, tenant, name, stamp }))
+      .map(({ _id: id, tenant, meta: { stamp }, service, externalId, channelName }) => {
+        const name = { service, externalId }
+        return { id, tenant, name, stamp, ...(channelName !== undefined && { channelName }) }
+      })
 }
 
 /** Quotes of a source that were found, and what goes with them. */

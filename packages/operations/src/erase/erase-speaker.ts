@@ -204,8 +204,8 @@ const QUOTES_PER_DELETION = 100
 /** Makes the functions that find what an erasure deletes. */
 export function createFindErased({ tenant, service, speaker, key, mode }: Erased) {
   const hashOf = createHashOf(key, tenant)
-  const isErased = (quote: { speaker?: string }) =>
-    quote.speaker !== undefined && hashOf(quote.speaker) === speaker
+  const isName = (name: string | undefined) => name !== undefined && hashOf(name) === speaker
+  const isErased = (quote: { speaker?: string }) => isName(quote.speaker)
   return {
     /**
      * Finds deletions in the stored threads after an id. After those of some threads come the
@@ -221,6 +221,10 @@ export function createFindErased({ tenant, service, speaker, key, mode }: Erased
         for (const threads of chunksOf(found, THREADS_AT_ONCE[mode])) {
           const ids = threads.map(({ id }) => id)
           let quotes = 0
+          // Each day of a chat is named after the person, also one on which they said nothing.
+          const named = threads.filter(({ channelName }) => isName(channelName))
+          const nothing = { ids: [], redacted: [], redacts: 'channel' as const }
+          yield { deletions: named.flatMap((one) => deletionsOf(one, nothing)) }
           for await (const page of findQuotes(db, ids, isWanted)) {
             for (const { ids } of page.values()) quotes += ids.length
             const deletions = threads.flatMap((one) => deletionsOf(one, page.get(one.id)))
@@ -239,7 +243,8 @@ export function createFindErased({ tenant, service, speaker, key, mode }: Erased
       const id = sourceIdOf(tenant, name)
       const erased = quotes.filter(isErased)
       const ids = quoteIdsOf(id, quotes).filter((_, at) => isErased(quotes[at] ?? {}))
-      const redacts = erased.map(createRedactsOf(source)).reduce(moreOf, 'quotes')
+      const least = isName(source.channelName) ? 'channel' : 'quotes'
+      const redacts = erased.map(createRedactsOf(source)).reduce(moreOf, least)
       return deletionsOf({ id, name }, { ids, redacted: [], redacts })
     },
   }

@@ -215,9 +215,11 @@ test('of a deleted quote, the words go and the other quotes stay', async (t) => 
   const source = { ...NAME, title: 'kept' }
   const threads = [{ source, quotes: [kept, quote ?? kept, equal, twin] }]
   const waiting = await add({ threads })
-  const retained = await add({ threads, retained: true })
-  await finish(retained, 'interactive', [{ ...RECEIPT, outcomes: 'ucc=' }])
-  const quoteIds = ['m1', 'equal'].map((id) => `${SOURCE_ID}/${id}`)
+  const hers = { externalId: 'm3', text: WORD, speaker: WORD }
+  const more = threads.map((one) => ({ ...one, quotes: [...one.quotes, hers] }))
+  const retained = await add({ threads: more, retained: true })
+  await finish(retained, 'interactive', [{ ...RECEIPT, outcomes: 'ucc=s' }])
+  const quoteIds = ['m1', 'm3', 'equal'].map((id) => `${SOURCE_ID}/${id}`)
   await purge(await stored({ name: NAME, quoteIds }))
   assert.deepEqual(await found(), [])
   const left = [kept, { text: '', externalId: 'm1', deleted: true }]
@@ -227,7 +229,7 @@ test('of a deleted quote, the words go and the other quotes stay', async (t) => 
     quotes: [...left, ...Array(2).fill({ text: '', deleted: true })],
   })
   const result = (await results.findRetained(retained))?.result
-  assert.deepEqual(result?.receipts, [{ source: RECEIPT.source, outcomes: 'uddd' }])
+  assert.deepEqual(result?.receipts, [{ source: RECEIPT.source, outcomes: 'uddds' }])
 
   // The deletion of the whole thread finds what a redaction has rewritten.
   await purge({ ...(await stored({ name: NAME, quoteIds: [] })), redacts: 'all' })

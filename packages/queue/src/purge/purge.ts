@@ -250,7 +250,8 @@ function withoutQuotes(
   const kept = new Set(thread.quotes.filter((_, at) => !isDeleted(at)).map(contentOf))
   const quotes = thread.quotes.map((quote, at) => {
     const stays = !isDeleted(at) || (quote.externalId === undefined && kept.has(contentOf(quote)))
-    if (stays) return quote
+    // A quote of a suppressed speaker has no words.
+    if (stays || quote.text === ERASED) return quote
     return withoutText(quote)
   })
   return { ...thread, quotes }

@@ -59,7 +59,9 @@ function suppress(
 ): InputThread {
   const isSuppressed = (hash: string) => has(hash, input.names.service)
   const erased: Record<string, Redacts> = {}
-  let isChanged = false
+  const channel = input.source.channelName && hashOf(input.source.channelName)
+  let isChanged = channel !== undefined && isSuppressed(channel)
+  if (channel !== undefined && isChanged) erased[channel] = 'channel'
   const redactsOf = createRedactsOf({ ...input.names, ...input.source })
   const quotes = input.quotes.map((quote): InputQuote => {
     const { names, values } = quote
