@@ -3,7 +3,7 @@
 import { createParser, type DeletionRecord, DeletionRecordSchema } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import { orUnavailable, type QueueKeys } from '@sluice/queue'
-import { chunksOf, NOBODY, withinTime } from '@sluice/store/read'
+import { NOBODY, withinTime } from '@sluice/store/read'
 import type { Redis } from 'ioredis'
 import type { Db, Document } from 'mongodb'
 
@@ -55,28 +55,21 @@ export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db)
   const writeToRedis = (records: readonly DeletionRecord[]) =>
     orUnavailable(addRecords(base, RECORDS_KEPT_MS, MOST_IN_REDIS, ...records))
 
-  async function readFromMongodb(): Promise<DeletionRecord[]> {
-    const found = await collection.find().toArray()
-    return found.map(({ _id: id, ...record }) => readRecord({ ...record, id }))
+  /** Reads records of MongoDB, which has all after `complete`. */
+  async function* stored(filter: Document = {}): AsyncGenerator<DeletionRecord> {
+    const kept = { ...filter, stamp: { $gt: oldestStamp() } }
+    for await (const { _id: id, ...record } of collection.find(kept))
+      yield readRecord({ ...record, id })
   }
-  async function readFromRedis(): Promise<DeletionRecord[]> {
-    const found: DeletionRecord[] = []
+  async function* readFromRedis(): AsyncGenerator<DeletionRecord> {
     for (let from = '-'; ; ) {
       const entries = await redis.xrange(key, from, '+', 'COUNT', AT_ONCE)
       for (const [id, [, text = '']] of entries) {
-        found.push(readRecord(JSON.parse(text)))
+        yield readRecord(JSON.parse(text))
         from = `(${id}`
       }
-      if (entries.length < AT_ONCE) return found
+      if (entries.length < AT_ONCE) return
     }
-  }
-
-  /** Reads the records of both servers, each once. */
-  async function read(others: readonly DeletionRecord[] = []) {
-    const [ofMongodb, ofRedis] = await Promise.all([readFromMongodb(), readFromRedis()])
-    const since = (Date.now() - RECORDS_KEPT_MS) * 1_000
-    const all = newestOf([...ofMongodb, ...ofRedis, ...others].filter(({ stamp }) => stamp > since))
-    return { all, ofMongodb: newestOf(ofMongodb), ofRedis: newestOf(ofRedis) }
   }
 
   return {
@@ -87,37 +80,66 @@ export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db)
     async write(records: readonly DeletionRecord[]): Promise<void> {
       await Promise.all([writeToMongodb(records), writeToRedis(records)])
     },
-    read: async () => [...(await read()).all.values()],
-    /** Gives each server the records that only the other one or `others` has. Returns all. */
-    async complete(others: readonly DeletionRecord[]): Promise<DeletionRecord[]> {
-      const { all, ofMongodb, ofRedis } = await read(others)
-      for (const [known, write] of [
-        [ofMongodb, writeToMongodb],
-        [ofRedis, writeToRedis],
-      ] as const) {
-        const lacks = [...all.values()].filter((one) => isNewer(one, known.get(one.id)))
-        for (const some of chunksOf(lacks, AT_ONCE)) await write(some)
+    stored,
+    /**
+     * Gives each server the records that only the other one or `others` has, and returns the number
+     * of all.
+     */
+    async complete(others: AsyncIterable<DeletionRecord> | DeletionRecord[] = []): Promise<number> {
+      const [inMongodb, inRedis] = [new Map<string, Version>(), new Map<string, Version>()]
+      for await (const page of pagesOf(stored())) takeNewer(page, inMongodb)
+      for (const records of [others, readFromRedis()])
+        for await (const page of pagesOf(records)) {
+          if (records !== others) takeNewer(page, inRedis)
+          const lacks = takeNewer(page, inMongodb)
+          if (lacks.length > 0) await writeToMongodb(lacks)
+        }
+      for await (const page of pagesOf(stored())) {
+        const lacks = takeNewer(page, inRedis)
+        if (lacks.length > 0) await writeToRedis(lacks)
       }
-      return [...all.values()]
+      return inMongodb.size
     },
   }
 }
 
+const oldestStamp = () => (Date.now() - RECORDS_KEPT_MS) * 1_000
+
+type Version = Pick<DeletionRecord, 'stamp'> & { done: number | undefined }
+
+/** Reads in pages, without old records: a million of them would take 1 GB of memory. */
+async function* pagesOf(
+  records: AsyncIterable<DeletionRecord> | DeletionRecord[],
+): AsyncGenerator<DeletionRecord[]> {
+  let page: DeletionRecord[] = []
+  for await (const record of records) {
+    if (record.stamp > oldestStamp()) page.push(record)
+    if (page.length < AT_ONCE) continue
+    yield page
+    page = []
+  }
+  yield page
+}
+
+/** Returns the records that are newer than the known ones, which they become. */
+function takeNewer(page: readonly DeletionRecord[], known: Map<string, Version>): DeletionRecord[] {
+  const newer = new Map<string, DeletionRecord>()
+  for (const record of page) {
+    const { id, stamp, done } = record
+    if (!isNewer(record, known.get(id))) continue
+    known.set(id, { stamp, done })
+    newer.set(id, record)
+  }
+  return [...newer.values()]
+}
+
 /** Removes old records from MongoDB, and returns their number. Redis does so itself. */
 export async function forgetRecords(db: Db): Promise<number> {
-  const filter = { stamp: { $lte: (Date.now() - RECORDS_KEPT_MS) * 1_000 } }
+  const filter = { stamp: { $lte: oldestStamp() } }
   return (await db.collection('deletions').deleteMany(filter)).deletedCount
 }
 
-/** An operation writes its record twice. */
-function newestOf(records: readonly DeletionRecord[]): Map<string, DeletionRecord> {
-  const newest = new Map<string, DeletionRecord>()
-  for (const record of records)
-    if (isNewer(record, newest.get(record.id))) newest.set(record.id, record)
-  return newest
-}
-
-function isNewer({ stamp, done }: DeletionRecord, known: DeletionRecord | undefined): boolean {
+function isNewer({ stamp, done }: DeletionRecord, known: Version | undefined): boolean {
   if (known === undefined || stamp > known.stamp) return true
   return stamp === known.stamp && done !== undefined && known.done === undefined
 }

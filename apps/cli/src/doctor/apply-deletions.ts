@@ -2,6 +2,7 @@
 // has its old place in the order of acceptance: what was posted after it stays.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { DeletionRecords } from '@sluice/boot/deletion-records'
 import type { DeletionRecord } from '@sluice/contract'
 import { revokeKeys } from '@sluice/credentials/keys'
 import { createFindErased, createOperations, findDue } from '@sluice/operations'
@@ -48,20 +49,20 @@ export async function applyDeletions(
   redis: Redis,
   keys: QueueKeys,
   db: Db,
-  records: readonly DeletionRecord[],
+  { stored }: Pick<DeletionRecords, 'stored'>,
 ): Promise<string[]> {
-  if (records.length === 0) return []
   const commands = mongoCommands(db)
   const store = createBatchStore(commands)
   const read = (all: readonly ToDelete[]) =>
     commands.find('sources', [...new Set(all.map(({ deletes }) => deletes.sourceId))], 'majority')
-  const changed = await restoreSuppressions(db, records)
+  // Few, but for deletions.
+  const others: DeletionRecord[] = []
+  for await (const record of stored({ kind: { $ne: 'deletion' } })) others.push(record)
+  const changed = await restoreSuppressions(db, others)
   const lines = [`Suppressions opened or ended again: ${changed}.`]
   for (const [kind, noun] of Object.entries(NOUNS)) {
-    const some = records.filter((record) => record.kind === kind)
-    if (some.length === 0) continue
-    let [threads, quotes] = [0, 0]
-    for await (const page of pagesOf(db, some)) {
+    let [count, threads, quotes] = [0, 0, 0]
+    const apply = async (page: readonly ToDelete[]) => {
       for (const all of chunksOf(page, AT_ONCE)) {
         // By the totals, because the answers to a second run are the same.
         const before = await read(all)
@@ -72,15 +73,28 @@ export async function applyDeletions(
         for (const { quoteCount } of after) quotes -= quoteCount
       }
     }
+    let waiting: ToDelete[] = []
+    for await (const record of stored({ kind })) {
+      count += 1
+      for await (const page of pagesOf(db, record)) {
+        waiting = [...waiting, ...page]
+        // An erasure finds the next page by what is left after this one.
+        if (kind === 'deletion' && waiting.length < AT_ONCE) continue
+        await apply(waiting)
+        waiting = []
+      }
+    }
+    await apply(waiting)
     const removed = `${counted(threads, 'thread')} and ${counted(quotes, 'message')}`
-    lines.push(`Applied again: ${counted(some.length, noun)}, which removed ${removed}.`)
+    if (count > 0) lines.push(`Applied again: ${counted(count, noun)}, which removed ${removed}.`)
   }
   await store.settle()
   // In the restored Redis, they would go on with new stamps, and remove what was posted since.
   const operations = createOperations(redis, keys)
-  for (const { id, done } of records) if (done !== undefined) await operations.end(id, done)
+  for await (const { id, done = 0 } of stored({ done: { $exists: true } }))
+    await operations.end(id, done)
   const purge = createPurge(redis, keys, { sourceIdOf, quoteIdsOf })
-  const jobs = await purge.purgeJobs(createFindDeleted(commands, records))
+  const jobs = await purge.purgeJobs(createFindDeleted(commands, others))
   return [...lines, `Removed what is deleted from ${counted(jobs, 'job')} of Redis.`]
 
   /** Stores deletions, and returns the number of quotes that were redacted. */
@@ -100,34 +114,27 @@ export async function applyDeletions(
   }
 }
 
-/** Finds what to delete for records of one kind. */
-async function* pagesOf(db: Db, records: readonly DeletionRecord[]): AsyncGenerator<ToDelete[]> {
-  for (const record of records) {
-    const { stamp } = record
-    if (record.kind === 'tenant') {
-      const { tenant } = record
-      await revokeKeys(db, tenant, new Date(stamp / 1_000))
-      await removeSuppressions(db, tenant, new Date(stamp / 1_000))
-      for await (const page of findThreads(db, { tenant }))
-        yield page.map(({ id }) => ({ tenant, stamp, deletes: { sourceId: id } }))
-    }
-    if (record.kind === 'retention')
-      for await (const page of findDue(db, record.rules, record.days, record.at))
-        yield page.map(({ id, tenant, until }) => {
-          return { tenant, stamp: until, deletes: { sourceId: id, until } }
-        })
-    if (record.kind === 'erasure') {
-      const { tenant } = record
-      await restoreKey(db, record.key)
-      for await (const { deletions } of createFindErased(record).inStore(db))
-        yield deletions.map(({ deletes }) => ({ tenant, stamp, deletes }))
-    }
+/** Finds what to delete for a record. */
+async function* pagesOf(db: Db, record: DeletionRecord): AsyncGenerator<ToDelete[]> {
+  const { tenant, stamp } = { tenant: '', ...record }
+  if (record.kind === 'tenant') {
+    await revokeKeys(db, tenant, new Date(stamp / 1_000))
+    await removeSuppressions(db, tenant, new Date(stamp / 1_000))
+    for await (const page of findThreads(db, { tenant }))
+      yield page.map(({ id }) => ({ tenant, stamp, deletes: { sourceId: id } }))
   }
-  yield records.flatMap((record) => {
-    if (record.kind !== 'deletion') return []
-    const { tenant, stamp } = record
-    return record.deletes.map((deletes) => ({ tenant, stamp, deletes }))
-  })
+  if (record.kind === 'retention')
+    for await (const page of findDue(db, record.rules, record.days, record.at))
+      yield page.map(({ id, tenant, until }) => {
+        return { tenant, stamp: until, deletes: { sourceId: id, until } }
+      })
+  if (record.kind === 'erasure') {
+    await restoreKey(db, record.key)
+    for await (const { deletions } of createFindErased(record).inStore(db))
+      yield deletions.map(({ deletes }) => ({ tenant, stamp, deletes }))
+  }
+  if (record.kind === 'deletion')
+    yield record.deletes.map((deletes) => ({ tenant, stamp, deletes }))
 }
 
 /** Returns the number of suppressions that it opens or ends again. */

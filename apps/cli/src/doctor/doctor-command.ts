@@ -1,5 +1,5 @@
 // The command `sluice doctor`: checks Redis, MongoDB, clocks and sources, and repairs sources.
-import { readFile } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { createDeletionRecords, forgetRecords, readRecord } from '@sluice/boot/deletion-records'
 import type { DeletionRecord } from '@sluice/contract'
@@ -87,7 +87,7 @@ export function doctorCommand(deps: DoctorDeps): Command {
       }) => {
         if (from !== undefined && !afterRestore)
           throw new UserError('Give --from together with --after-restore.')
-        const records = from === undefined ? [] : await readExport(from)
+        const records = from === undefined ? undefined : readExport(from)
         const { db, close } = await deps.openDb().catch((error) => failUnfinished(error, 'MongoDB'))
         try {
           if (afterRestore) {
@@ -113,15 +113,17 @@ export function doctorCommand(deps: DoctorDeps): Command {
 }
 
 /** Reads what `sluice erasures export` has written. */
-async function readExport(file: string): Promise<DeletionRecord[]> {
-  const lines = (await readFile(file, 'utf8')).split('\n').filter(Boolean)
-  return lines.map((line, at) => {
+async function* readExport(file: string): AsyncGenerator<DeletionRecord> {
+  let at = 0
+  const parseLine = (line: string) => {
+    at += 1
     try {
-      return readRecord(JSON.parse(line))
+      return line === '' ? [] : [readRecord(JSON.parse(line))]
     } catch (error) {
-      throw new UserError(`Line ${at + 1} of ${file}: ${error}`)
+      throw new UserError(`Line ${at} of ${file}: ${error}`)
     }
-  })
+  }
+  for await (const line of (await open(file)).readLines()) yield* parseLine(line)
 }
 
 /** The examination ended early, so what it did not reach may be right or wrong. */
@@ -176,7 +178,7 @@ async function examineServers(
   try {
     const examined = await withQueue(async (redis, keys) => {
       // A Redis that lost its data has lost these, too.
-      if (repair) await createDeletionRecords(redis, keys, db).complete([])
+      if (repair) await createDeletionRecords(redis, keys, db).complete()
       return checkRedis(redis, keys, db, minMemory, replicas)
     })
     clocks.push([examined.host, examined.aheadMs])

@@ -1,6 +1,8 @@
 // The command `sluice erasures export`: it writes the records of all deletions to a file, for a
 // restore of both servers.
-import { writeFile } from 'node:fs/promises'
+import { createWriteStream } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { createDeletionRecords } from '@sluice/boot/deletion-records'
 import { counted } from '@sluice/terminal'
 import { Command } from 'commander'
@@ -16,9 +18,14 @@ export function erasuresCommand(deps: Pick<DoctorDeps, 'openDb' | 'withQueue' | 
     .action(async (file: string) => {
       const { db, close } = await deps.openDb()
       try {
-        const read = await deps.withQueue((...queue) => createDeletionRecords(...queue, db).read())
-        await writeFile(file, read.map((record) => `${JSON.stringify(record)}\n`).join(''))
-        deps.print(`Wrote ${counted(read.length, 'record')} to ${file}.`)
+        const count = await deps.withQueue(async (...queue) => {
+          const { complete, stored } = createDeletionRecords(...queue, db)
+          const count = await complete()
+          const lines = Readable.from(stored()).map((record) => `${JSON.stringify(record)}\n`)
+          await pipeline(lines, createWriteStream(file))
+          return count
+        })
+        deps.print(`Wrote ${counted(count, 'record')} to ${file}.`)
       } finally {
         await close()
       }

@@ -192,14 +192,14 @@ async function checkLoad(redis: Redis, keys: QueueKeys): Promise<ServerCheck> {
  * lines that say so. No API or worker may run meanwhile, because it could answer from what is not
  * removed yet, and such an answer can't be taken back.
  *
- * @param records of deletions, from a file: for a restore of both servers.
+ * @param from records of deletions in a file: for a restore of both servers.
  * @throws {UserError} if an API or a worker runs. Then removes nothing.
  */
 export async function afterRestore(
   redis: Redis,
   keys: QueueKeys,
   db: Db,
-  records: readonly DeletionRecord[],
+  from: AsyncIterable<DeletionRecord> | undefined,
 ): Promise<string[]> {
   const alive = (await readAlive(redis, keys)).filter(({ kind }) => kind !== 'dashboard')
   if (alive.length > 0) {
@@ -209,10 +209,11 @@ export async function afterRestore(
         'Stop all of them, and run this again (15 s later, if one was killed).',
     )
   }
+  const records = createDeletionRecords(redis, keys, db)
+  const count = await records.complete(from)
   const keysGone = await forgetAnswers(redis, keys)
   const digests = await forgetDigests(mongoCommands(db))
-  const all = await createDeletionRecords(redis, keys, db).complete(records)
-  const applied = await applyDeletions(redis, keys, db, all)
+  const applied = count > 0 ? await applyDeletions(redis, keys, db, records) : []
   const store = await renewStoreId(db)
   await feedStore(redis, keys, store)
   const answers = 'idempotency keys, results of jobs, and imports'
