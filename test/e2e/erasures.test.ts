@@ -258,11 +258,19 @@ test('posts that waited when the erasure was asked for are erased, too, and resu
   const posted = await acme.post(thread('two'), { prefer: 'respond-async' })
   const result = async () => (await acme.get(jobPathIn(posted), { prefer: 'wait=30' })).text
   assert.match(await result(), /"completed".*two words/)
+  const corrected = await acme.post(thread('four'), { prefer: 'respond-async' })
+  const resultBefore = async () =>
+    (await acme.get(jobPathIn(corrected), { prefer: 'wait=30' })).text
+  assert.match(await resultBefore(), /"completed".*two words/)
+  storedIn(await acme.post(thread('four', 'Carl')))
   await eraseBehind(thread('three', 'Bob'), { speaker: 'Ada', suppress: true }, async () => {
     assert.equal(storedIn(await acme.post(thread('two'))).quotes[0]?.outcome, 'suppressed')
   })
   assert.match(await result(), /"completed".*not hers/)
   assert.doesNotMatch(await result(), /Ada|two words/)
+  assert.match(await resultBefore(), /"completed".*not hers/)
+  assert.doesNotMatch(await resultBefore(), /Ada|two words/)
+  assert.equal(sourcePageIn(await acme.get(`/sources/${idOf('four')}`)).source.wordCount, 4)
   problemIn(await operator.get('/erasures'), 400, 'request_invalid')
   assert.match((await operator.get('/erasures?tenant=acme')).text, new RegExp(id))
   assert.match((await acme.get('/erasures')).text, new RegExp(id))

@@ -12,6 +12,7 @@ import {
   type Operation,
 } from '@sluice/contract'
 import {
+  createPurge,
   type Deletion,
   type IngestJob,
   isJobId,
@@ -129,6 +130,17 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
         ...(dryRun && { done: counts.quotes }),
       }
   }
+
+  // Some results may have a speaker who was corrected since: no stored quote leads to them.
+  const stamp = Date.parse(open.operation.createdAt) * 1_000
+  const toPurge = ({ threads }: IngestJob) =>
+    threads.flatMap(find.inPost).map(({ deletes, name }) => ({ tenant, stamp, name, ...deletes }))
+  if (!dryRun)
+    for await (const _ of createPurge(redis, keys, { sourceIdOf, quoteIdsOf }).purgeResults(
+      tenant,
+      toPurge,
+    ))
+      yield {}
 
   function send(deletions: Deletion[]) {
     return sendDeletions(deps, open, tenant, deletions)

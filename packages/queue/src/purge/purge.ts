@@ -25,6 +25,8 @@ type Name = NonNullable<StoredDeletion['name']>
 
 /** The most deletions of one purge: each slice gets the names of all. */
 const MOST = 500
+/** An erasure examines so many results in a step. */
+const RESULTS_AT_ONCE = 100
 /** The pause after a slice, in times of what it took: Redis serves others. */
 const REST = 2
 
@@ -139,6 +141,25 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
       },
       (gathered) => [...gathered.slice(0, MOST).keys()],
     ),
+    /**
+     * Removes words from the retained results of a tenant, and yields after each step.
+     * @param find returns the deletions that concern a payload.
+     */
+    async *purgeResults(
+      tenant: string,
+      find: (job: IngestJob) => StoredDeletion[],
+    ): AsyncGenerator<void> {
+      const newestFirst = `${ownStore(`${base}retained`, tenant)}:age`
+      for (let at = 0, ids = ['']; ids.length > 0; at += ids.length) {
+        ids = await redis.zrevrange(newestFirst, at, at + RESULTS_AT_ONCE - 1)
+        for (const id of ids) {
+          const key = `${base}retained:${id}`
+          const data = await redis.hget(key, 'data')
+          if (data) await rewriteAt(key, find(JSON.parse(data)))
+        }
+        yield
+      }
+    },
     /**
      * Removes words from all jobs of a queue that no process uses. Returns the number of jobs that
      * it changed.
