@@ -17,10 +17,7 @@ interface FeedDeps {
   stopping: AbortSignal
 }
 
-/**
- * At most this number of events may wait for an earlier event that is not settled, such as a thread
- * that is sent again.
- */
+/** The most events that wait for an earlier one, such as a thread that is sent again. */
 const WAITING_EVENTS = 20_000
 
 /** Feeds all events, and resolves when all are settled. Throws the reason of `stopping`. */

@@ -24,10 +24,7 @@ export interface ImportOptions extends FormatOptions {
   checkpoint: boolean
   /** The path of the file of rejected records, if the user has named one. */
   rejected?: string
-  /**
-   * The folder for the checkpoint and the file of rejected records, unless they are in the input's
-   * folder.
-   */
+  /** For the checkpoint and the rejected file, unless they are in the input's folder. */
   stateDir?: string
   /** If more records than this are rejected, the import gives up. */
   maxErrors: number
@@ -56,15 +53,11 @@ export interface RunState extends ProgressState {
   conversations?: ConversationCounts
   rejectedPath?: string
   checkpoint?: Checkpoint
-  /**
-   * The number of threads that earlier runs have settled, if this run continues from a checkpoint.
-   */
+  /** How many threads earlier runs have settled, if this run continues them. */
   threadsBefore?: number
 }
 
-/**
- * After the user has stopped an import, or after a failure, requests in flight may last this long.
- */
+/** Requests in flight may last this long after a stop or a failure. */
 const GRACE_MS = { stopped: 10_000, failed: 2_000 }
 
 export type Stops = ReturnType<typeof createStops>
@@ -82,17 +75,11 @@ export function createStops({ interrupted, hurry }: Pick<ImportDeps, 'interrupte
     stopping,
     hurry: AbortSignal.any([hurry, late.signal]),
     fail: (error: unknown) => failed.abort(error),
-    /**
-     * Stops the import if the next rejected record is one too many. Call it before the tally counts
-     * that record.
-     */
+    /** Stops if the next rejected record is one too many. Call it before counting it. */
     afterErrors(tally: Tally, most: number) {
       if (tally.threads.rejected >= most) failed.abort(tooManyErrors(tally, most))
     },
-    /**
-     * Throws if an earlier run gave up, because the bound applies to all runs of an import
-     * together.
-     */
+    /** Throws if an earlier run gave up: the bound applies to all runs together. */
     refuseAfterErrors(tally: Tally, most: number) {
       if (tally.threads.rejected > most) throw tooManyErrors(tally, most)
     },
@@ -113,10 +100,7 @@ function tooManyErrors({ reasons }: Tally, most: number): TooManyErrors {
   )
 }
 
-/**
- * Explains the error that ended an import. If the class of the error is unknown, this program is at
- * fault.
- */
+/** Explains what ended an import. Of an unknown error, this program is the cause. */
 export function failureOf(error: unknown): {
   state: State
   problem?: string

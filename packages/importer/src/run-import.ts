@@ -292,10 +292,7 @@ function rejectedPath(request: ImportOptions): string {
   throw new UserError('--rejected names a file that is imported. Name another file.')
 }
 
-/**
- * The first request is sent again at most this number of times. Later requests are sent again for
- * minutes.
- */
+/** Of the first request. Later requests are sent again for minutes. */
 const FIRST_RETRIES = 2
 
 /** The shortest time between two notes that the service is busy. */

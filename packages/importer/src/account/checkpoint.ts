@@ -15,10 +15,7 @@ interface ImportProgress {
 
 export type Checkpoint = ReturnType<typeof createCheckpoint<ImportProgress>>
 
-/**
- * Raise this if an event of the same input may get another number, or if the fields of the tally
- * change.
- */
+/** Raise this if an event may get another number, or if the fields of the tally change. */
 const VERSION = 10
 
 /**
@@ -66,10 +63,7 @@ export async function checkFolder(folder: string): Promise<void> {
 /** More than what a checkpoint and some rejected records need. */
 const NEEDED_BYTES = 64 * 1024
 
-/**
- * Replaces a file in one step: a reader sees the old content or the new one, even after a loss of
- * power.
- */
+/** A reader sees the old content or the new one, even after a loss of power. */
 async function writeWhole(path: string, text: string): Promise<void> {
   const draft = `${path}.new`
   await writeFile(draft, text, { flush: true })
@@ -94,10 +88,7 @@ interface SaveDeps {
   fail: (error: unknown) => void
 }
 
-/**
- * Saves the progress every SAVE_MS if the tally has changed. After a save has failed, saves nothing
- * more.
- */
+/** Saves a changed tally every SAVE_MS. After a save has failed, saves nothing more. */
 export function saveProgress({ ledger, rejected, checkpoint, fail }: SaveDeps) {
   let savedEvents = 0
   let last = Promise.resolve()

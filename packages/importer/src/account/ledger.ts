@@ -4,17 +4,12 @@ import { EventEmitter, once } from 'node:events'
 import type { ThreadRequest } from '@sluice/contract'
 import type { Noted, Place, Rejected } from '../formats/format.ts'
 
-/**
- * The parts of a thread may have different outcomes. The thread's outcome is the first of this list
- * that any part has.
- */
+/** A thread's outcome is the first of this list that any of its parts has. */
 const OUTCOMES = ['created', 'updated', 'unchanged'] as const
 type Outcome = (typeof OUTCOMES)[number]
 
 export interface Tally {
-  /**
-   * The number of settled events, counted from the first event up to the first that is not settled.
-   */
+  /** Settled events, from the first one up to the first that is not settled. */
   events: number
   threads: Record<Outcome | 'rejected', number>
   quotes: Record<Outcome, number>

@@ -25,9 +25,7 @@ export function rejectedPathOf(first: string, inputs: ReadonlySet<string>): stri
   }
 }
 
-/**
- * Returns whether writing a file of rejected records would overwrite or rename one of these files.
- */
+/** Returns whether writing a rejected file would overwrite or rename one of these files. */
 export function touchesInput(path: string, inputs: ReadonlySet<string>): boolean {
   return inputs.has(path) || inputs.has(olderPath(path))
 }
@@ -86,10 +84,7 @@ function* linesOf(records: readonly RejectedRecord[]): Generator<string> {
 /** A longer context is left out, because each rejected record of the file would repeat it. */
 const LONGEST_CONTEXT = 64 * 1024
 
-/**
- * Makes the line of a record. If the record nests too deep for JSON, the line has only the reason
- * and the place, which says where the record is.
- */
+/** A record that nests too deep for JSON is named by its place only. */
 function lineOf({ reason, place, format, context, idPrefix, record }: RejectedRecord): string {
   try {
     const isTooLong = (JSON.stringify(context)?.length ?? 0) > LONGEST_CONTEXT

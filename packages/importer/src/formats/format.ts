@@ -29,9 +29,7 @@ export interface Place {
   pointer?: string
 }
 
-/**
- * A quote as a format reads it. Before it is posted, it is fitted into the bounds of `GET /limits`.
- */
+/** A quote as a format reads it. It is later fitted into the bounds of `GET /limits`. */
 export type QuoteInput = Omit<QuoteRequest, 'text'> & {
   text: string
   /** The names of attached files. They replace an empty text. */
@@ -55,10 +53,7 @@ export interface Piece {
    * mail's fields become the fields of the source.
    */
   references?: readonly string[]
-  /**
-   * Sorts the pieces of a source. A field of a later piece replaces the same field of an earlier
-   * one.
-   */
+  /** Sorts the pieces of a source. A later piece replaces the fields of an earlier one. */
   order: string
   fields: SourceInput
   quotes: readonly QuoteInput[]
@@ -74,10 +69,7 @@ export interface Rejected {
   place: Place
   /** The record as it is in the input. */
   record: unknown
-  /**
-   * Other data of the record's file, such as its channel, without which the record can't be read
-   * again.
-   */
+  /** Other data of its file, such as its channel, which reading the record again needs. */
   context?: object
   /** The format of the record, if it differs from the file's format. */
   format?: string
@@ -91,10 +83,7 @@ export interface Rejected {
  */
 export interface Noted {
   kind: 'skipped' | 'cut' | 'replaced' | 'doubtful' | 'warning'
-  /**
-   * In the plural, because it is counted: "messages that were deleted". A warning is noted once for
-   * each file.
-   */
+  /** In the plural: "messages that were deleted". Warnings are noted once for each file. */
   reason: string
   place: Place
 }
@@ -234,10 +223,7 @@ export interface Format {
   howTo?: string
   /** Whether each piece is a whole thread. If not, the pieces of a source may be far apart. */
   hasWholeThreads?: boolean
-  /**
-   * Whether `read` also counts files that it does not recognise, even if `--format` names the
-   * format.
-   */
+  /** Whether `read` counts files that it does not recognise, even with `--format`. */
   skipsOthers?: boolean
   /** The options that the format reads. It gets no others. */
   options?: readonly (keyof FormatOptions)[]

@@ -23,10 +23,7 @@ import { xFormat } from './x/x.ts'
 import { youtubeFormat } from './youtube/youtube.ts'
 import { zendeskFormat } from './zendesk/zendesk.ts'
 
-/**
- * The formats by name. They are asked in this order whether they recognise a file, so formats that
- * require less come later.
- */
+/** Asked in this order whether they recognise a file: those that require less come later. */
 const ofExports = {
   slack: slackFormat,
   discord: discordFormat,
@@ -52,9 +49,7 @@ const ofExports = {
   spreadsheet: spreadsheetFormat,
 } satisfies Readonly<Record<string, Format>>
 
-/**
- * The tests of all formats use this type, so they do not compile until a new format has examples.
- */
+/** The tests use this type, and do not compile until a new format has examples. */
 export type FormatName = keyof typeof ofExports | 'rejected'
 
 const exported = Object.values(ofExports)

@@ -124,8 +124,5 @@ function keyOf(top: number): string {
   return String(top).padStart(10, '0')
 }
 
-/**
- * The length of a digest. If two ids had the same digest, they would count as one, which does not
- * happen with 12 bytes.
- */
+/** With 12 bytes, no two ids have the same digest, by which they would count as one. */
 const DIGEST_BYTES = 12

@@ -20,10 +20,7 @@ export type SortedRecord = Pick<SortRecord, 'key' | 'text'>
 
 export type ExternalSort = ReturnType<typeof createExternalSort>
 
-/**
- * A list has about this number of code units, or a single record. After each list, the event loop
- * does other work.
- */
+/** The size of a list, in code units. After each, the event loop does other work. */
 export const LIST_UNITS = 256 * 1024
 
 /** Creates a sort. It has a temporary file in the folder until it is disposed of. */

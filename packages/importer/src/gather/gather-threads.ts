@@ -17,10 +17,7 @@ import type { ExternalSort, SortedRecord, SortRecord } from './external-sort.ts'
 
 /** A thread as it was read: one piece, or the combined pieces of a source. */
 export interface ThreadInput extends Omit<Piece, 'order' | 'references'> {
-  /**
-   * Whether the next thread has more quotes of the same source, because the source is too large to
-   * be combined.
-   */
+  /** Whether the next thread has more quotes of this source, which is too large. */
   isContinued?: boolean
   /** The number of quotes that are left out, because an earlier file has them. */
   copies?: number
@@ -52,10 +49,7 @@ export type ImportEvent = ThreadInput | Rejected | Noted
 
 export type Events = AsyncGenerator<readonly ImportEvent[]>
 
-/**
- * A source is combined up to this number of code units of JSON, which bounds memory, and the time
- * that the event loop is blocked.
- */
+/** In JSON. Bounds the memory of a source, and the time that the event loop is blocked. */
 const SOURCE_UNITS = 4 * 1024 * 1024
 
 /**

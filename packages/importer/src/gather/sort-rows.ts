@@ -6,17 +6,11 @@ export interface Row {
   /** The place of the row among the rows with the same key. */
   order: string
   text: string
-  /**
-   * Only in the first row of a conversation: the key under which all of the conversation's rows are
-   * returned.
-   */
+  /** Only in a conversation's first row: the key under which all its rows are returned. */
   topId?: string
 }
 
-/**
- * A part that is sorted in memory has about this number of code units. Sorting and writing a part
- * takes about 100 ms.
- */
+/** In code units. Sorting and writing a part takes about 100 ms. */
 const PART_UNITS = 8 * 1024 * 1024
 const ROW_UNITS = 100
 

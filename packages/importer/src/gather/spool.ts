@@ -4,10 +4,7 @@ import { closeSync, openSync, readSync, unlinkSync, writeFileSync } from 'node:f
 import { join } from 'node:path'
 import { UserError } from '@sluice/terminal'
 
-/**
- * A block is written and read as a whole. It has at least this number of code units, except the
- * last block of a list.
- */
+/** The least code units of a block, which is written and read as a whole. */
 const BLOCK_UNITS = 32 * 1024
 
 export interface Spool<T extends object> {

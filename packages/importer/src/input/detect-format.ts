@@ -105,10 +105,7 @@ function nothingRead({ unread: [first, ...others], notes }: Detected): UserError
 interface Detecting {
   formats: readonly Format[]
   options: FormatOptions
-  /**
-   * Whether the file is the whole input. Its format then says what the file lacks, and ends the
-   * import.
-   */
+  /** Whether the file is the whole input: what it lacks then ends the import. */
   isAlone: boolean
 }
 

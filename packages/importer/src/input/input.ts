@@ -137,16 +137,10 @@ export async function openInput(
 
 const ZIP = /\.zip$/i
 
-/**
- * These are not opened, because the wait for a pipe's writer may never end, and some devices have
- * no end.
- */
+/** Waiting for a pipe's writer may never end, and some devices have no end. */
 const IRREGULAR = 'pipes, devices, sockets, broken links and links to folders, which are not read'
 
-/**
- * Matches files of the operating system, of editors, and of earlier imports, which do not belong to
- * an export.
- */
+/** Of the operating system, of editors, and of earlier imports. */
 const UNWANTED = /^\.|^__MACOSX$|\.sluice-(checkpoint(\.new)?|part)$/
 
 /**
@@ -160,10 +154,7 @@ function isWanted(path: string): boolean {
   return !names.some((name) => UNWANTED.test(name) || REJECTED_NAME.test(name))
 }
 
-/**
- * Matches names that people and programs hide, but not the files that a Macintosh adds to each
- * folder.
- */
+/** What people and programs hide, but not what a Macintosh adds to each folder. */
 const HIDDEN = /(^|\/)\.(?!_|DS_Store$)[^/]*(\/|$)/
 
 /** It may contain messages, such as the issues of a repository named `.github`. */
@@ -240,10 +231,7 @@ async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> 
   return replayable(STDIN_NAME, readCounted(raw, reading, compression))
 }
 
-/**
- * Before standard input is read to its end, formats may look at this number of its bytes, several
- * times.
- */
+/** Formats may look at this number of bytes of standard input, several times. */
 const REPLAYED_BYTES = 1024 * 1024
 
 /** Creates a file whose beginning can be read several times, but the rest only once. */

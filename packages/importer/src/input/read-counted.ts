@@ -31,10 +31,7 @@ const INFLATED_BYTES = 64 * 1024
 
 type Compression = (typeof COMPRESSIONS)[number]
 
-/**
- * A compressed file is recognised by its name. Standard input has no name, so it is recognised by
- * its first bytes.
- */
+/** Recognised by their names or, on standard input, by their first bytes. */
 export const COMPRESSIONS = [
   {
     extension: /\.gz$/i,

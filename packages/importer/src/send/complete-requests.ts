@@ -5,10 +5,7 @@ import { type Client, pagesOf } from '@sluice/client'
 import { parseIsoDate, type QuoteRequest, type ThreadRequest } from '@sluice/contract'
 import type { Outgoing, UntitledRequest } from '../account/ledger.ts'
 
-/**
- * A request that can be posted. If a conversation is stored as several sources, there is a request
- * for each.
- */
+/** If a conversation is stored as several sources, there is a request for each. */
 export interface CompleteRequest extends Outgoing {
   request: ThreadRequest
 }
@@ -24,10 +21,7 @@ interface CompleteDeps {
   signal: AbortSignal
 }
 
-/**
- * Stands for a title that neither the input nor the store has. The API refuses it, and names the
- * field.
- */
+/** Neither the input nor the store has a title. The API refuses it, and names the field. */
 const NO_TITLE = ''
 
 /**

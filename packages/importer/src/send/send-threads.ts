@@ -28,9 +28,7 @@ interface SendDeps {
   fail: (error: unknown) => void
 }
 
-/**
- * Creates a sink that posts batches. The client keeps the order of requests for the same source.
- */
+/** Posts batches. The client keeps the order of requests for the same source. */
 export function createSender({
   importId,
   client,
@@ -45,10 +43,7 @@ export function createSender({
   let batch: Outgoing[] = []
   let units = 0
   let linger: NodeJS.Timeout | undefined
-  /**
-   * Resolves when the last batch has begun. Batches are completed, and begin, in the order of the
-   * input.
-   */
+  /** Resolves when the last batch has begun. Batches begin in the order of the input. */
   let begun = Promise.resolve()
 
   function dispatch(): Promise<void> {

@@ -17,9 +17,7 @@ export function createSplitter({
   quotes: maxQuotes,
   bodyBytes,
 }: Pick<Limits, 'quotes' | 'bodyBytes'>) {
-  /**
-   * The number of equal quotes without an externalId that the source has had so far, by content.
-   */
+  /** Equal quotes without an externalId that the source has had, by content. */
   let equalBefore = new Map<string, number>()
   return (
     source: Omit<UntitledRequest, 'quotes'>,

@@ -15,10 +15,7 @@ export function cut(text: string, limit: number): string {
   return fits(text, limit) ? text : `${text.slice(0, endOf(text, limit - 1))}…`
 }
 
-/**
- * Before the bound, white space is searched for in this number of characters, so that words stay
- * whole.
- */
+/** White space is searched for in this number of characters before the bound. */
 const WORD_SEARCH = 200
 
 /**

@@ -12,10 +12,7 @@ interface Stalling {
 const EVERY_MS = 5_000
 const ACCEPTED = 'the service has accepted threads, and has not stored them yet'
 
-/**
- * If no thread has been settled for `EVERY_MS`, asks the service why. Continues until it is
- * disposed of.
- */
+/** Asks the service why no thread has been settled for `EVERY_MS`. */
 export function sayWhyItWaits({ client, importId, settled, say }: Stalling): Disposable {
   let before = settled()
   let said = ''

@@ -12,10 +12,7 @@ export const OWN_ONLY =
   "Discord's data package has only the messages of its own account (DiscordChatExporter exports those of others, too)"
 const COLUMNS = ['ID', 'Timestamp', 'Contents', 'Attachments']
 
-/**
- * The folder of all channels has a name in the account's language. Until 2021, the name of a
- * channel's folder had no `c`.
- */
+/** The folder has a name in the account's language. Until 2021, channels had no `c`. */
 const WITHIN = /(?<![^/])(?:(?:[^/]+\/)?c?(\d+)\/)?messages\.(?:json|csv)$/
 const NAMES = /(?:^|\/)(?:index|channel|user)\.json$/
 /** Names, channels without messages, servers, and other data that Discord has about the account. */
@@ -34,10 +31,7 @@ export function isPackaged(beginning: Buffer): boolean {
 
 type Names = ReadonlyMap<string, JsonObject>
 
-/**
- * Reads the names of channels and accounts, by the paths of their files. Memory: about 100 bytes
- * for each channel.
- */
+/** By the paths of their files. Memory: about 100 bytes for each channel. */
 export async function readNames(files: readonly InputFile[]): Promise<Names> {
   const names = new Map<string, JsonObject>()
   for (const file of files.filter(({ path }) => NAMES.test(path)))

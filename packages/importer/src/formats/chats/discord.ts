@@ -98,10 +98,7 @@ function isDiscord({ root, members }: JsonShape): boolean {
 
 const CHOSEN = ['/guild', '/channel', '/exportedAt', '/messages/*']
 
-/**
- * Kinds of messages that are Discord's own notices. Versions of the exporter that did not know a
- * kind wrote its number.
- */
+/** Versions of the exporter that did not know a kind wrote its number. */
 const NOTICES =
   /^(RecipientAdd|RecipientRemove|Call|ChannelNameChange|ChannelIconChange|ChannelPinnedMessage|GuildMemberJoin|ThreadCreated|[1-9]|1[0-24-8]|2[125-9]|3\d|4[0-6])$/
 const THREAD = /thread$|^1[012]$/i

@@ -171,10 +171,7 @@ function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat)
   return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
 }
 
-/**
- * Nothing that people write is nested deeper. The bound keeps a deeper message from exceeding the
- * stack.
- */
+/** Nothing that people write nests deeper. A deeper message would exceed the stack. */
 const DEEPEST = 20
 
 /** A text is a string, or a list of strings and marked parts. A `text_link` has an address. */

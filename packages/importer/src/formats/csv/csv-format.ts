@@ -216,9 +216,7 @@ function adviceOnUnread({ unread, has }: Columns): string {
 }
 
 const PLACEHOLDER = 'COLUMN'
-/**
- * In the command that the error proposes, a column is taken for one of these fields by its name.
- */
+/** In the proposed command, a column is taken for one of these fields by its name. */
 const GUESSED = ['title', 'text', 'speaker', 'createdAt', 'url', 'channelName'] as const
 
 function optionFor(field: string, { unread }: Columns): string {
@@ -248,10 +246,7 @@ function endsAs(column: string, field: string): boolean {
   )
 }
 
-/**
- * Bounds what a message names, because a header can have thousands of columns, and names can have
- * any length.
- */
+/** A header can have thousands of columns, and names can have any length. */
 const NAMED_COLUMNS = 30
 const NAMED_CHARACTERS = 100
 

@@ -29,10 +29,7 @@ const IDS = [SOURCE_ID, 'externalId', 'replyingTo', 'channelId']
 /** Matches what a spreadsheet makes of a long number. Different ids would become the same. */
 const ROUNDED = /^\d(?:[.,]\d+)?E\+\d+$/i
 
-/**
- * Matches what a spreadsheet shows in place of a value, in common languages. Different ids would
- * become the same.
- */
+/** What a spreadsheet shows for a missing value. Different ids would become the same. */
 const NO_VALUE =
   /^(#(N\/[AD]|NV|NAME\?|NOM\?|¿NOMBRE\?|¡?(REF|BEZUG|VALUE|WERT|VALEUR|VALORE?|DIV\/0|NULL|NUM|ZAHL|NOMBRE|SPILL|CALC|FIELD)!)|Err:\d{3})$/
 

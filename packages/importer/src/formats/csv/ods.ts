@@ -15,10 +15,7 @@ import {
 } from './xml-entry.ts'
 
 const CONTENT = 'content.xml'
-/**
- * Cells outside the edge of a sheet are not read, because programs repeat empty cells up to the
- * edge.
- */
+/** Programs repeat empty cells up to the edge. Cells outside of it are not read. */
 const MOST_COLUMNS = 16_384
 const MOST_REPEATED_ROWS = 10_000
 
@@ -65,10 +62,7 @@ function rowHandler(
 ): XmlHandler {
   const { path } = workbook
   const expand = createExpand(workbook, sheet)
-  /**
-   * Merged cells that cover several rows, by column. Only the first cell has a value, which counts
-   * for each row.
-   */
+  /** By column. Only the first of the merged cells has a value, which counts for each row. */
   const spans = new Map<number, Span>()
   /** `row`: its number. `alike`: the number of equal rows. */
   let [at, row, alike, column] = [-1, 0, 1, 0]

@@ -18,9 +18,7 @@ import {
 } from './xml-entry.ts'
 
 const WORKBOOK = 'xl/workbook.xml'
-/**
- * The texts that cells share are kept in memory. They may have at most this number of characters.
- */
+/** The most characters of the texts that cells share, which are kept in memory. */
 const MOST_SHARED = 64 * 1024 * 1024
 
 export function isXlsx({ has }: Workbook): boolean {
@@ -123,10 +121,7 @@ async function readTexts(workbook: Workbook, { texts }: Book): Promise<void> {
       throw new FormatError(`${workbook.path} has too much text. Save it as CSV (UTF-8).`)
 }
 
-/**
- * Decodes characters. Excel writes those that XML can't contain in the form `_x000D_`. This one is
- * a line end, or half of one.
- */
+/** Excel writes what XML can't contain as `_x000D_`, which is a line end, or half of one. */
 function withCharacters(text: string): string {
   if (!text.includes('_')) return text
   return text.replaceAll(/_x([0-9a-f]{4})_(\n?)/gi, (_, hex: string, end: string) =>
@@ -134,9 +129,7 @@ function withCharacters(text: string): string {
   )
 }
 
-/**
- * Merged cells that cover several rows. Only the first cell has a value, which counts for each row.
- */
+/** Only the first of the merged cells has a value, which counts for each row. */
 interface Merge {
   top: number
   bottom: number
@@ -158,9 +151,7 @@ async function* readRows(
 
 const MOST_MERGES = 500_000
 
-/**
- * Reads the merged cells of a sheet. They are listed behind all rows, so the sheet is parsed twice.
- */
+/** Merged cells are listed behind all rows, so the sheet is parsed twice. */
 async function readMerges(workbook: Workbook, sheet: string, name: string): Promise<Merge[]> {
   const merges: Merge[] = []
   await parseAll(workbook, name, (tag, { ref = '' }) => {

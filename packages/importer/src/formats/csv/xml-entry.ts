@@ -9,10 +9,7 @@ const LARGEST_BYTES = 128 * 1024 * 1024
 
 export type Attributes = Readonly<Record<string, string>>
 
-/**
- * Called with names that have no namespace, because each program abbreviates namespaces
- * differently.
- */
+/** Gets names without namespaces, which each program abbreviates differently. */
 export interface XmlHandler {
   open?: (name: string, attributes: Attributes) => void
   text?: (text: string) => void

@@ -3,9 +3,7 @@
 import { isUtf8 } from 'node:buffer'
 import { isRecord } from '@sluice/contract'
 
-/**
- * Nothing that is read is nested deeper. The bound keeps a deeper record from exceeding the stack.
- */
+/** Nothing that is read nests deeper. A deeper record would exceed the stack. */
 const DEEPEST = 10
 
 /**

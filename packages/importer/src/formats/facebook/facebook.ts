@@ -49,10 +49,7 @@ const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
 const NO_CHAT =
   'the file does not name its chat: add "thread_path": "inbox/NAME_1" before its messages, with a number of its own for each chat'
 
-/**
- * Reads each UTC day of a chat as a source, and each post and each comment. Memory: the largest
- * record.
- */
+/** Reads each UTC day of a chat, each post and each comment as a source. */
 export const facebookFormat: Format = {
   name: 'facebook',
   title: 'Facebook',

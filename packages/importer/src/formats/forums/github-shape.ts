@@ -1,10 +1,7 @@
 // Recognises files with GitHub's issues and comments by their beginnings.
 import { byShape } from '../read/json-beginning.ts'
 
-/**
- * Where records may be. They may also be in a list of pages, as `gh api --paginate --slurp` writes
- * them.
- */
+/** They may also be in a list of pages, as `gh api --paginate --slurp` writes them. */
 const PAGES = [
   'issues[].',
   'items[].',

@@ -22,10 +22,7 @@ import { isOfIssues } from './github-shape.ts'
 const piece = piecesOf('custom')
 const LISTS = ['issues', 'pulls', 'issue_comments', 'items']
 const RECORDS = recordsAndLists(...LISTS)
-/**
- * Comments may have a separate list beside the list of issues. Comments within an issue belong to
- * the issue.
- */
+/** Comments may have a list beside the issues. Those within an issue belong to it. */
 const WITH_COMMENTS = recordsAndLists(...LISTS, 'comments', 'pull_requests')
 
 /**

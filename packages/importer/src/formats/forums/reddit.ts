@@ -22,10 +22,7 @@ const SITE = 'https://www.reddit.com'
 const SUBMISSION = 't3_'
 const COMMENT = 't1_'
 
-/**
- * Matches what replaces deleted and removed texts, titles and names. If Reddit removed something,
- * it may name the policy or the law.
- */
+/** Replaces deleted and removed texts, titles and names. It may name a policy or a law. */
 const GONE =
   /^\[ ?(?:deleted|removed|unavailable)(?: by (?:user|author|mod(?:erator)?s?|admins?|automoderator|reddit\b.*))? ?\]$/i
 /** Matches such a replacement in any language. A real author's name contains no brackets. */

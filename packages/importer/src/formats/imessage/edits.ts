@@ -3,10 +3,7 @@
 import { asArray, asObject, type JsonObject } from '../values/record-fields.ts'
 import { textOfBody } from './typedstream.ts'
 
-/**
- * Nothing that is read is nested deeper. The bound keeps a list that contains itself from exceeding
- * the stack.
- */
+/** Nothing that is read nests deeper. A list that contains itself would exceed the stack. */
 const DEEPEST = 8
 /** No message's list has as many objects. Each reference to an object counts. */
 const MOST_OBJECTS = 10_000

@@ -29,16 +29,10 @@ const DATABASE = /(^|[-_ /])(chat|sms)\.db$|(^|\/)3d0d7e5fb2ce288813306e4d463639
 /** Matches what Messages keeps beside chat.db. In a backup, the names are digests. */
 const BESIDE =
   /^\/?(([^/]*(chat|sms)|prewarm\w*)\.db(-wal|-shm|-journal)?$|[^/]*\.plist$|[0-9a-f]{40}(-wal|-shm)?$|(Archive|Caches|CloudKitMetaData|NickNameCache|StickerCache|SyncedPreferences)\/)/
-/**
- * A rejected message that the user has corrected has a name with this ending, because it is not a
- * database.
- */
+/** The ending of a message that was rejected and corrected, which is no database. */
 const RECORD = '.message.json'
 const SQLITE = 'SQLite format 3\0'
-/**
- * The types of messages: 1000 puts a sticker on a message, 2000 and above add a tapback, and 3000
- * and above remove one.
- */
+/** 1000 puts a sticker on a message, 2000 and up add a tapback, 3000 and up remove one. */
 const TAPBACK = /^[123]\d{3}$/
 
 /**

@@ -20,10 +20,7 @@ const LATER = [
   'date_retracted',
 ]
 
-/**
- * Yields lists of messages, in their order. Throws FormatError if this version of Node has no
- * SQLite.
- */
+/** Yields lists of messages. Throws FormatError if this version of Node has no SQLite. */
 export async function* messagesIn(path: string): AsyncGenerator<JsonObject[]> {
   const { DatabaseSync } = await import('node:sqlite').catch(() => {
     throw new FormatError(

@@ -2,10 +2,7 @@
 
 /** The mark `+` of a string is at most this far behind the beginning of its class's name. */
 const NEAR = 28
-/**
- * A length up to 127 is one byte. A longer one has this number of bytes, after a byte that
- * announces it.
- */
+/** A length above 127 has this number of bytes, after a byte that announces it. */
 const LENGTH_BYTES = new Map([
   [0x81, 2],
   [0x82, 4],

@@ -45,9 +45,7 @@ function decodeUtf16(bytes: Buffer, name: string): Buffer {
 
 const utf16le = new TextDecoder('utf-16le')
 
-/**
- * Matches names of UTF-8 and ASCII, and no name. Programs write any 8-bit text under each of them.
- */
+/** Names of UTF-8 and ASCII, and none. Programs write any 8-bit text under each of them. */
 const UNICODE = /^$|^(3d)?utf-?8|^(us-)?ascii|^ansi_x3\.|^iso-?646|^(x-)?unknown|^default/
 
 const SINGLE_BYTE = /8859|125\d$|^latin/
@@ -76,9 +74,7 @@ function convertRun(bytes: Buffer, isUtf8: boolean): Buffer {
   return isUtf8 ? bytes : Buffer.from(windows1252.decode(bytes))
 }
 
-/**
- * Joined in groups, because millions of short pieces would need much more memory than their text.
- */
+/** Millions of short pieces would need much more memory than their text. */
 const PIECES_AT_ONCE = 1000
 
 const windows1252 = new TextDecoder('windows-1252')

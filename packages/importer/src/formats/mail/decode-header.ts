@@ -7,9 +7,7 @@ import { toUtf8 } from './charsets.ts'
  * should contain no `?` (RFC 2047).
  */
 const WORD = /=\?([^?*\s]+)(?:\*[^?\s]*)?\?\s*([QB])\?((?:[^?]|(?<!=)\?(?!=))*)\?=/gi
-/**
- * Matches a sequence of encoded words. The white space between them does not belong to the text.
- */
+/** A sequence of words. The white space between them does not belong to the text. */
 const WORDS = new RegExp(`(?:${WORD.source})(?:\\s*${WORD.source})*`, 'gi')
 
 /**

@@ -26,10 +26,7 @@ interface Boundary {
   parts: number
   /** The number of attached mails that surround the parts. */
   mails: number
-  /**
-   * In a `multipart/alternative`: the index of the part whose text is read, which is the first part
-   * with text.
-   */
+  /** In a `multipart/alternative`: the index of the first part with text, which is read. */
   chosen?: number
 }
 
@@ -65,10 +62,7 @@ const INLINE = Buffer.from(
 const DEEPEST = 256
 /** At most this number of mails that are nested in each other is read. */
 export const DEEPEST_MAIL = 50
-/**
- * postal-mime copies each attached mail with everything in it. If that would copy more than this,
- * the mail is not read.
- */
+/** postal-mime copies attached mails with all in them. Above this, a mail is not read. */
 const MOST_COPIED_BYTES = 256 * 1024 * 1024
 /** What precedes a header is shorter than this. */
 const BEFORE_HEADER_BYTES = 4096

@@ -9,10 +9,7 @@ export interface TextEncoding {
   transfer: string | undefined
   charset: string | undefined
   isHtml: boolean
-  /**
-   * Whether a space at the end of a line marks a soft line break (`format=flowed`), rather than
-   * belonging to the text.
-   */
+  /** Whether a space at the end of a line marks a soft line break (`format=flowed`). */
   isFlowed: boolean
   deletesSpaces: boolean
 }
@@ -60,10 +57,7 @@ export function decodeTransfer(
 
 const BASE64_LINE = /^[A-Za-z\d+/=]+$/
 
-/**
- * Decodes base64. Mailing lists append a footer: in base64 of its own, or as plain text. A plain
- * footer is left out.
- */
+/** Mailing lists append a footer: in base64 of its own, or plain, which is left out. */
 function decodeBase64(body: Buffer): { bytes: Buffer; isCut: boolean } {
   const lines = body
     .toString('latin1')

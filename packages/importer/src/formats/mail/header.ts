@@ -16,10 +16,7 @@ export function isHeaderLine(text: string): boolean {
   return HEADER_LINE.test(text)
 }
 
-/**
- * Returns whether the text begins with a header of which at least this number of lines has names
- * that mails use.
- */
+/** Returns whether the text begins with a header of at least this number of mails' names. */
 export function hasHeader(text: string, atLeast = 1): boolean {
   if (!HEADER_LINE.test(text)) return false
   const end = text.search(/\n\r*\n/)
@@ -55,10 +52,7 @@ export function bodyStart(mail: Buffer, headerStart: number): number {
   return mail.length
 }
 
-/**
- * Returns whether a line has only carriage returns. If a file was converted twice, each line end
- * has several.
- */
+/** Returns whether a line is blank. Files converted twice have several carriage returns. */
 export function isBlank(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at++) if (bytes[at] !== CARRIAGE_RETURN) return false
   return true

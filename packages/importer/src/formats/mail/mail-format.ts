@@ -13,10 +13,7 @@ import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts
  */
 const MAILS_PER_LIST = 100
 const BYTES_PER_LIST = 1024 * 1024
-/**
- * Matches the name of a mail that is to be deleted: Maildir marks it by the flag T, MH by a comma
- * or `#`. Some systems allow no `:` in names.
- */
+/** A mail to be deleted: Maildir marks it by T, MH by a comma or `#`. Some names have no `:`. */
 const TRASHED = /[:;!]2,[A-SU-Za-z]*T[A-Za-z]*$|(^|\/)[,#]\d+$/
 
 /**
@@ -134,10 +131,7 @@ async function* withNewlines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buff
     yield Buffer.from(chunk.toString('latin1').replaceAll('\r', '\n'), 'latin1')
 }
 
-/**
- * In an `.emlx` file, Apple Mail writes the mail's length in front of the mail, and its own
- * properties after it.
- */
+/** In an `.emlx` file, the mail's length is in front of it, and properties are after it. */
 const COUNT = /^(\d+)\s*\n/
 const COUNT_BYTES = 20
 

@@ -9,10 +9,7 @@ import { DEEPEST_MAIL, type DecodedMail, decodeParts } from './decode-parts.ts'
 import { mailDate, separatorDate } from './mail-date.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
 
-/**
- * Matches the prefixes that common programs add to subjects, with counts such as `Re[2]:`, and also
- * after a mailing list's tag.
- */
+/** Prefixes of subjects, with counts such as `Re[2]:`, also after a mailing list's tag. */
 const PREFIXES =
   /^(\s*\[[^\]]*\])?\s*((re|fwd?|aw|wg|antw|sv|回复|答复|转发)(\[\d+\]|\(\d+\))?\s*[:：]\s*)+/i
 

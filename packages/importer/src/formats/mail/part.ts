@@ -24,10 +24,7 @@ const [CHARSET, BOUNDARY, FORMAT, DELSP] = ['charset', 'boundary', 'format', 'de
     new RegExp(`[;\\s]${name}(?:\\*0)?\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"?|([^\\s;]+))`, 'i'),
 )
 
-/**
- * Matches what is between the pieces of a long parameter, such as `boundary*0="a"; boundary*1="b"`
- * (RFC 2231).
- */
+/** Between pieces of a long parameter: `boundary*0="a"; boundary*1="b"` (RFC 2231). */
 const CONTINUED = /(?:"|(?<!["\s]))\s*;\s*[\w-]+\*[1-9]\d?\s*=\s*"?/g
 
 /** Reads the header of a part. If a header occurs twice, the first one counts. */

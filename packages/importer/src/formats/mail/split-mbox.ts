@@ -11,10 +11,7 @@ export interface RawMail extends Bounded {
   line: number
 }
 
-/**
- * A longer mail is rejected, because each mail is read into memory. Providers accept mails of 25 to
- * 50 MiB.
- */
+/** Each mail is read into memory. Providers accept mails of 25 to 50 MiB. */
 export const MAX_MAIL_BYTES = 64 * 1024 * 1024
 
 /** A longer line is not a separator. */
@@ -22,10 +19,7 @@ const MAX_SEPARATOR_BYTES = 1000
 /** This number of bytes after a line shows whether a header follows. */
 const HEADER_BYTES = 4096
 
-/**
- * The forms of separators, in the order in which they are tried. Git writes the same date into all
- * patches.
- */
+/** They are tried in this order. Git writes the same date into all patches. */
 const FORMS = [
   { form: 'patch', pattern: /^From [\da-f]{40,64} Mon Sep 17 00:00:00 2001/ },
   {
@@ -115,10 +109,7 @@ function createSplitter() {
   const content = createBoundedBytes(MAX_MAIL_BYTES)
   let mail: Omit<RawMail, keyof Bounded> | undefined
   const around: Around = { isBehindBlank: true, first: undefined }
-  /**
-   * What can't be judged yet: a line whose end has not arrived, or a separator whose header has not
-   * arrived.
-   */
+  /** What can't be judged yet: a line without its end, a separator without its header. */
   let rest: Buffer = Buffer.alloc(0)
   let isMidLine = false
   let line = 1

@@ -21,10 +21,7 @@ import {
 } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 
-/**
- * At most this number of channel names is kept, about 20 MB. Further channels get their short
- * names.
- */
+/** About 20 MB of names. Further channels get their short names. */
 const MOST_CHANNELS = 100_000
 
 const piece = piecesOf('custom')
@@ -51,10 +48,7 @@ export const mattermostFormat: Format = {
   },
 }
 
-/**
- * Matches the beginning of a file that `mattermost export bulk` wrote. The user chooses the file's
- * name, often `data.json`.
- */
+/** The user chooses the file's name, often `data.json`. */
 const VERSION_LINE = /^\s*\{\s*"type"\s*:\s*"version"/
 
 function isExport({ path }: InputFile, beginning: Buffer): boolean {
@@ -133,10 +127,7 @@ function toQuote(post: JsonObject): Quote | undefined {
   return { externalId, text, speaker, createdAt, ...present({ attachments }) }
 }
 
-/**
- * Returns the lines of what an integration attaches to its message. `fallback` repeats the other
- * fields.
- */
+/** `fallback` repeats the other fields. */
 function linesOf(attached: JsonObject): unknown[] {
   const { pretext, author_name, title, text, fields, footer, fallback } = attached
   const ofFields = asObjects(fields).flatMap((field) => [field.title, asWord(field.value)])

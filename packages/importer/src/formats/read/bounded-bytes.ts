@@ -13,9 +13,7 @@ export interface Bounded {
   isTooLong: boolean
 }
 
-/**
- * Collects values, one after the other. Memory: pieces of `longest` bytes, and one further piece.
- */
+/** Collects one value after the other. Memory: `longest` bytes, and one further piece. */
 export function createBoundedBytes(longest: number) {
   let pieces: Buffer[] = []
   let length = 0

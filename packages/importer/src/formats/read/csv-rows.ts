@@ -17,9 +17,7 @@ export interface CsvRow {
   raw: string
 }
 
-/**
- * `crlf`: the number of line ends in quoted fields up to this row, which the parser counted twice.
- */
+/** `crlf`: the line ends in quoted fields up to this row, which the parser counted twice. */
 type ParsedRow = { record: string[]; raw: string; info: Info; crlf: number }
 
 const DELIMITERS = [',', ';', '\t']
@@ -99,10 +97,7 @@ async function* parseRows(file: InputFile): AsyncGenerator<ParsedRow> {
   }
 }
 
-/**
- * Yields bytes that are valid UTF-8. The parser would replace invalid ones, and thereby change the
- * text.
- */
+/** The parser would replace invalid bytes, and thereby change the text. */
 async function* checkedChunks(file: InputFile): AsyncGenerator<Buffer> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   for await (const chunk of utf8Chunks(file)) {
@@ -157,10 +152,7 @@ function delimiterOf(header: string): string {
   return DELIMITERS.reduce((best, each) => (count(each) > count(best) ? each : best))
 }
 
-/**
- * Returns the fields up to the last one that is not blank, because some programs put a separator at
- * the end of lines.
- */
+/** Some programs put a separator at the end of lines. */
 function withoutBlankEnd(fields: readonly string[]): string[] {
   return fields.slice(0, fields.findLastIndex((field) => field.trim() !== '') + 1)
 }
@@ -220,10 +212,7 @@ export function rowOf(
   return { kind: 'row', values: new Map(fields), fields, place, raw }
 }
 
-/**
- * Rejects the row at which the parser gave up. If its quote is not closed, the rest of the file
- * belongs to it.
- */
+/** If a quote is not closed, the rest of the file belongs to the last row. */
 function lastRow(error: unknown, head: string, path: string): Rejected {
   if (!(error instanceof CsvError)) throw error
   const line = typeof error.lines === 'number' ? error.lines : undefined
@@ -245,10 +234,7 @@ export async function* rowsOfBeginning(
     yield { header, rows: beginning.length < BEGINNING_BYTES ? rows : rows.slice(0, -1) }
 }
 
-/**
- * Returns the error of a table that can't be read, or undefined when its first record has been
- * read.
- */
+/** Returns a table's error, or undefined when its first record has been read. */
 export async function faultOfRows(
   lists: AsyncIterable<readonly Found[]>,
 ): Promise<string | undefined> {

@@ -115,10 +115,7 @@ function parseLine(line: FileLine, path: string): (JsonRecord | Rejected)[] {
   return record.kind === 'rejected' ? parseRoots(line, path, record) : [record]
 }
 
-/**
- * Reads a line that has several roots, because a program wrote no line ends. If that fails, rejects
- * the whole line.
- */
+/** A program may have written no line ends. If that fails, the whole line is rejected. */
 function parseRoots({ bytes, isTooLong, line }: FileLine, path: string, whole: Rejected) {
   const scanner = new JsonScanner([''])
   const roots = isTooLong ? [] : [...scanner.push(bytes), ...scanner.end()]

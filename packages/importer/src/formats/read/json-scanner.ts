@@ -13,9 +13,7 @@ export interface ScannedValue extends Bounded {
 interface Choice {
   path: string
   isChosen: boolean
-  /**
-   * The choices within this value, by the name of a member, or by `*` for all elements of a list.
-   */
+  /** By the name of a member, or by `*` for all elements of a list. */
   inside: Map<string, Choice>
 }
 
@@ -96,10 +94,7 @@ export class JsonScanner {
     return this.#hasBegun && this.#containers.length === 0
   }
 
-  /**
-   * Reads a string, a list or an object. Uses local variables, because nearly all bytes pass
-   * through this loop.
-   */
+  /** Uses local variables, because nearly all bytes pass through this loop. */
   #readNested(chunk: Buffer, from: number): number {
     const end = chunk.length
     let at = this.#isEscaped ? from + 1 : from

@@ -10,10 +10,7 @@ export interface FileLine extends Bounded {
 
 const NEWLINE = 0x0a
 
-/**
- * Yields a list for each chunk of the file: the lines that end in the chunk, without their line
- * ends.
- */
+/** Yields, for each chunk, the lines that end in it, without their line ends. */
 export async function* readLines(file: InputFile): AsyncGenerator<FileLine[]> {
   const content = createBoundedBytes(LONGEST_RECORD_BYTES)
   let line = 0

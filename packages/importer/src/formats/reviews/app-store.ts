@@ -30,14 +30,10 @@ const RESPONSE = 'customerReviewResponses'
 /** While a file is read, at most this number of reviews wait for their replies: about 30 MB. */
 const AWAITED_REPLIES = 200_000
 
-/**
- * The ids of reviews, by the ids of their replies, because a reply does not always name its review.
- */
+/** By the ids of their replies, because a reply does not always name its review. */
 type AwaitedReplies = Map<string, string>
 
-/**
- * Reads each review as a source. A file may have several pages in succession, or a list of pages.
- */
+/** Reads each review as a source. A file may have several pages, or a list of pages. */
 export const appStoreFormat: Format = {
   name: 'app-store',
   title: 'App Store reviews',

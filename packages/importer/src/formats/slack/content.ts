@@ -5,17 +5,11 @@ import { asObject, asObjects, asText, type JsonObject } from '../values/record-f
 import type { Directory } from './directory.ts'
 import { decodeSlackText, flatBlocks, lines, textOfAttachment, textOfBlock } from './text.ts'
 
-/**
- * Matches the text that Slack writes into a message, or the fallback of an attachment, if the
- * content is elsewhere.
- */
+/** What Slack writes for a content that is elsewhere. */
 const PLACEHOLDER =
   /^(This content can['’]t be displayed\.|This message contains interactive elements\.|\[no preview available\])$/
 
-/**
- * Returns the words of a message, its files, and the reasons by which content without words is
- * counted.
- */
+/** Returns words, files, and the reasons by which content without words is counted. */
 export function slackContent(message: JsonObject, directory: Directory) {
   const decode = (part: string) => (PLACEHOLDER.test(part) ? '' : decodeSlackText(part, directory))
   const text = decode(asText(message.text) ?? '')

@@ -23,10 +23,7 @@ export interface Directory {
   unnamed: number
 }
 
-/**
- * At most this number of names is kept in memory, about 150 bytes each. Further members are named
- * by their ids.
- */
+/** About 150 bytes each. Further members are named by their ids. */
 const MAX_NAMES = 1_000_000
 
 /** The lists are read in this order, because direct messages are named after their members. */
@@ -51,10 +48,7 @@ export function isList(path: string): boolean {
   return LISTS.some(({ names }) => names.includes(basename(path)))
 }
 
-/**
- * Reads the lists of an export. The export of an organisation has some of the lists for each
- * workspace.
- */
+/** An organisation's export has some of the lists for each workspace. */
 export async function readDirectory(
   files: readonly InputFile[],
 ): Promise<{ directory: Directory; found: Found[] }> {
@@ -94,10 +88,7 @@ function addApp({ users, added }: Directory, entry: JsonObject): boolean {
   return true
 }
 
-/**
- * Adds a name from a message. No list of the export has the names of guests from other workspaces,
- * and of bots.
- */
+/** Guests from other workspaces, and bots, are named only in messages. */
 export function addProfile(
   { users }: Directory,
   { user, user_profile, bot_profile }: JsonObject,
@@ -149,10 +140,7 @@ export function usersIn(record: unknown, { users }: Directory) {
     .filter(({ name }) => name !== '')
 }
 
-/**
- * Writes a record as JSON. If the record nests so deep that it exceeds the stack, it can't be
- * written to the file of rejected records either.
- */
+/** A record that nests too deep for this can't be written to the rejected file either. */
 function jsonOf(record: unknown): string {
   try {
     return JSON.stringify(record) ?? ''

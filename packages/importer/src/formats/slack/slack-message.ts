@@ -23,26 +23,18 @@ import {
 
 const piece = piecesOf('slack')
 
-/**
- * Matches the kinds of notices that Slack writes into a channel. A notice is read as a message only
- * if somebody replied to it.
- */
+/** Kinds of notices. One is read as a message only if somebody replied to it. */
 const NOTICES =
   /^((channel|group)_(join|leave|topic|purpose|name|archive|unarchive|convert_to_private|convert_to_public|posting_permissions)|(pinned|unpinned)_item|bot_(add|remove|enable|disable)|reminder_add|huddle_thread|sh_room_created|sh_room_shared|app_conversation_join|joiner_notification|joiner_notification_for_inviter|assistant_app_thread)$/
 
-/**
- * The kinds of messages whose text says that the message was removed, or was hidden by an
- * administrator.
- */
+/** Their text says that the message was removed, or hidden by an administrator. */
 const REMOVED = new Set(['tombstone', 'message_deleted', 'ekm_access_denied'])
 
 export interface MessageContext {
   directory: Directory
   conversation: SlackConversation
   options: FormatOptions
-  /**
-   * The broadcasts of this day that have been read. Memory: one channel's broadcasts of one day.
-   */
+  /** Those of this day that have been read. Memory: one channel's broadcasts of one day. */
   broadcasts: Set<string>
 }
 

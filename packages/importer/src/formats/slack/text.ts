@@ -28,10 +28,7 @@ const EMOJI = new Map([
     names.split(' ').map((name): [string, string] => [name, emoji]),
   ),
 ])
-/**
- * `&colon;` is our own entity. `escapeText` writes it, because a colon in rich text does not begin
- * an emoji.
- */
+/** `&colon;` is our own: a colon in rich text does not begin an emoji. */
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', colon: ':' }
 /** The characters for `:skin-tone-2:` to `:skin-tone-6:`. */
 const SKIN_TONES = ['🏻', '🏼', '🏽', '🏾', '🏿']
@@ -178,10 +175,7 @@ function textOfInline(element: JsonObject): string {
   )
 }
 
-/**
- * Returns the text of an attachment, the predecessor of blocks. A shared message is also an
- * attachment.
- */
+/** Attachments are the predecessors of blocks. A shared message is also one. */
 export function textOfAttachment(attachment: JsonObject): string {
   const fields = asObjects(attachment.fields).map((field) =>
     lines([textOfObject(field.title), asWord(field.value) ?? textOfObject(field.value)]),

@@ -26,9 +26,7 @@ export function calendarsOf(year: string): string | undefined {
   return year >= '2440' && year < '2700' ? 'Buddhist' : undefined
 }
 
-/**
- * When WhatsApp began, in 2009, the Islamic year 1430 began. The Persian year 1430 begins in 2051.
- */
+/** Begins in 2009, when WhatsApp began. The Persian year 1430 begins in 2051. */
 const FIRST_ISLAMIC = 1430
 
 /** Returns the calendar in which such a year is recent. */
@@ -39,9 +37,7 @@ export function recentCalendar(year: string): Calendar {
 
 const BUDDHIST_YEARS = 543
 const DAY_MS = 86_400_000
-/**
- * The first days of both calendars in our calendar, and the mean length of their years and months.
- */
+/** Their first days in our calendar, and the mean lengths of their years and months. */
 const YEARS = {
   persian: { epoch: Date.UTC(622, 2, 21), year: 365.2422, month: 30.6 },
   'islamic-umalqura': { epoch: Date.UTC(622, 6, 19), year: 354.367, month: 29.53 },

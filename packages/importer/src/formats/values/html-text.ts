@@ -12,10 +12,7 @@ const ONE_BREAK = { leadingLineBreaks: 1, trailingLineBreaks: 1 }
 const convert = compile({
   wordwrap: false,
   formatters: {
-    /**
-     * A space separates the cells of a row. Columns would tear texts apart, because mails use
-     * tables for their layout.
-     */
+    /** Columns would tear texts apart, because mails use tables for their layout. */
     cell(element, walk, builder) {
       walk(element.children, builder)
       builder.addInline(' ')

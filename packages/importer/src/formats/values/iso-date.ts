@@ -11,10 +11,7 @@ const ZEROS = new Set(['1970-01-01', '0001-01-01', '1899-12-30'])
 /** Why such a date is not stored. */
 export const ZERO_DATES = 'dates such as 1970-01-01T00:00:00Z, which programs write for none'
 
-/**
- * Returns whether an ISO date in UTC stands for a missing date. (Nobody wrote in exactly that
- * second.)
- */
+/** Returns whether it stands for a missing date. (Nobody wrote in exactly that second.) */
 export function isNoDate(iso: string): boolean {
   return iso.endsWith('T00:00:00.000Z') && ZEROS.has(iso.slice(0, DAY_CHARACTERS))
 }

@@ -8,10 +8,7 @@ const ZEROS = [
   0xf20, 0x1040, 0x17e0, 0xff10,
 ]
 
-/**
- * The halves of the day in many languages, without dots and spaces. Chinese and Korean have more
- * parts of the day.
- */
+/** Without dots and spaces. Chinese and Korean have more parts of the day. */
 const MORNINGS =
   'ص صباحا ق.ظ ق.م قبلازظهر לפנה״צ पूर्वाह्न सुबह म.पू सकाळी পূর্বাহ্ণ পূর্বাহ্ন সকাল முற்பகல் காலை పూర్వాహ్నం ಪೂರ್ವಾಹ್ನ પૂર્વાહ્ન ਪੂ.ਦੁ പൂർവ്വാഹ്നം පෙ.ව ก่อนเที่ยง နံနက် ກ່ອນທ່ຽງ ព្រឹក SA PG p.d paradite de dop f.h fm ap vm vorm пр.об претпл пренеподне дп д.п priešpiet priekšp r.n ጥዋት ү.ө ب.ن غ.م ÖÖ TO ТО 凌晨 清晨 早上 上午 午前 오전 새벽 아침'
 const EVENINGS =
@@ -28,10 +25,7 @@ const HALVES = new Map([
 ])
 /** Matches a word, which may have dots and spaces between its letters. */
 const WORD = /(?<![\p{L}\p{M}])\p{L}[\p{L}\p{M}״]*(?:\. ?\p{L}[\p{L}\p{M}]*)*\.?(?![\p{L}\p{M}])/gu
-/**
- * Matches years that are counted from a ruler, with the ruler's name, or from the Republic of
- * China.
- */
+/** Years that are counted from a ruler, or from the Republic of China. */
 const RULERS: readonly [RegExp, number][] = [
   [/^(\[?)(?:R|令和)(\d{1,2})(?=\D)/, 2018],
   [/^(\[?)(?:H|平成)(\d{1,2})(?=\D)/, 1988],

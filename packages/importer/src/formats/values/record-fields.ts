@@ -47,10 +47,7 @@ export function asNumber(value: unknown): number | undefined {
 
 type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
 
-/**
- * Returns the fields that have a value, because an empty text or list must not replace the value of
- * an earlier piece.
- */
+/** An empty text or list must not replace the value of an earlier piece. */
 export function present<T extends object>(fields: T): Present<T>
 export function present(fields: object): object {
   return Object.fromEntries(

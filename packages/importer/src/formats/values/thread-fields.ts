@@ -45,10 +45,7 @@ export function checkFields(
     )
 }
 
-/**
- * Returns the option that reads a field from this column or name, in the form in which the user
- * must type it.
- */
+/** Returns the option that reads a field from this column, as a user must type it. */
 export function mapOption(field: string, name: string): string {
   return `--map ${shellWord(`${field}=${name}`)}`
 }

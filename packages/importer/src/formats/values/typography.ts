@@ -2,10 +2,7 @@
 // typed.
 import { asText } from './record-fields.ts'
 
-/**
- * Matches byte order marks, and marks for the direction of writing. Joiners within emoji and words
- * are not among them.
- */
+/** Byte order marks, and marks for the direction of writing, but not joiners in emoji. */
 export const MARKS = String.raw`[\uFEFF\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]*`
 const ALL_MARKS = new RegExp(MARKS, 'g')
 const SPACES = /[\u00A0\u2007\u202F]/g
@@ -14,9 +11,7 @@ const HYPHEN = /\u2011/g
 /** Matches any of these characters. Most texts have none, and need no search for each kind. */
 const ANY = /[\u00A0\u061C\u2007-\u206F\uFEFF]/
 
-/**
- * Returns a name, a number or a date without invisible marks, and with plain spaces and hyphens.
- */
+/** Returns a text without invisible marks, and with plain spaces and hyphens. */
 export function withoutTypography(text: string): string {
   return ANY.test(text)
     ? text.replace(ALL_MARKS, '').replace(SPACES, ' ').replace(HYPHEN, '-')

@@ -16,10 +16,7 @@ const DAY_FIRST = ['d', 'm', 'y']
 const MONTH_FIRST = ['m', 'd', 'y']
 const YEAR_FIRST = ['y', 'm', 'd']
 
-/**
- * Returns the order of day, month and year in a format such as `DD.MM.YYYY`, `%m/%d/%Y` or `D.M.YY
- * HH:mm`.
- */
+/** Returns the order in a format such as `DD.MM.YYYY`, `%m/%d/%Y` or `D.M.YY HH:mm`. */
 export function orderOf(format: string): string[] | undefined {
   const order = Array.from(
     format.toLowerCase().matchAll(/([dmy])\1*/g),
@@ -30,14 +27,9 @@ export function orderOf(format: string): string[] | undefined {
 
 const DATE =
   /^(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(\d{1,4}|[a-z]{3,9})[.,]?[\s./-]+(\d{1,2}|[a-z]{3,9})[.,]?[\s./-]+(\d{4}|\d{1,2})(?!\d)\.?(.*)$/i
-/**
- * Matches a date with the year at the end, as C and X write it: `Wed May 01 09:30:00 +0000 2024`.
- */
+/** As C and X write it: `Wed May 01 09:30:00 +0000 2024`. */
 const YEAR_LAST = /^((?:[a-z]{3},? +)?[a-z]{3} +\d{1,2}) +(\d{1,2}:\d\d\S*)( +\S+)? +(\d{4})$/i
-/**
- * Words of several languages. In Chinese, Japanese and Korean, the half of the day is in front of
- * the time.
- */
+/** In Chinese, Japanese and Korean, the half of the day is in front of the time. */
 const BEFORE_TIME = String.raw`(?:(?:г\.|klo|kl\.?|à)[\s,]*)?(?:(上午|午前|오전|下午|午後|오후|[AP]M)\s*)?`
 const HALF_DAY = String.raw`(?:(?:([apπμ])\.?|\.)\s*)?(?:[mμ]\.?\s*)?`
 const CLOCK = String.raw`(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d+))?)?\s*${HALF_DAY}`
@@ -52,10 +44,7 @@ const FIRST_YEAR_OF_1900 = 69
 export type ReadDate = ReturnType<typeof createDateReader>
 
 interface DateOptions extends Pick<FormatOptions, 'dateFormat' | 'timezone'> {
-  /**
-   * Whether all dates are recent, so that a year shows its calendar: 2567 is the Buddhist year for
-   * 2024.
-   */
+  /** All dates are recent, so the year shows its calendar: 2567 is Buddhist for 2024. */
   isRecent?: boolean
 }
 
@@ -126,10 +115,7 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
      * left out when the thread is shaped.
      */
     read: (text: string) => (ZERO.test(text) ? ZERO_DATE : dateIn(text)),
-    /**
-     * Says why a date can't be read: its calendar is unknown, it has two readings, or it is not a
-     * date.
-     */
+    /** Says why not: an unknown calendar, two readings, or no date. */
     faultOf(text: string): string {
       const value = text.trim()
       const plain = plainDate(value.slice(0, LONGEST_DATE))
@@ -191,9 +177,7 @@ function timeOf(rest: string): { clock: string; zone: string } | undefined {
 const THOUSANDS_BY_COMMAS = /^[+-]?\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,})$/
 const THOUSANDS_BY_POINTS = /^[+-]?\d{1,3}(?:(?:\.\d{3})+,\d+|(?:\.\d{3}){2,})$/
 const DECIMAL_COMMA = /^[+-]?\d*,\d+$/
-/**
- * Matches 1,234, which may be 1234 or 1.234. (A leading zero would show that these are decimals.)
- */
+/** 1,234 may be 1234 or 1.234. (A leading zero would show that these are decimals.) */
 export const TWO_NUMBERS = /^[+-]?[1-9]\d{0,2},\d{3}$/
 
 /**

@@ -31,19 +31,13 @@ const SPEAKER = String.raw`(?:([^:]{1,100}):(?=[\s\u200E\u200F]|$) ?)?`
  * 9:30:15: Ada: …` (Android).
  */
 const MESSAGE = new RegExp(String.raw`^${MARKS}\[?(${DATE})(\]| -|:) ${SPEAKER}(.*)$`, 'is')
-/**
- * Matches the beginning of a line that may have a date in other digits, in another calendar, or
- * after its time.
- */
+/** It may have a date in other digits, in another calendar, or after its time. */
 const MAY_BE_DATED = new RegExp(
   String.raw`^${MARKS}(?:\[${MARKS})?(?:\p{Nd}|[RH]\d|AP |令和|平成|民[國国])`,
   'u',
 )
 const LONGEST_HEAD = 60
-/**
- * Matches a line of a chat whose dates can't be read, for example because their calendar has no
- * numbers.
- */
+/** Its date can't be read, for example because its calendar has no numbers. */
 const LOOKS_DATED =
   /^\W{0,3}[^:\n\]]{0,10}\p{Nd}{1,4}[^\p{Nd}\n]{1,4}\p{Nd}{1,2}[^\p{Nd}\n]{1,4}\p{Nd}{1,4}[^\p{Nd}\n]{1,12}\p{Nd}{1,2}[:.]\p{Nd}{2}[^\p{Nd}\n]{0,14}(?:\]| -) [^:\n]{1,100}: /u
 /**
@@ -90,10 +84,7 @@ export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
   const messages: Message[] = []
   let endsByCrLf: boolean | undefined
   let isEnded = true
-  /**
-   * What follows the date of the first message. In chats of other phones, a colon there belongs to
-   * a person's text.
-   */
+  /** Of the first message. In chats of other phones, a colon belongs to a person's text. */
   let first: string | undefined
   for await (const lines of readLines(file)) {
     for (const { bytes, line } of lines) {
@@ -124,10 +115,7 @@ export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
 const BYTE_ORDER_MARK = 0xfeff
 
 const DAY = /^\d{1,4}[./-] ?\d{1,4}[./-] ?\d{1,4}/
-/**
- * Matches a Korean date. Koreans write the year first, even if it has only two digits, which no
- * other language does.
- */
+/** Koreans write the year first, even if it has two digits, as no other language does. */
 const KOREAN = /^\d\d\. \d{1,2}\. \d{1,2}\. (?:[AP]M|오전|오후)/
 /** WhatsApp began in this year. */
 const FIRST_YEAR = '2009'

@@ -31,15 +31,9 @@ const BEFORE_NAME = /^(?:WhatsApp[ -]Chat|(?:Chat|Conversa|Discussion)(?: \S+)? 
  */
 const ATTACHED =
   /(?:^\u200E?|\s\u200E)<[^<>:]+: ([^<>]+\.\w+)>$|^\u200E?(?:(\S+-WA\d{4}\.\w+) \([^()]+\)|(.+\.\w+) \((?:file attached|Datei angehängt|archivo adjunto|fichier joint|arquivo anexado|file allegato|bestand bijgevoegd|файл добавлен)\))(?:\n|$)/i
-/**
- * Matches the name of a document that an iPhone did not export, in `menu.pdf • 4 pages document
- * omitted`.
- */
+/** The name of a document in `menu.pdf • 4 pages document omitted`. */
 const LEFT_OUT = /^\u200E?(.{1,255}\.\w+) (?:• )?\u200E[^<>\n]{1,100}$/
-/**
- * Matches a poll or a place: an iPhone marks each option of a poll, and the word in front of a
- * place's URL.
- */
+/** An iPhone marks each option of a poll, and the word in front of a place's URL. */
 const POLL_OR_PLACE = /\n\u200E|^\u200E[^:\n]+: (?:.+: )?https:\/\/\S+$/
 const NAMELESS =
   'chats without a name become one: put each _chat.txt into a folder with its name, or use --id-prefix'

@@ -36,10 +36,7 @@ const READ = /(^|\/)(((community-)?tweets?|note-tweet)(-part\d+)?|account)\.js$/
 const BESIDE = /^(Your archive\.html$|(data\/)?(README\.txt$|\w+_media\/)|assets\/)/
 const BEGINNING = 20
 
-/**
- * At most this number of answers and versions is kept, about 100 MB. Further answers are separate
- * sources.
- */
+/** About 100 MB of answers and versions. Further answers are separate sources. */
 const MOST_ANSWERS = 1_000_000
 /** A note belongs to the post of the same moment that begins with the same words. */
 const COMPARED_CHARACTERS = 80
@@ -82,10 +79,7 @@ export const xFormat: Format = {
   }),
 }
 
-/**
- * The whole text of a post that is longer than X shows. It is in `note-tweet.js`, and does not name
- * the post.
- */
+/** A long post's whole text, in `note-tweet.js`, which does not name the post. */
 interface Note {
   text: string
   at: number

@@ -36,9 +36,7 @@ const OF_VIDEOS =
   /\.(description|annotations\.xml|live_chat\.json|vtt|srt|ass|lrc|ttml|srv\d|json3|part|ytdl|mp4|mkv|webm|m4a|webp)$/
 const OF_PAGES = ['', '[].', 'items[].', '[].items[].']
 
-/**
- * At most this number of threads is kept, about 100 MB. Answers to further threads are rejected.
- */
+/** About 100 MB of threads. Answers to further threads are rejected. */
 const MOST_THREADS = 1_000_000
 
 /**

@@ -57,10 +57,7 @@ function kindOf(value: JsonObject): ZendeskRecord['kind'] {
   return value.name !== undefined && value.role !== undefined ? 'user' : 'other'
 }
 
-/**
- * At most this number of names is kept in memory, about 20 MB. Further authors are shown by their
- * ids.
- */
+/** About 20 MB of names. Further authors are shown by their ids. */
 const MOST_NAMES = 200_000
 
 export type Survey = Awaited<ReturnType<typeof surveyExport>>
@@ -76,10 +73,7 @@ export async function surveyExport(files: readonly InputFile[]) {
    * Memory: about 100 bytes each.
    */
   const deleted = new Map<string, string>()
-  /**
-   * Whether there may be comments outside their tickets: the export has events, or comments as
-   * records.
-   */
+  /** Whether there are events or comments as records, so comments outside their tickets. */
   let hasComments = false
   await forEachRecord(files, ({ kind, value }) => {
     const id = asId(value.id)

@@ -24,10 +24,7 @@ const OF_ZENDESK = '-1'
 const NO_COMMENTS =
   'tickets whose comments are not in the input (export ticket_events with include=comment_events, too)'
 const DESCRIPTION = 'descriptions of tickets without comments'
-/**
- * Matches what Zendesk writes for a redacted text: a block for each character, or one word for the
- * whole.
- */
+/** For a redacted text: a block for each character, or one word for the whole. */
 const REDACTED = /^(?:(?=.*▇)[▇\s\p{P}]+|SCRUBBED)$/su
 
 /**
