@@ -14,6 +14,7 @@ import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { hashTuple, inSource, quotesOf } from './ids.ts'
 import { PRIMARY_MAJORITY } from './mongodb/commands.ts'
 import { withinTime } from './read-source.ts'
+import { asName } from './suppressions.ts'
 
 export type ExportThreads = ReturnType<typeof createExportThreads>
 
@@ -206,9 +207,8 @@ async function readQuotes(
   return quotes
 }
 
-function find({ quotes, query: { speaker }, signal }: Read, filter: Filter<QuoteDocument>) {
-  const ofSpeaker = speaker === undefined ? filter : { ...filter, speaker }
-  return quotes.find(ofSpeaker, { projection: QUOTE, batchSize: REPLY_DOCUMENTS, signal })
+function find({ quotes, signal }: Read, filter: Filter<QuoteDocument>) {
+  return quotes.find(filter, { projection: QUOTE, batchSize: REPLY_DOCUMENTS, signal })
 }
 
 /** Finds the quotes of a source in their order. */
@@ -263,7 +263,9 @@ function lineOf(
   isContinued = false,
 ): Pick<Line, 'line'> {
   const seen = stored.flatMap((quote) => seenQuote(quote, document) ?? [])
-  const quotes = speaker === undefined ? seen : seen.filter((quote) => quote.speaker === speaker)
+  const name = speaker === undefined ? undefined : asName(speaker)
+  const isTheirs = (quote: QuoteDocument) => quote.speaker && asName(quote.speaker) === name
+  const quotes = name === undefined ? seen : seen.filter(isTheirs)
   if (quotes.length === 0 && (isContinued || speaker !== undefined)) return {}
   const { _id, tenant, quoteCount, wordCount, ...source } = document
   const sent = quotes.map(({ _id, sourceId, position, wordCount, ...quote }) => ({
