@@ -14,7 +14,7 @@ import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { hashTuple, inSource, quotesOf } from './ids.ts'
 import { PRIMARY_MAJORITY } from './mongodb/commands.ts'
 import { withinTime } from './read-source.ts'
-import { asName } from './suppressions.ts'
+import { speakerName } from './suppressions.ts'
 
 export type ExportThreads = ReturnType<typeof createExportThreads>
 
@@ -263,8 +263,8 @@ function lineOf(
   isContinued = false,
 ): Pick<Line, 'line'> {
   const seen = stored.flatMap((quote) => seenQuote(quote, document) ?? [])
-  const name = speaker === undefined ? undefined : asName(speaker)
-  const isTheirs = (quote: QuoteDocument) => quote.speaker && asName(quote.speaker) === name
+  const name = speaker === undefined ? undefined : speakerName(speaker)
+  const isTheirs = (quote: QuoteDocument) => quote.speaker && speakerName(quote.speaker) === name
   const quotes = name === undefined ? seen : seen.filter(isTheirs)
   if (quotes.length === 0 && (isContinued || speaker !== undefined)) return {}
   const { _id, tenant, quoteCount, wordCount, ...source } = document

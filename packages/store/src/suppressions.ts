@@ -37,14 +37,14 @@ export async function restoreKey(db: Db, key: string): Promise<void> {
  * Names are equal if they have the same characters in the Unicode form NFC, without white space
  * around them. Case counts.
  */
-export const asName = (speaker: string) => speaker.normalize('NFC').trim()
+export const speakerName = (speaker: string) => speaker.normalize('NFC').trim()
 
 /**
  * Returns the hash by which a tenant's speaker is recorded and recognised. An HMAC takes twice as long, which posts of suppressed speakers would feel. As the hash is cut,
  * nobody can extend it.
  */
 export function hashSpeaker(key: string, tenant: string, speaker: string): string {
-  const name = JSON.stringify([tenant, asName(speaker)])
+  const name = JSON.stringify([tenant, speakerName(speaker)])
   return hash('sha256', key + name, 'base64url').slice(0, 24)
 }
 
