@@ -5,7 +5,7 @@ import { LongestFirst } from './test/runner/longest-first.ts'
 import { lackOfServers, WITH_SERVERS } from './test/runner/with-servers.ts'
 import { isFull } from './test/support/scale.ts'
 
-// How tests run. All but those of `test/overload` form one project, because a process of Vitest
+// How tests run. All tests outside `test/overload` form one project, because a process of Vitest
 // runs files of one project only, and each start of such a process takes most of a second.
 
 /** Ends a test that hangs. On a busy machine the longer forms need minutes. */

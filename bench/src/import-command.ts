@@ -71,7 +71,7 @@ interface Target {
 }
 
 /**
- * Runs `sluice import` on a file of so many threads. The rate is that of its own summary, which
+ * Runs `sluice import` on a file with this number of threads. Its own summary has the rate, which
  * leaves out the start of the process. Throws if it ends in another way than completely.
  */
 export async function runImportCommand(

@@ -28,7 +28,7 @@ const TIME_LIMIT_MS = 900_000
 const PART = scale(250, 1_000)
 const QUIET_POSTS = 40
 /**
- * Below this, a p99 of some 40 posts, which is their slowest, says nothing on a busy machine, in
+ * Below this, a p99 of about 40 posts, which is their slowest, says nothing on a busy machine, in
  * ms.
  */
 const NOISE_MS = 500

@@ -4,7 +4,7 @@ import { parse } from 'yaml'
 import { CRDS, crdFile } from './crds.ts'
 import { MANIFESTS, render, root } from './manifests.ts'
 
-// `pnpm run manifests`: renders the manifests anew, by Helm (`go install
+// `pnpm run manifests`: renders the manifests again, by Helm (`go install
 // helm.sh/helm/v3/cmd/helm@v3.22.0`), and reads the schemas of custom resources out of Go modules.
 for (const [path, args] of Object.entries(MANIFESTS)) await writeFile(root + path, render(args))
 

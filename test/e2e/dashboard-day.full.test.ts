@@ -67,7 +67,7 @@ function minuteOf(at: number, minutesAgo: number) {
       ...(isAway && { away: 60 }),
       ...Object.fromEntries(TIMED.map((timed) => [`longest:${timed}`, 90])),
     },
-    // The bins of some 20 ms and some 0.3 s: see durations.ts.
+    // The bins of about 20 ms and 0.3 s: see durations.ts.
     durations: {
       ...{ interactive: binsAt(15 + slow * 3, accepted), bulk: binsAt(28 + slow * 3, accepted) },
       ...{

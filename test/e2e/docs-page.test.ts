@@ -49,8 +49,8 @@ describe('the pages under /docs, in Chromium', needs('chromium'), () => {
     await page.keyboard.press('Escape')
     await tabTo(page, '.opblock-summary-control')
     await page.keyboard.press('Enter')
-    // The page draws the route's form anew once it knows the example, and a button that is drawn
-    // anew loses the focus.
+    // The page draws the route's form again once it knows the example, and a button that is drawn
+    // again loses the focus.
     await page.locator('textarea.body-param__text').waitFor()
     await tabTo(page, 'button.execute')
     await page.keyboard.press('Enter')

@@ -54,7 +54,7 @@ describe('a caller that hangs up leaves nothing behind', () => {
     await until('the verdict names them', isNamed, 10_000)
   })
 
-  test('a caller that hangs up amid its body leaves nothing waiting and nothing stored', async () => {
+  test('a caller that hangs up during its body leaves nothing waiting and nothing stored', async () => {
     const { url, key, api } = sluice
     const wire = await openWire(url)
     await wire.write(

@@ -128,7 +128,7 @@ describe('POST /sources with an Idempotency-Key', () => {
     assert.equal(await accepted(), before)
   })
 
-  test('runs anew once its key was evicted', async (t) => {
+  test('runs again once its key was evicted', async (t) => {
     const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
     t.onTestFinished(() => redis.disconnect())
     const { base } = queueKeys(sluice.settings.QUEUE ?? '')

@@ -13,7 +13,7 @@ import { someThread } from './support/some-thread.ts'
 const execute = promisify(execFile)
 
 /**
- * Of the threads that the external sort has to sort on disk, in several parts: together some 10 MB.
+ * The threads that the external sort has to sort on disk, in several parts: about 10 MB together.
  */
 const SORTED_THREADS = 300
 const LONG_TEXT = ' It goes on.'.repeat(3_000)

@@ -93,7 +93,7 @@ describe('while Redis is unavailable every caller gets a 503 with Retry-After wi
   })
 })
 
-test('an error amid the script may come after its write, so it is a 504, and the log says which error it is', async (t) => {
+test('an error during the script may come after its write, so it is a 504, and the log says which error it is', async (t) => {
   const sluice = await startSluice(t, { workers: 0 })
   const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())

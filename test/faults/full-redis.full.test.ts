@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => redis.end())
 
-/** Room for some 60 threads of 100 KB, in bytes. */
+/** Room for about 60 threads of 100 KB, in bytes. */
 const ROOM = 8 * 1024 * 1024
 
 test('a full Redis refuses new requests, drains what it has accepted, and accepts again', async (t) => {

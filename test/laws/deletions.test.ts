@@ -88,7 +88,7 @@ describe('a deleted thread', () => {
     )
   })
 
-  it('is stored anew by a later post, with no field and no quote of before, and not by an older one', async () => {
+  it('is stored again by a later post, with no field and no quote of before, and not by an older one', async () => {
     const { says, deletion, store, found, document } = aThread()
     await store(says(1, { ...quote('q1'), speaker: 'ann' }, quote('q2')))
     await store(deletion(5))

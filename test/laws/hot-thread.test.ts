@@ -59,7 +59,7 @@ const dying: Runtime = {
 }
 
 /**
- * Two processes die with the same request: the first one amid its quotes, the second one while it
+ * Two processes die with the same request: the first one during its quotes, the second one while it
  * sums the thread.
  */
 async function dieAmidSum(commands: StoreCommands): Promise<void> {

@@ -74,7 +74,7 @@ it('a cover, an append that is paused before its quotes, and an edit of the appe
     await explore({ ...history, choices: [...chosen, ...choices] })
 })
 
-it('a sum by another process amid the second of two batches of one process, beside a third process, keeps the laws', async () => {
+it('a sum by another process during the second of two batches of one process, beside a third process, keeps the laws', async () => {
   const requests = [
     request(1, quote('q1')),
     request(2, quote('q2')),

@@ -17,8 +17,8 @@ describe('a thread that two processes write at the same time', () => {
   const { commands, aThread, repairLater, countSums } = openThreads('recount')
 
   /**
-   * A thread in which a process died amid the quotes of its first request, which is then delivered
-   * again: q1 is stored, q2 is not.
+   * A thread in which a process died while it wrote the quotes of its first request, which is then
+   * delivered again: q1 is stored, q2 is not.
    */
   async function interruptedThread() {
     const { says, found } = aThread()
@@ -261,7 +261,7 @@ describe('a thread that two processes write at the same time', () => {
   // In a former version the first process mistook the version that its own second batch had set for
   // an unchanged one, and never summed the thread.
   for (const sums of [false, true]) {
-    it(`has exact totals if another process ${sums ? 'sums' : 'stores'} it amid the second of two batches of the first one`, async () => {
+    it(`has exact totals if another process ${sums ? 'sums' : 'stores'} it during the second of two batches of the first one`, async () => {
       const { says, found, redelivered } = await interruptedThread()
       if (!sums) await storeOnce(commands, [redelivered])
       const slow = pausedAt(commands, WATERMARK + QUOTES)

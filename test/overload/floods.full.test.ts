@@ -79,7 +79,7 @@ test('a tenant that posts once a second is answered during the flood of another 
   )
 })
 
-/** Some 10 MB a second, in posts of 100 KB: more than a worker stores. */
+/** About 10 MB a second, in posts of 100 KB: more than a worker stores. */
 const LARGE_FLOOD = { rate: 100, seconds: 15 }
 /** Posts that the other tenant begins at once, each second: more than are answered in a second. */
 const AT_ONCE = 3

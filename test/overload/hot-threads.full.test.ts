@@ -67,7 +67,7 @@ const HOT_SECONDS = 8
  */
 const MAX_GAP_MS = 3_000
 
-test('a worker that is killed amid a hot thread, and the redelivery of its jobs, stop nobody for long', async (t) => {
+test('a worker that is killed during a hot thread, and the redelivery of its jobs, stop nobody for long', async (t) => {
   const sluice = await startSluice(t, { workers: 2 })
   const { queue, drained, expireLocks } = openQueue(t, sluice.settings)
   const externalId = randomUUID()

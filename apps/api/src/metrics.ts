@@ -171,7 +171,7 @@ export function countProblems({ problems }: Pick<ApiMetrics, 'problems'>) {
     note(code: string, { tenant, route, request }: ProblemContext): void {
       problems.inc({ code, route, method: request.method ?? '' })
       const name = tenant.slice(0, SHOWN_TENANT)
-      // Operators have no tenant, nor have callers whose key was not checked yet.
+      // Operators have no tenant. Callers whose key was not checked yet have none, either.
       if (REFUSALS.has(code) && tenant !== '') count(refusals.byTenant, `refused:${name}`)
       if (CAPACITY.has(code)) count(refusals.byReason, `refused:${code}:${name}`)
     },

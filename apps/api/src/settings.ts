@@ -147,7 +147,7 @@ export const apiSettings = {
 export type ApiSettings = Settings<typeof apiSettings>
 
 const FREE_ANSWERS =
-  'Size up to which an answer charges no quota. Each started kilobyte beyond it counts as one quote.'
+  'Size up to which an answer charges no quota. Above it, each started kilobyte counts as one quote.'
 
 /**
  * The answer of `GET /limits`: the bounds of requests, quota, queue and wait, each with its unit.

@@ -11,7 +11,7 @@ const BATCH = 1_000
 
 /**
  * The limit: `insertMany` of the same documents in batches of 1,000, one after the other, from this
- * process. Its times are those of a batch.
+ * process. Its times are times of batches.
  */
 export function openRawInserts(bench: Bench): Contender {
   const url = databaseUrl(bench.mongodbUrl, `${bench.run}-raw`)

@@ -26,7 +26,7 @@ export function plot({
   where,
   measured: all,
 }: Pick<Result, 'title' | 'at' | 'where' | 'measured'>): string {
-  // The raw limit would dwarf all services, and its times are those of whole batches, not
+  // The raw limit would dwarf all services, and its times are times of whole batches, not
   // comparable with requests.
   const services = all.filter(({ name }) => name !== 'raw')
   const measured = services.length > 1 ? services : all

@@ -5,7 +5,7 @@ import type { Surroundings } from './describe-surroundings.ts'
 
 /** The result of one run of one scenario, and its surroundings. */
 export interface Result extends Omit<Outcome, 'measured'> {
-  /** Of each round, a file has only the CPU times, whose spread `docs/scaling.md` shows. */
+  /** A file has only the CPU times of each round, whose spread `docs/scaling.md` shows. */
   measured: (Omit<Measured, 'rounds'> & { rounds: Pick<Round, 'cpuUs'>[] })[]
   name: string
   title: string

@@ -96,7 +96,7 @@ function storedBytes(results: readonly Result[]): number {
   return figureOf(results, 'bytes', STORED) + ASSUMED.indexBytes.value * DOCUMENTS
 }
 
-/** Of a thread: a source, and seven quotes in the mean. */
+/** The documents of a thread: a source, and on average seven quotes. */
 const DOCUMENTS = 8
 
 /** The share of what counts of a resource that a rate uses; above 1 there is too little. */

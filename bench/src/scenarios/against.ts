@@ -128,7 +128,7 @@ async function measureHalf(
   })
 }
 
-/** Posts threads as imports. The times are those of the whole. */
+/** Posts threads as imports. The times are times of whole imports. */
 async function runImport({ urls: [url = ''], key }: Sluice, threads: readonly MadeThread[]) {
   const bodies = importBodies(threads)
   const began = performance.now()

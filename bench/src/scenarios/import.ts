@@ -36,7 +36,7 @@ export const ndjsonImport: Scenario = {
   },
 }
 
-/** Sluice, with its rounds posted as imports; its times are those of whole imports. */
+/** Sluice, with its rounds posted as imports; its times are times of whole imports. */
 export function byImport(sluice: Sluice): Pick<Contender, 'processes' | 'run'> {
   return {
     processes: sluice.processes,

@@ -7,7 +7,7 @@ import { atLeast, type Outcome, type Scenario } from './scenario.ts'
 
 const CALLERS = 64
 
-/** A number of processes, and the least rate, against that of one process. */
+/** A number of processes, and the least rate, as a multiple of the rate of one process. */
 interface Count {
   name: string
   count: number

@@ -101,7 +101,7 @@ export type ValidationErrorCode =
 
 /** What is wrong with a value of a request. */
 export interface ValidationError {
-  /** JSON Pointer (RFC 6901) into the request body; "" is all of it. Of a query: / and the parameter. */
+  /** JSON Pointer (RFC 6901) into the request body; "" is all of it. For a query: / and the parameter. */
   pointer: string
   /** What is wrong, for programs. */
   code: ValidationErrorCode

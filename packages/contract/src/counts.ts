@@ -124,7 +124,7 @@ export function spanCounts(sumOf: (name: string) => number) {
   const [created, updated, unchanged] = [
     sumOf('stored:created'),
     sumOf('stored:updated'),
-    // A deletion stores nothing, nor does a post that comes too late for one.
+    // A deletion stores nothing. A post that was accepted before a deletion stores nothing, either.
     sumOf('stored:unchanged') + sumOf('stored:deleted'),
   ]
   return { ...counts, stored: { created, updated, unchanged } }

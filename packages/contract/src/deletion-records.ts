@@ -1,5 +1,5 @@
 // The records of deletions, by which they are applied again after a backup was restored. They have
-// no texts, and no names but those of tenants.
+// no texts, and only the names of tenants.
 import type { Static } from 'typebox'
 import { oneOf, optional, Type } from './json-schema.ts'
 import { SERVICES } from './thread-request.ts'

@@ -4,7 +4,7 @@ import { createThreadParser } from './parse-thread.ts'
 import { DEFAULT_LIMITS } from './thread-request.ts'
 
 const parse = createThreadParser(DEFAULT_LIMITS)
-/** Of the processor's time, not of the clock's: a busy machine must fail nothing. */
+/** Time of the processor, not of the clock: the test must not fail on a busy machine. */
 const MAX_MS = 2_000
 const BODY = DEFAULT_LIMITS.bodyBytes
 const NESTED = 1_000_000

@@ -147,7 +147,7 @@ function addQuoteErrors(list: ValidationErrors, quotes: readonly unknown[]): voi
     if (typeof externalId !== 'string') continue
     if (first === undefined) firstIndexes.set(externalId, index)
     else {
-      const message = `externalId is the same as that of quotes[${first}].`
+      const message = `quotes[${first}] has the same externalId.`
       addError(list, () => ({ pointer: `/quotes/${index}/externalId`, code: 'duplicate', message }))
     }
   }

@@ -30,7 +30,7 @@ export const PROBLEMS = {
     status: 403,
     title: 'For keys of importers only',
     meaning:
-      'This is the key of an operator or a viewer. It has no tenant, so it can neither post nor read threads, except that an operator exports those of a `tenant`.',
+      'This is the key of an operator or a viewer. It has no tenant, so it can neither post nor read threads, except that an operator exports the threads of a `tenant`.',
     remedy: 'Use the key of an importer.',
   },
   operator_only: {

@@ -29,7 +29,7 @@ export const VALIDATION_ERROR_CODES = [
 
 export const ValidationErrorSchema = named('ValidationError', {
   pointer: text(
-    'JSON Pointer (RFC 6901) into the request body; "" is all of it. Of a query: / and the parameter.',
+    'JSON Pointer (RFC 6901) into the request body; "" is all of it. For a query: / and the parameter.',
   ),
   code: oneOf(VALIDATION_ERROR_CODES, 'What is wrong, for programs.'),
   message: text('What is wrong, for people.'),

@@ -347,6 +347,6 @@ test('help lists formats and exit codes, and is no failure', async (t) => {
   assert.match(output, /Fields of --map and --set: service,.* replyingTo,.* source.createdAt/)
   assert.match(
     output.replaceAll(/\s+/g, ' '),
-    /SLUICE_API_KEY; without --url, else that of the same Sluice/,
+    /SLUICE_API_KEY; without --url, then the key of the same Sluice/,
   )
 })

@@ -75,11 +75,11 @@ export function importCommand(deps: ImportCommandDeps): Command {
     )
     .option(
       '--state-dir <path>',
-      'the folder of the checkpoint and the rejected file (default: that of FILE)',
+      'the folder of the checkpoint and the rejected file (default: the folder of FILE)',
     )
     .option(
       '--no-checkpoint',
-      'keeps no FILE.sluice-checkpoint, so an interrupted import begins anew',
+      'keeps no FILE.sluice-checkpoint, so an interrupted import starts over',
     )
     .option('--concurrency <number>', 'the most batches in flight', parseCount, DEFAULT_CONCURRENCY)
     .option('--temp-dir <path>', 'where large inputs are sorted', tmpdir())

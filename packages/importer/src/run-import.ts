@@ -247,7 +247,7 @@ async function sendImport(
     display.say(`Going on where an earlier run of this import stopped (${checkpoint?.path}).`)
   if (loaded?.isOther)
     display.say(
-      `${checkpoint?.path} is of another input, target or options: this import begins anew.`,
+      `${checkpoint?.path} is of another input, target or options: this import starts over.`,
     )
   try {
     const shape = createShaper({ limits, idPrefix: request.idPrefix })

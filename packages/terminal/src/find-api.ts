@@ -26,11 +26,11 @@ export function apiOptions(command: Command, holder: KeyHolder): Command {
   return command
     .option(
       '--url <url>',
-      'the API (default: that of the Sluice that `start` runs in this folder, or in that of the program)',
+      "the API (default: of the Sluice that `start` runs in this folder, or in the program's folder)",
     )
     .option(
       '--key-file <path>',
-      `a file with an ${holder}'s key (default: SLUICE_API_KEY; without --url, else that of the same Sluice)`,
+      `a file with an ${holder}'s key (default: SLUICE_API_KEY; without --url, then the key of the same Sluice)`,
     )
 }
 

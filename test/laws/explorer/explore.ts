@@ -188,8 +188,8 @@ class Run {
   }
 
   /**
-   * Law 2: the last post of each thread that is not deleted changes nothing when it is posted again. Law 3: it
-   * leaves exact totals, even if a dead writer's token was in the source. Returns the reposts.
+   * Law 2: the last post of each thread that is not deleted changes nothing when it is posted
+   * again. Law 3: it leaves exact totals, even if a dead writer's token was in the source. Returns the reposts.
    */
   async repostLast(failed: readonly StoreRequest[]): Promise<PostRequest[]> {
     if (this.hasCrashed) await this.simulation.pass(STALE_MS)
@@ -216,7 +216,7 @@ class Run {
     assertAgreement(this.simulation, (source) => last.has(source._id))
     if (failed.length > 0) return reposts
     assert.deepEqual(withoutTotals(visibleThreads(this.simulation.database)), withoutTotals(before))
-    // A process that was paused amid its commands delivers the request again, and does not know
+    // A process that was paused during its commands delivers the request again, and does not know
     // what it changed before.
     if (wasPaused) return reposts
     for (const [id, answer] of answers) {

@@ -156,7 +156,7 @@ const LANES = 4
 
 /**
  * Histories in which two processes store small and large posts to one thread, each in two lanes,
- * while commands take time. A third process dies amid a post, which a fourth one stores 300 ms
+ * while commands take time. A third process dies during a post, which a fourth one stores 300 ms
  * later.
  */
 function hotThreads(): fc.Arbitrary<History> {

@@ -24,7 +24,7 @@ const ROOT = new URL('../../../', import.meta.url)
 
 /**
  * The variables that a process under test inherits. Without the compile cache, each start of a
- * process would compile everything anew.
+ * process would compile everything again.
  */
 export function runtimeEnv(): NodeJS.ProcessEnv {
   const { PATH, NODE_COMPILE_CACHE } = process.env

@@ -204,7 +204,7 @@ async function examineServers(
 async function checkOfLayout(db: Db): Promise<ServerCheck> {
   try {
     await checkLayout(db)
-    return { state: 'ok', text: 'layout of the documents: that of this release' }
+    return { state: 'ok', text: 'the documents have the layout of this release' }
   } catch (error) {
     if (error instanceof StoreLayoutError) return { state: 'FAULT', text: error.message }
     if (error instanceof MongoServerError)

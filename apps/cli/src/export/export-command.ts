@@ -34,7 +34,7 @@ type Options = ApiOptions & {
   quiet?: true
 }
 
-/** The exit code is that of an interrupted import. */
+/** Has the same exit code as an interrupted import. */
 class InterruptedError extends UserError {
   override readonly exitCode = 4
 }

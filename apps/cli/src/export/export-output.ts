@@ -8,7 +8,7 @@ import { jsonText, UserError } from '@sluice/terminal'
 /** How far an export has got. */
 export interface ExportProgress {
   lines: number
-  /** Of the file, which is complete up to there. */
+  /** The length of the file up to the last complete page. */
   bytes: number
   /** The cursor of the next page. */
   after?: string | undefined

@@ -71,7 +71,7 @@ export function keysCommand(deps: KeysDeps): Command {
       'Changes how many quotes a key may post; every API applies it within five seconds',
     ),
   )
-    .option('--none', 'removes the limits of its own: those of all keys apply')
+    .option('--none', 'removes the limits of its own, so that the limits of all keys apply')
     .action((reference: string, options: LimitOptions & { none?: true }) =>
       limit(deps, reference, options),
     )
@@ -84,7 +84,7 @@ export function keysCommand(deps: KeysDeps): Command {
     .addOption(overlap.argParser(parseDuration).default(DAY_SECONDS, '24h'))
     .option(
       '--expires <when>',
-      'a time from now (90d) or an ISO 8601 date (default: that of the old key)',
+      'a time from now (90d) or an ISO 8601 date (default: when the old key expires)',
       parseEnd,
     )
     .action((reference: string, options: RotateOptions) => rotate(deps, reference, options))
@@ -138,7 +138,7 @@ function withLimits(command: Command): Command {
     )
     .option(
       '--burst-quotes <number>',
-      'how many it may post at once after a pause (default: those of a minute)',
+      'how many it may post at once after a pause (default: as many as in a minute)',
       parseCount,
     )
 }

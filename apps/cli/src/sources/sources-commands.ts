@@ -44,7 +44,7 @@ export function listCommand(deps: SourcesDeps): Command {
     'Lists stored threads, those first that were accepted last',
   )
   return apiOptions(command, 'importer')
-    .option('--service <service>', 'only those of this service, such as slack')
+    .option('--service <service>', 'only threads of this service, such as slack')
     .option(
       '--since <when>',
       'only those first accepted since a date, or not longer ago (2h)',

@@ -56,7 +56,7 @@ export function tenantsCommand(deps: TenantsDeps): Command {
     .argument('<time>', 'how long they are kept: 365d, or off', (text) =>
       text === 'off' ? null : parseDuration(text),
     )
-    .addOption(new Option('--service <service>', 'only those of this service').choices(SERVICES))
+    .addOption(new Option('--service <service>', 'only threads of this service').choices(SERVICES))
     .option('--dry-run', 'only says how many would be due now')
     .action((tenant: string, seconds: number | null, { service, ...options }: RetainOptions) =>
       withDb(deps, (db) => retain(deps, db, { tenant, service, seconds }, options)),

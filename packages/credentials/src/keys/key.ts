@@ -25,7 +25,7 @@ export interface KeyRecord {
   /** Empty unless the role is importer. No tenant can have the empty name. */
   readonly tenant: string
   readonly name: string
-  /** The key of an importer may delete. Those of operators always may, those of viewers never. */
+  /** Whether an importer's key may delete. An operator's key always may, a viewer's key never. */
   readonly deletes?: true | undefined
   /** Absent if the default limits apply. */
   readonly limits?: KeyLimits | undefined

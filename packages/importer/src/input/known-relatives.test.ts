@@ -162,7 +162,7 @@ const RELATIVES: readonly (readonly [path: string, content: unknown, says: RegEx
   ],
   ['columns.json', { text: { 0: 'a', 1: 'b' } }, /stand within another JSON value/],
   ['none.json', [], /JSON without records/],
-  ['other.db', database('CREATE TABLE notes (a)'), /only those of Messages are read/],
+  ['other.db', database('CREATE TABLE notes (a)'), /only databases that are read/],
 ]
 
 describe('in place of an export,', () => {

@@ -31,7 +31,7 @@ interface Facts {
   text: string
   root: string
   names: readonly string[]
-  /** The names, and those of items of lists without their lists. */
+  /** The names; names of items of a list also without the list. */
   known: ReadonlySet<string>
 }
 

@@ -42,7 +42,7 @@ function shownAfter(
   }
 }
 
-test('a terminal gets one line that is drawn anew, no wider than the terminal', () => {
+test('a terminal gets one line that is drawn again, no wider than the terminal', () => {
   const { written, printed } = shownAfter(10, 'bar')
   assert.match(
     written.at(-2) ?? '',

@@ -220,8 +220,8 @@ export function createFindErased({ tenant, service, speaker, key, mode }: Erased
   const isErased = (quote: { speaker?: string }) => isName(quote.speaker)
   return {
     /**
-     * Finds deletions in the stored threads after an id. After those of some threads come the
-     * number of these threads and of their erased quotes, and the last id.
+     * Finds deletions in the stored threads after an id. After the deletions of some threads,
+     * `counts` has the number of these threads and of their erased quotes, and the last id.
      * @throws {CommandFailedError}
      */
     async *inStore(db: Db, { after, since }: Walk = {}): AsyncGenerator<Found> {

@@ -106,15 +106,15 @@ test('one process at a time works, and another goes on where the first one stopp
   assert.equal(operation.done, 9)
 })
 
-/** The first process records four steps, one a second. The signal arrives amid the fifth. */
+/** The first process records four steps, one a second. The signal arrives during the fifth. */
 const [RATE, STEPS] = [3, 5]
-/** Of the lease of 5 s, 2 s are left after four steps if no step has renewed it. */
+/** 2 s of the lease of 5 s are left after four steps if no step has renewed it. */
 const RENEWED_MS = 2_500
 /** A step, the lease, the pause between two looks, and what a busy machine may add. */
 const TAKEOVER_MS = 1_000 + 5_000 + 1_000 + 3_000
 
 for (const signal of ['SIGKILL', 'SIGSTOP'] as const)
-  test.concurrent(`another process waits while one carries out an operation, and goes on when it gets ${signal} amid a step`, async (t) => {
+  test.concurrent(`another process waits while one carries out an operation, and goes on when it gets ${signal} during a step`, async (t) => {
     const { operations, queue, redis, keys } = open(t)
     const { id } = await operations.open('retry', { ids }, ids.length, 'k')
     const recorded = async (examined: number) =>

@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 import type { Operations } from '../failed/operations.ts'
 
-/** A rule for the threads of a tenant, or for those of one of its services. */
+/** A rule for the threads of a tenant, of all services or of one. */
 export interface RetentionRule {
   tenant: string
   service?: string | undefined

@@ -66,7 +66,7 @@ export interface IngestJob {
 
 /**
  * A thread in a payload. `deleted`: it was deleted while its job was in Redis, and only the names
- * of its source are left. Of a quote that was deleted, only its ids are left.
+ * of its source are left. A deleted quote has only its ids left.
  */
 export interface QueuedThread extends Thread {
   deleted?: true

@@ -17,7 +17,7 @@ end
 -- whose reasons may quote a text.
 -- ARGV  1-2  beginning of both lanes' keys
 --       3 …  name digits of the threads
--- Returns the keys of transient results, and those of reply streams.
+-- Returns the keys of transient results, and the keys of reply streams.
 --include ../replies/results.lua#change
 local base, now = KEYS[1], tonumber(redis.call('TIME')[1])
 redis.call('ZREMRANGEBYSCORE', base .. 'deleted', '-inf', now - DELETED_SECONDS)
@@ -47,7 +47,7 @@ return {groups, streams}
 --include purge.lua#words
 -- A slice ends at this number of entries and kilobytes.
 local ENOUGH = 1000
--- Examines few jobs at once, because those of imports have some 60 KB.
+-- Examines few jobs at once, because a job of an import has about 60 KB.
 local JOBS_AT_ONCE, RESULTS_AT_ONCE = 20, 200
 local input, found, examined = cjson.decode(ARGV[1]), {}, 0
 local function isNamed(id)

@@ -5,7 +5,7 @@ import { afterEach, test, vi } from 'vitest'
 import { asCommandFailed, CommandFailedError, RefusedWriteError, sendInChunks } from './commands.ts'
 
 const manual = readFileSync(new URL('../../../../docs/operate/mongodb.md', import.meta.url), 'utf8')
-/** Beyond all codes of MongoDB. */
+/** Above all codes of MongoDB. */
 const MOST = 20_000
 
 afterEach(() => void vi.useRealTimers())

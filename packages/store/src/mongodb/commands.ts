@@ -130,7 +130,7 @@ export interface StoreCommands {
    */
   insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>
   update(name: CollectionName, statements: readonly UpdateStatement[]): Promise<WriteReply>
-  /** Removes those of a source's quotes with these ids whose stamps are at most `upTo`. */
+  /** Removes the quotes of a source with these ids whose stamps are at most `upTo`. */
   removeQuotes(sourceId: string, ids: readonly string[], upTo: number): Promise<WriteReply>
   /** Removes the sources that still have these versions. */
   removeSources(sources: readonly Version[]): Promise<WriteReply>

@@ -264,7 +264,7 @@ function rareCommands(
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
   const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
   let hasSourceIndex = false
-  /** The single quotes that are deleted. Those that a later post stored anew are not among them. */
+  /** Finds the single quotes that are deleted, without the ones that a later post stored again. */
   async function findGone(marked: readonly SourceOrTombstone[]): Promise<string[]> {
     const sourceOf = new Map(
       marked.flatMap((source) =>

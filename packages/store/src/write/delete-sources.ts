@@ -61,8 +61,9 @@ export async function deleteSources(
 }
 
 /**
- * Returns the newest of these deletions of a source and, after it, those of single quotes that one
- * mark can have with it. The others wait: the mark has one cover, which counts for the newest.
+ * Returns the newest of these deletions of a source and, after it, the deletions of single quotes
+ * that one mark can have with it. The others wait: the mark has one cover, which counts for the
+ * newest.
  */
 function markedTogether(
   some: readonly DeleteRequest[],

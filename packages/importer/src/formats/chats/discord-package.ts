@@ -9,7 +9,7 @@ import { asId, asObject, asText, type JsonObject } from '../values/record-fields
 
 /** What the summary says about a package. */
 export const OWN_ONLY =
-  "Discord's data package has only the messages of its own account (DiscordChatExporter exports those of others, too)"
+  "Discord's data package has only the messages of its own account (DiscordChatExporter also exports messages of others)"
 const COLUMNS = ['ID', 'Timestamp', 'Contents', 'Attachments']
 
 /** The folder has a name in the account's language. Until 2021, channels had no `c`. */

@@ -282,7 +282,7 @@ test('only CR LF ends a message of an iPhone, so pasted lines of a chat stay in 
   ])
 })
 
-test('chats that were joined begin anew at their byte order marks', async () => {
+test('chats that were joined start over at their byte order marks', async () => {
   const first = '\uFEFF[13/05/2024, 09:30:00] Ada: a\r\n'
   const second = '\uFEFF13/05/2024, 09:31 - Bo: b\n13/05/2024, 09:32 - Ada: c\n'
   const third = '[\uFEFF13/05/2024, 09:33:00] Bo: d\r\n'
@@ -306,7 +306,7 @@ test.each([
     ],
   ],
 ])(
-  'chats of %s that were joined without marks begin anew at the form of the other phone',
+  'chats of %s that were joined without marks start over at the form of the other phone',
   async (_, chats) => {
     const iphones = [
       '33:00] Bo: d\r\n',
