@@ -58,7 +58,7 @@ export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db)
   /** Reads records of MongoDB, which has all after `complete`. */
   async function* stored(filter: Document = {}): AsyncGenerator<DeletionRecord> {
     const kept = { ...filter, stamp: { $gt: oldestStamp() } }
-    for await (const { _id: id, ...record } of collection.find(kept))
+    for await (const { _id: id, ...record } of collection.find(kept, { batchSize: AT_ONCE }))
       yield readRecord({ ...record, id })
   }
   async function* readFromRedis(): AsyncGenerator<DeletionRecord> {
