@@ -69,7 +69,7 @@ export function deletionOf(tenant: string, source: SourceToDelete): Deletion {
   return { deletes: { sourceId }, name: { service, externalId } }
 }
 
-/** The deletion of a quote, unless the ids can't be of a source and a quote of it. */
+/** Returns the deletion of a quote. Returns undefined if the source can't have a quote of this id. */
 function quoteDeletionOf(sourceId: unknown, quoteId: unknown): Deletion | undefined {
   const [id, quote] = [String(sourceId), String(quoteId)]
   const isOfSource = SOURCE_ID_FORM.test(id) && sourceIdIn(quote) === id

@@ -84,8 +84,8 @@ async function fromWheels(wheels: Wheels) {
 const SECANTUS_BYTES = 4 * 1024 ** 3
 
 /**
- * With `--standalone`: otherwise drivers number their writes, and SecantusDB scans all earlier
- * writes for each.
+ * Starts SecantusDB with `--standalone`. To a replica set, drivers send a number with each write,
+ * for which SecantusDB scans all earlier writes.
  */
 function secantusArgs({ port, folder, durable, testCommands }: Location): readonly string[] {
   const address = ['--host', '127.0.0.1', '--port', String(port), '--storage-path', folder]

@@ -252,7 +252,7 @@ export interface Format {
    */
   wrote?(beginning: Buffer): boolean
   /**
-   * Yields lists of some hundred findings each, because awaiting each finding would take longer
+   * Yields lists of about a hundred findings each, because awaiting each finding would take longer
    * than reading it. Throws FormatError if the files as a whole can't be read.
    */
   read(files: readonly InputFile[], options: FormatOptions): AsyncIterable<readonly Found[]>

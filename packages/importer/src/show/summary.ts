@@ -170,7 +170,7 @@ function inputLines({ inputs, unread, problem }: Summary): string[] {
 /** At most this number of speakers of a conversation is named. */
 const NAMED_SPEAKERS = 5
 
-/** Makes none if the input was not read completely, as for inputs. */
+/** Makes a line for each conversation, but none if the input was not read completely. */
 function conversationLines({ conversations: counts, problem }: Summary): string[] {
   if (counts === undefined || problem !== undefined) return []
   const lines = counts.conversations.map(({ name, messages, speakers, first, last }) => {

@@ -1,7 +1,7 @@
 // Removes the words of deleted threads from Redis: from payloads, results and claims, and the
 // reasons of failures. There is no index of threads, because posts would pay for it. A purge
-// examines all jobs and the results of the tenants, in slices that leave Redis to others for as
-// long in between.
+// examines all jobs and the results of the tenants, in slices. After each slice, it rests for twice
+// the time that the slice took, so that Redis serves others.
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { contentOf, ERASED, erasedWith, REDACTED, type Redacts } from '@sluice/contract'

@@ -196,8 +196,9 @@ function mergeQuote(
     request.stamp,
   )
   const isMoved = position < before.position
-  // If the position gets smaller, no earlier delivery of the request has merged this quote, so it
-  // counts as advanced. After a deletion, the position may be too large.
+  // An earlier delivery of the request would have set this smaller position. So none has merged the
+  // quote, and it counts as advanced. After a deletion, this proves nothing: the stored position may
+  // be larger than what any post set.
   const isNew = advanced || (isMoved && deletion === undefined)
   const outcome = outcomeOf(request, before.meta, { changed, advanced: isNew })
   if (!advanced && !isMoved) return { ...draft, outcome }

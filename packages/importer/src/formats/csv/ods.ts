@@ -51,7 +51,7 @@ function readRows(workbook: Workbook, sheet: string, at: number): AsyncGenerator
 }
 
 const CELL = /^(covered-)?table-cell$/
-/** Elements whose text is not read: a comment on a cell, and the reading of a word. */
+/** Elements whose text is not read: a cell's comment, and the pronunciation of a word (ruby). */
 const NO_TEXT = /^(annotation|ruby-text)$/
 
 function rowHandler(

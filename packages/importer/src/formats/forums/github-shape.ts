@@ -1,7 +1,7 @@
 // Recognises files with GitHub's issues and comments by their beginnings.
 import { byShape } from '../read/json-beginning.ts'
 
-/** They may also be in a list of pages, as `gh api --paginate --slurp` writes them. */
+/** Prefixes of records in a list, or in a list of pages (`gh api --paginate --slurp`). */
 const PAGES = [
   'issues[].',
   'items[].',

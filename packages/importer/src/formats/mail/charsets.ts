@@ -74,7 +74,10 @@ function convertRun(bytes: Buffer, isUtf8: boolean): Buffer {
   return isUtf8 ? bytes : Buffer.from(windows1252.decode(bytes))
 }
 
-/** Millions of short pieces would need much more memory than their text. */
+/**
+ * Joins decoded pieces after this number, because millions of short ones need much more memory than
+ * their text.
+ */
 const PIECES_AT_ONCE = 1000
 
 const windows1252 = new TextDecoder('windows-1252')
@@ -133,7 +136,7 @@ function setHighestBits(text: string): string {
 }
 
 const [SHIFT_OUT, SHIFT_IN] = ['\x0E', '\x0F']
-/** They name the character set of the shifted characters. */
+/** The sequences that name the character set of shifted characters. */
 const DESIGNATIONS = ['\x1B$)C', '\x1B$)A']
 
 /**

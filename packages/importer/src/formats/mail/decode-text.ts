@@ -72,7 +72,7 @@ function decodeBase64(body: Buffer): { bytes: Buffer; isCut: boolean } {
   const encoded = (end === -1 ? lines : lines.slice(0, end)).join('')
   // A text that is not encoded at all is returned as it is.
   if (encoded === '') return { bytes: body, isCut: false }
-  // Each padding ends a separately encoded text.
+  // The body may join several encoded texts: each ends with its padding, and is decoded on its own.
   return {
     bytes: Buffer.concat(encoded.split(/=+/).map((text) => Buffer.from(text, 'base64'))),
     isCut: end !== -1,

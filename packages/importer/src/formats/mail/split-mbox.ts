@@ -19,7 +19,10 @@ const MAX_SEPARATOR_BYTES = 1000
 /** This number of bytes after a line shows whether a header follows. */
 const HEADER_BYTES = 4096
 
-/** They are tried in this order. Git writes the same date into all patches. */
+/**
+ * The forms of a line that separates mails. The first one that matches counts. Git writes the date
+ * of `patch` into every patch.
+ */
 const FORMS = [
   { form: 'patch', pattern: /^From [\da-f]{40,64} Mon Sep 17 00:00:00 2001/ },
   {

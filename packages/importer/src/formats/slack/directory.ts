@@ -19,7 +19,7 @@ export interface Directory {
   conversations: Map<string, SlackConversation>
   /** The names of apps and custom integrations, by the second in which they were installed. */
   added: Map<string, string>
-  /** How often a member should have been named, but the name was not known yet. */
+  /** The number of times that a member was mentioned before the member's name was known. */
   unnamed: number
 }
 

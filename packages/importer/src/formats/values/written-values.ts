@@ -115,7 +115,7 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
      * left out when the thread is shaped.
      */
     read: (text: string) => (ZERO.test(text) ? ZERO_DATE : dateIn(text)),
-    /** Says why not: an unknown calendar, two readings, or no date. */
+    /** Says why `read` finds no date in a text: its calendar is unknown, or it has two readings. */
     faultOf(text: string): string {
       const value = text.trim()
       const plain = plainDate(value.slice(0, LONGEST_DATE))
