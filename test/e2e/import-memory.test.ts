@@ -15,7 +15,7 @@ const execute = promisify(execFile)
 const SLUICE = fileURLToPath(new URL('../../sluice', import.meta.url))
 const MIB = 1024 * 1024
 
-const MAIL_BYTES = scale(64, 1024) * MIB
+const MAIL_BYTES = scale(64, 384) * MIB
 /**
  * docs/importing.md states the bound of the full form. Without limits of V8, the short form takes
  * more, too.
