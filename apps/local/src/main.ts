@@ -1,5 +1,4 @@
 // The program `start`: wires its command to this process.
-import { createUserLink } from '@sluice/credentials/sessions'
 import { redisFaults } from '@sluice/process/redis'
 import { processEnv } from '@sluice/process/settings'
 import { connectStore } from '@sluice/store/connect'
@@ -14,8 +13,14 @@ await runProgram(
     folder: process.cwd(),
     env,
     connectStore,
-    createLink: (address) =>
-      withRedis(address, (redis) => createUserLink(redis, address.queue, 'operator')),
+    async createLink(address, dashboardUrl) {
+      // Loaded here, because BullMQ would delay the first line.
+      const { createUserLink, loginLink } = await import('@sluice/credentials/sessions')
+      const token = await withRedis(address, (redis) =>
+        createUserLink(redis, address.queue, 'operator'),
+      )
+      return loginLink(dashboardUrl, token)
+    },
     checkRedis: (redisUrl) =>
       withRedis({ redisUrl, queue: env.QUEUE ?? '' }, async (redis) => {
         const { eviction } = redisFaults(await redis.info(), 0)

@@ -20,7 +20,7 @@ try {
     ...options,
     workers: 2,
     connectStore,
-    createLink: async () => 'token',
+    createLink: async (_, dashboardUrl) => `${dashboardUrl}/login?link=token`,
     checkRedis: async () => {},
     say,
     stopping,
