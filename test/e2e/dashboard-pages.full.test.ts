@@ -439,12 +439,19 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
       viewport: { width: 390, height: 800 },
     })
     const { page, faults } = visitor
+    const tallest = async (table: string) => {
+      const rows = page.getByRole('region', { name: table, exact: true }).locator('tbody tr')
+      const heights = rows.evaluateAll((all) => all.map((row) => row.clientHeight))
+      return Math.max(...(await heights))
+    }
     await page.goto(`${url}/overview`)
+    assert.ok((await tallest('Processes')) <= 80, 'a process is a card')
     await inspect(visitor, 'overview dark, on a phone')
     await page.goto(`${url}/jobs`)
     await inspect(visitor, 'jobs dark, on a phone')
     await page.goto(`${url}/failures`)
     await inspect(visitor, 'failures dark, on a phone')
+    assert.ok((await tallest('Failed jobs by reason')) <= 112, 'a reason is a card')
     const reason = (await page.locator('#groups a').first().textContent()) ?? ''
     await page.locator('#groups a').first().click()
     const form = page.locator('form[action="/failures/retry"]')

@@ -107,7 +107,8 @@ const NO_SUCH_GROUP: Page = {
 /** Groups of failed jobs, each with a link to its page. */
 export function groupTable(groups: readonly Group[]): Html {
   const heads = ['Reason', '#Jobs', '#Failed threads', 'Last 24 h', 'Newest', 'Oldest']
-  return table('Failed jobs by reason', heads, groups.map(groupCells), 'No failed job.')
+  const list = table('Failed jobs by reason', heads, groups.map(groupCells), 'No failed job.')
+  return html`<div class="cards groups">${list}</div>`
 }
 
 function groupCells({ id, reasonGroup, jobs, threads, hours, newestAt, oldestAt }: Group): Cell[] {

@@ -12,6 +12,7 @@ import { duration } from '@sluice/operations'
 import { html } from 'hono/html'
 import { jobTable } from './find.ts'
 import {
+  age,
   type Cell,
   copyable,
   facts,
@@ -34,7 +35,7 @@ export function processTables({ processes }: Pick<Status, 'processes'>): Html {
     processes.filter(({ seenMsAgo }) => seenMsAgo >= ALIVE_MS === isGone).map(processCells),
   )
   const goneTable = html`<details><summary>gone (${gone.length})</summary>${table('Gone processes', PROCESS_HEADS, gone)}</details>`
-  return html`${table('Processes', PROCESS_HEADS, living, 'No process lives.')}${gone.length > 0 && goneTable}`
+  return html`<div class="cards">${table('Processes', PROCESS_HEADS, living, 'No process lives.')}${gone.length > 0 && goneTable}</div>`
 }
 
 function processCells(process: SeenProcess): Cell[] {
@@ -62,7 +63,7 @@ function processCells(process: SeenProcess): Cell[] {
   return [
     name,
     codeOf(process),
-    timeTag(startedAt),
+    html`${age(startedAt)} ago`,
     seenWords(process),
     ...load,
     has.filter(Boolean).join(', '),
