@@ -236,10 +236,13 @@ describe('deletions', () => {
     assert.equal(rest.stdout, '1 thread deleted with 2 messages, 1 not stored.\n')
     assert.equal(sourcePageIn(await caller.get(pathOf(second ?? {}))).quotes.length, 2)
     await writeFile(file, lines([second, { ...second, title: 'x' }]))
-    assert.match(
-      (await run('--from', file, '--yes')).stderr,
-      /^error: Line 2: title .*Nothing was deleted\.$/m,
-    )
+    assert.match((await run('slack', '--from', file, '--yes')).stderr, /^error: Give either a/)
+    const refusal = async () => (await run('--from', file, '--yes')).stderr
+    assert.match(await refusal(), /^error: Line 2: title .*Nothing was deleted\.$/m)
+    await writeFile(file, '1')
+    assert.match(await refusal(), /^error: Line 1: The body must be of type object\. Nothing/)
+    await rm(file)
+    assert.match(await refusal(), /^error: \/.*: it does not exist$/m)
   })
 
   test('the client deletes one thread, and many', async () => {

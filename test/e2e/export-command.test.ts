@@ -116,6 +116,14 @@ describe('sluice export', () => {
     assert.deepEqual(await readdir(folder), ['a.ndjson', 'b.ndjson.gz', 'c.zst'])
   })
 
+  test('an export replaces no folder and no device', async (t) => {
+    const { stderr, code } = await run([await someFolder(t)])
+    assert.deepEqual(
+      [stderr.replace(/\S*\/\S*/, '…'), code],
+      ['error: … is no file. Name a file, or - for standard output.\n', 1],
+    )
+  })
+
   test('an empty export is a valid file, too', async (t) => {
     const file = join(await someFolder(t), 'empty.gz')
     assert.equal((await run([file, '--speaker', 'Nobody'])).code, 0)

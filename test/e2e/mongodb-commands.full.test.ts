@@ -169,9 +169,6 @@ describe('the commands that the processes send to MongoDB', () => {
         if (
           names.includes(collectionOf(command)) &&
           !('meta.listKey' in filter) &&
-          // The emulator walks for it. MongoDB uses the index of the other fields.
-          !('$nor' in filter) &&
-          !('meta.stamp' in filter) &&
           !shapeOf(filter).startsWith('{"_id":{"$gt":""') &&
           !takesAny(command)
         )

@@ -1,4 +1,5 @@
 // The program `start`: wires its command to this process.
+import { createUserLink } from '@sluice/credentials/sessions'
 import { redisFaults } from '@sluice/process/redis'
 import { processEnv } from '@sluice/process/settings'
 import { connectStore } from '@sluice/store/connect'
@@ -13,14 +14,8 @@ await runProgram(
     folder: process.cwd(),
     env,
     connectStore,
-    async createLink(address, dashboardUrl) {
-      // Loaded here, because BullMQ would delay the first line.
-      const { createUserLink, loginLink } = await import('@sluice/credentials/sessions')
-      const token = await withRedis(address, (redis) =>
-        createUserLink(redis, address.queue, 'operator'),
-      )
-      return loginLink(dashboardUrl, token)
-    },
+    createLink: (address) =>
+      withRedis(address, (redis) => createUserLink(redis, address.queue, 'operator')),
     checkRedis: (redisUrl) =>
       withRedis({ redisUrl, queue: env.QUEUE ?? '' }, async (redis) => {
         const { eviction } = redisFaults(await redis.info(), 0)

@@ -191,6 +191,7 @@ function closestOf(value: unknown, allowed: readonly string[]): string {
 }
 
 function nameOf(pointer: string): string {
+  if (pointer === '') return 'The body'
   const name = pointer.slice(pointer.lastIndexOf('/') + 1)
   return /^\d/.test(name) ? `quotes[${name}]` : name
 }

@@ -32,6 +32,8 @@ const FOR_PEOPLE = new Set([
 
 /** Errors of the operating system that people can correct. */
 const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
+  ENOENT: 'it does not exist',
+  EISDIR: 'it is a folder',
   EACCES: 'permission denied',
   EPERM: 'permission denied',
   EROFS: 'the file system is read-only',

@@ -45,6 +45,9 @@ export async function openFile(file: string, fingerprint: unknown): Promise<Expo
   const part = `${file}.sluice-part`
   const checkpoint = createCheckpoint<ExportProgress>(`${file}.sluice-checkpoint`, fingerprint)
   const { progress } = await checkpoint.load()
+  const found = await stat(file).catch(() => undefined)
+  if (found && !found.isFile())
+    throw new UserError(`${file} is no file. Name a file, or - for standard output.`)
   const { size } = await stat(part).catch(() => ({ size: -1 }))
   const begin = progress && size >= progress.bytes ? progress : { lines: 0, bytes: 0 }
   const handle = await open(part, 'a').catch(({ message }: Error) => {

@@ -47,11 +47,11 @@ export function deleteCommand(deps: DeleteDeps): Command {
     .option('--tenant <name>', "the tenant of the threads, with an operator's key")
     .option('--yes', 'deletes without asking')
     .action(async (service: Service | undefined, externalId: string | undefined, options) => {
-      if ((service !== undefined && externalId !== undefined) === (options.from !== undefined))
+      const isNamed = service !== undefined && externalId !== undefined
+      if (options.from === undefined ? !isNamed : service !== undefined)
         throw new UserError('Give either a service and an externalId, or --from.')
-      const named =
-        service !== undefined && externalId !== undefined ? { service, externalId } : undefined
-      await deleteThreads(deps, named ? [named] : await readReferences(deps, options), options)
+      const all = isNamed ? [{ service, externalId }] : await readReferences(deps, options)
+      await deleteThreads(deps, all, options)
     })
 }
 

@@ -88,6 +88,7 @@ test('a retention is set, replaced and listed, and a dry run only counts', async
     'Due now: 1 thread, the oldest of 2026-01-03T03:04Z.',
   ])
   assert.match((await run('list'))[1] ?? '', / -$/)
+  await assert.rejects(run('retain', 'acme', '0d'), /at least an hour\. Write off/)
   assert.match((await run('retain', 'acme', '1h')).join(), /Due now: 2 threads, /)
   await run('retain', 'acme', '30d', '--service', 'slack')
   assert.match((await run('retain', 'acme', '9d', '--service', 'slack')).join(), /: 2 threads,/)

@@ -54,7 +54,7 @@ export function tenantsCommand(deps: TenantsDeps): Command {
   add('retain', 'Deletes threads of a tenant some time after their last post')
     .argument('<tenant>', 'the name of the tenant')
     .argument('<time>', 'how long they are kept: 365d, or off', (text) =>
-      text === 'off' ? null : parseDuration(text),
+      text === 'off' ? null : parseRetention(text),
     )
     .addOption(new Option('--service <service>', 'only threads of this service').choices(SERVICES))
     .option('--dry-run', 'only says how many would be due now')
@@ -62,6 +62,15 @@ export function tenantsCommand(deps: TenantsDeps): Command {
       withDb(deps, (db) => retain(deps, db, { tenant, service, seconds }, options)),
     )
   return tenants
+}
+
+/** Seconds. A shorter retention is a mistake: somebody writes 0 for `off`, or `m` for months. */
+const SHORTEST = 3_600
+
+function parseRetention(text: string): number {
+  const seconds = parseDuration(text)
+  if (seconds >= SHORTEST) return seconds
+  throw new UserError('Threads are kept for at least an hour. Write off to keep them for ever.')
 }
 
 async function withDb<T>({ openDb }: TenantsDeps, work: (db: Db) => Promise<T>): Promise<T> {

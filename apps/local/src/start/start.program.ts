@@ -20,7 +20,7 @@ try {
     ...options,
     workers: 2,
     connectStore,
-    createLink: async (_, dashboardUrl) => `${dashboardUrl}/login?link=token`,
+    createLink: async () => 'token',
     checkRedis: async () => {},
     say,
     stopping,

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createKey, createKeyring, keyAccess, type NewKey } from '@sluice/credentials/keys'
+import { loginLink } from '@sluice/credentials/sessions'
 import { processSettings } from '@sluice/process'
 import type { StoreConnection } from '@sluice/store'
 import type { QueueAddress } from '@sluice/terminal'
@@ -28,8 +29,8 @@ export interface StartOptions {
    * nodes of a cluster.
    */
   readonly checkRedis: (redisUrl: string) => Promise<void>
-  /** Stores a link with which an operator can log in to the dashboard, and returns the link. */
-  readonly createLink: (server: QueueAddress, dashboardUrl: string) => Promise<string>
+  /** Stores a link with which an operator can log in to the dashboard, and returns its token. */
+  readonly createLink: (server: QueueAddress) => Promise<string>
   readonly say: (line: string) => void
   /**
    * If `stopping` aborts, everything is stopped in an orderly way. If `hurry` aborts, it is killed.
@@ -78,9 +79,11 @@ export async function start(options: StartOptions): Promise<void> {
   say(`Stop: Ctrl-C, or kill ${process.pid}`)
   say(`Ready: ${apiUrl}`)
   say(`Docs: ${apiUrl}/docs`)
-  const queue = env.QUEUE || processSettings.queue.fallback
-  const link = await options.createLink({ redisUrl, queue }, dashboardUrl)
-  say(`Dashboard: ${link} (process ${running.get('dashboard')})`)
+  const token = await options.createLink({
+    redisUrl,
+    queue: env.QUEUE || processSettings.queue.fallback,
+  })
+  say(`Dashboard: ${loginLink(dashboardUrl, token)} (process ${running.get('dashboard')})`)
   say('This link logs in once, within ten minutes; `./sluice login` prints another one.')
 
   if (!stopping.aborted) await once(stopping, 'abort')

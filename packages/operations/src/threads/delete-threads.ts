@@ -1,5 +1,6 @@
 // Deletes a thread, the threads of a tenant, or those that are due, as operations (`../failed`).
 // They begin with the first step after a crash: what is deleted already is not found again.
+import { isDeepStrictEqual } from 'node:util'
 import { revokeKeys } from '@sluice/credentials/keys'
 import { forgetTenant, noteSuppressions } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
@@ -71,7 +72,11 @@ export function deleteThreads(deps: ThreadDeps, open: OpenOperation): Steps {
     for (let found = 1; found > 0; ) {
       const rules = await readRules(db)
       const oldest = yield* collect(findDue(db, rules, deps.retainDays, begunAt))
-      yield* deleteAll(oldest)
+      for (const some of chunksOf(oldest, THREADS_PER_JOB)) {
+        // A rule that somebody ends must delete no more threads.
+        if (!isDeepStrictEqual(await readRules(db), rules)) break
+        yield* deleteAll(some)
+      }
       found = oldest.length
     }
   }

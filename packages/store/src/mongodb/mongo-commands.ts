@@ -312,8 +312,11 @@ function rareCommands(
           marked.filter(({ _id }) => isOfSome(_id)),
           gone.filter(isOfSome),
         )
-        const $match = { ...quotesOf(...some), ...seen }
-        const pipeline = [{ $match }, { $group: sum }]
+        // A stage of its own, because the emulator uses no index for a condition with `$nor`.
+        const stages = [quotesOf(...some), ...(seen.$nor ? [seen] : [])].map(($match) => ({
+          $match,
+        }))
+        const pipeline = [...stages, { $group: sum }]
         // A batch size above the number of sums, so that the first reply is the last.
         const command = {
           aggregate: 'quotes',
