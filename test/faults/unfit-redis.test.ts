@@ -68,7 +68,10 @@ for (const app of ['api', 'worker']) {
 }
 
 test('a Redis without an append-only file and with too little memory is reported, or refused', async (t) => {
+  const { verdict } = await open(t)
+  assert.doesNotMatch((await verdict()).join('\n'), /appendonly/)
   await client.config('SET', 'appendonly', 'no')
+  assert.match((await verdict()).join('\n'), /`redis-cli config set appendonly yes`/)
   await client.config('SET', 'maxmemory', 100_000_000)
   const warned = start(t, 'api')
   await warned.line(({ msg }) => msg === 'api.listening')

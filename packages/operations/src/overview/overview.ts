@@ -148,7 +148,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
         ...{ usedBytes: numberOf('used_memory'), maxBytes: numberOf('maxmemory'), clockBehindMs },
         replicas: numberOf('connected_slaves'),
         faults: [
-          ...redisFaults(info, 0).eviction,
+          ...Object.values(redisFaults(info, 0)).flat(),
           ...writeFaults(info, String(refusal)),
           ...(await readOther()),
         ],
