@@ -9,6 +9,7 @@ import { openQueue } from '../support/open-queue.ts'
 import { openPrivateServer } from '../support/private-server.ts'
 import { runSluice } from '../support/run-sluice.ts'
 import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 import { createCaller } from './support/caller.ts'
 import { sendToEveryRoute } from './support/every-route.ts'
 import { acceptedIn, storedIn } from './support/read-reply.ts'
@@ -43,6 +44,13 @@ test('all processes work with the users of Redis that docs/operate/redis.md crea
   const sluice = await startSluice(t, { redisUrl: url.href, settings: { QUEUE } })
   const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', sluice.settings)
   await dashboard.line(({ msg }) => msg === 'dashboard.listening')
+
+  const readyStatus = async () => (await fetch(`${sluice.url}/readyz`)).status
+  assert.equal(await readyStatus(), 200)
+  await admin.call('ACL', 'SETUSER', 'sluice', '-evalsha')
+  await until('the API to be not ready', async () => (await readyStatus()) === 503)
+  await admin.call('ACL', 'SETUSER', 'sluice', '+evalsha')
+  await admin.call('ACL', 'LOG', 'RESET')
 
   const importer = createCaller({ url: sluice.url, key: sluice.key })
   const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })

@@ -1,8 +1,15 @@
 // The API process: enqueues jobs, waits for replies, builds the app and listens.
 import { randomUUID } from 'node:crypto'
 import { runProcess } from '@sluice/boot'
-import { createReadState, openAdmin, watchRedisLoss } from '@sluice/operations'
-import { checkOf, listen, openMetrics, settingsOrExit, shareFor } from '@sluice/process'
+import { createReadRefusal, createReadState, openAdmin, watchRedisLoss } from '@sluice/operations'
+import {
+  checkOf,
+  listen,
+  openMetrics,
+  pingWhenAsked,
+  settingsOrExit,
+  shareFor,
+} from '@sluice/process'
 import { connectLike } from '@sluice/process/redis'
 import * as queue from '@sluice/queue'
 import { createExportThreads } from '@sluice/store/export'
@@ -105,8 +112,10 @@ await runProcess({
     const problems = countProblems(metrics)
     const refusedKeys = countRefusedKeys(metrics)
     const graceOver = new AbortController()
+    // A script, because a user of Redis that may only send PING can't enqueue.
+    const pingRedis = pingWhenAsked(createReadRefusal(redis, keys), 'not reached, or NOPERM')
     const { adminPort, readiness } = await wired.serveAdmin(async () => {
-      const ofRedis = await wired.pingRedis()
+      const ofRedis = await pingRedis()
       return {
         redis: enqueuer.isAnswering() ? ofRedis : checkOf(false, 'not connected, or silent'),
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),

@@ -22,7 +22,12 @@ export {
   SPANS,
   type Span,
 } from './overview/history.ts'
-export { createReadOverview, createReadState, type QueueState } from './overview/overview.ts'
+export {
+  createReadOverview,
+  createReadRefusal,
+  createReadState,
+  type QueueState,
+} from './overview/overview.ts'
 export { watchRedisLoss } from './overview/redis-loss.ts'
 export { findDue, type RetentionRule, readRules, writeRule } from './threads/retention.ts'
 export * from './view.ts'

@@ -35,7 +35,7 @@ const RESUME_MS = 3_000
 export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise<Facts> {
   const { base } = keys
   const readState = createReadState(redis, keys)
-  const readRefusal = openScript(redis, new URL('./refusal.lua', import.meta.url))
+  const readRefusal = createReadRefusal(redis, keys)
   const scanTenants = openScript(
     redis,
     new URL('#tenants', import.meta.resolve('@sluice/queue/load/load.lua')),
@@ -131,7 +131,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       readTenants(),
       readProcesses(at),
       redis.info(),
-      readRefusal(base),
+      readRefusal(),
     ] as const
     const [{ queued, paused, load, clockBehindMs, lastFailureMs }, tenants, seen, info, refusal] =
       await Promise.all(reads)
@@ -163,6 +163,15 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
 
 const retentionOf = ({ createdAt: at, total: due, done: deleted }: Operation): Retention => {
   return { at, due, deleted }
+}
+
+/**
+ * Makes a function that reads why Redis refuses writes: '' if it does not. Rejects if Redis does not
+ * let its user run scripts on the queue's keys.
+ */
+export function createReadRefusal(redis: Redis, { base }: QueueKeys) {
+  const read = openScript(redis, new URL('./refusal.lua', import.meta.url))
+  return () => read(base)
 }
 
 /** Says why Redis refuses writes, or that it could not write to its disk, and what to do. */
