@@ -50,6 +50,7 @@ test('all processes work with the users of Redis that docs/operate/redis.md crea
   await admin.call('ACL', 'SETUSER', 'sluice', '-evalsha')
   await until('the API to be not ready', async () => (await readyStatus()) === 503)
   await admin.call('ACL', 'SETUSER', 'sluice', '+evalsha')
+  await until('the API to be ready again', async () => (await readyStatus()) === 200)
   await admin.call('ACL', 'LOG', 'RESET')
 
   const importer = createCaller({ url: sluice.url, key: sluice.key })
