@@ -48,7 +48,7 @@ test('an operation goes on after the SIGKILL of the replica that carried it out,
   assert.equal(await queue.getWaitingCount(), JOBS)
 })
 
-const THREADS = 200
+const THREADS = 100
 
 test('the deletion of a tenant goes on after the SIGKILL of its replica and of the worker', async (t) => {
   const sluice = await startSluice(t, { settings: { OPERATION_JOBS_PER_SECOND: '50' } })

@@ -307,7 +307,8 @@ async function writeSources(
   return writes.flatMap(({ document }) => (refused.has(document._id) ? [] : [document]))
 }
 
-const REMOVED_AT_ONCE = 8
+/** Small, because commands of posts may wait for those that remove quotes. */
+const REMOVED_AT_ONCE = 2
 /**
  * A thread may have a million quotes. After this time, a call removes no more of them, so that the
  * other requests of its batch do not wait for long: the next call continues.
