@@ -251,7 +251,8 @@ export interface SuppressedSpeakers {
 /**
  * Deletes a source or, with `quoteIds`, only these of its quotes. With `redacts`, the quotes stay:
  * only their texts and speakers go and, with `all`, the title and description of the source, which
- * then notes `speaker`, the hash of the one who is erased. With `until`, which is then its stamp, it deletes nothing of a source that has a later post.
+ * then notes `speaker`, the hash of the person who is erased. With `until`, which is then its
+ * stamp, it deletes nothing of a source that has a later post.
  */
 export interface DeleteRequest extends Accepted {
   deletes: {

@@ -171,8 +171,8 @@ function isOfOneOf(threads: readonly OpenThread[]): IsToken {
 
 /**
  * Waits for the writers of open tokens, sets a new epoch, removes deleted quotes, writes quotes,
- * sums, and commits the totals. Removes the tokens that `isOwn` selects: all of their quotes are written before the sum
- * begins.
+ * sums, and commits the totals. Removes the tokens that `isOwn` selects: all of their quotes are
+ * written before the sum begins.
  *
  * @param writeQuotesOf writes the quotes of these sources. Returns what to commit for each source
  * whose quotes were not refused. The sum then replaces the totals.
