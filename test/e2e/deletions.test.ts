@@ -71,6 +71,16 @@ describe('deletions', () => {
     }
   })
 
+  test('a question mark in a name is no end of it', async () => {
+    const [{ externalId: address }, service] = [aThread(), 'custom']
+    const [page, item] = [`${address}`, `${address}?id=1&b`]
+    for (const externalId of [page, item])
+      storedIn(await caller.post({ ...aThread(), service, externalId }))
+    const { id } = sourcePageIn(await caller.get(pathOf({ service, externalId: item }))).source
+    const path = `/sources?service=${service}&externalId=${page}?id=1%26b`
+    assert.deepEqual(deletedIn(await remove(path)), { id, outcome: 'deleted', quotes: 2 })
+  })
+
   test('a thread that is posted after its deletion is new, with exact totals', async () => {
     const thread = aThread()
     storedIn(

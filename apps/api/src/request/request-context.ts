@@ -65,7 +65,8 @@ export function parseQuery<Query>(
   { request }: RequestContext,
   parse: (params: Params) => Parsed<Query>,
 ): Query {
-  const [, text] = (request.url ?? '').split('?', 2)
+  // Names may have question marks of their own.
+  const text = (request.url ?? '').replace(/^[^?]*/, '')
   const query = parse(new URLSearchParams(text))
   if (!query.ok) throw requestInvalid(query)
   return query.value
