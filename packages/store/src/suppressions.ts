@@ -40,8 +40,9 @@ export async function restoreKey(db: Db, key: string): Promise<void> {
 export const speakerName = (speaker: string) => speaker.normalize('NFC').trim()
 
 /**
- * Returns the hash by which a tenant's speaker is recorded and recognised. An HMAC takes twice as long, which posts of suppressed speakers would feel. As the hash is cut,
- * nobody can extend it.
+ * Returns the hash by which a tenant's speaker is recorded and recognised. An HMAC would take twice
+ * as long, and slow posts down where speakers are suppressed. The hash is cut, so nobody can extend
+ * it.
  */
 export function hashSpeaker(key: string, tenant: string, speaker: string): string {
   const name = JSON.stringify([tenant, speakerName(speaker)])

@@ -126,8 +126,8 @@ export const deletionMutants: Mutant[] = [
     one(
       'deletions of before and after a cover share a mark',
       'write/delete-sources.ts',
-      'stamp > cover,',
-      'stamp > 0,',
+      'stamp > cover',
+      'stamp > 0',
     ),
   ),
   one(

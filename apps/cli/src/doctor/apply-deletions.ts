@@ -116,8 +116,9 @@ export async function applyDeletions(
 
 /** Finds what to delete for a record. */
 async function* pagesOf(db: Db, record: DeletionRecord): AsyncGenerator<ToDelete[]> {
-  const { tenant, stamp } = { tenant: '', ...record }
+  const { stamp } = record
   if (record.kind === 'tenant') {
+    const { tenant } = record
     await revokeKeys(db, tenant, new Date(stamp / 1_000))
     await removeSuppressions(db, tenant, new Date(stamp / 1_000))
     for await (const page of findThreads(db, { tenant }))
@@ -129,12 +130,13 @@ async function* pagesOf(db: Db, record: DeletionRecord): AsyncGenerator<ToDelete
         return { tenant, stamp: until, deletes: { sourceId: id, until } }
       })
   if (record.kind === 'erasure') {
+    const { tenant } = record
     await restoreKey(db, record.key)
     for await (const { deletions } of createFindErased(record).inStore(db))
       yield deletions.map(({ deletes }) => ({ tenant, stamp, deletes }))
   }
   if (record.kind === 'deletion')
-    yield record.deletes.map((deletes) => ({ tenant, stamp, deletes }))
+    yield record.deletes.map((deletes) => ({ tenant: record.tenant, stamp, deletes }))
 }
 
 /** Returns the number of suppressions that it opens or ends again. */

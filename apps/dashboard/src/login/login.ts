@@ -86,8 +86,8 @@ export function loginRoutes(deps: LoginDeps): Router {
 
   const { name, attributes } = cookieOf(deps, 'sluice-oidc')
   router.get('/login/oidc', async (request, response) => {
-    // This is no attempt, because any site may link to it. Nor is a callback that does not belong
-    // to a login of this browser.
+    // This doesn't count as an attempt, because any site may link to it. A callback that belongs to
+    // no login of this browser doesn't count, either.
     const begun = await oidc.begin(ownPath(request.query.to))
     if ('refusal' in begun) return refuse(response, begun, deps, request.query.to)
     response

@@ -1,7 +1,6 @@
 // Keeps operations in Redis, and carries them out in the background. Any process opens an
 // operation. The process that has the lease on all operations carries them out, step by step and at
 // a bounded rate.
-
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import {
@@ -239,7 +238,7 @@ const REST_MS = 5
 /** The most jobs of one step, which is one script. */
 const JOBS_PER_STEP = 100
 /** This number of threads that an erasure reads counts as one job. */
-const THREADS_PER_JOB = 10
+const READ_PER_JOB = 10
 
 /**
  * Carries out operations until the returned function is called. If the process ends during an
@@ -272,7 +271,7 @@ export function runOperations({
       : takeThreadStep(open))
     if (!(await operations.record(token, open, step))) return LOOK_MS
     onStep(open, step)
-    const counted = kind === 'erase' ? step.examined / THREADS_PER_JOB : step.done
+    const counted = kind === 'erase' ? step.examined / READ_PER_JOB : step.done
     return Math.max((counted / jobsPerSecond) * 1_000, REST_MS)
   }
 

@@ -1,5 +1,4 @@
 // Deletes sources: marks each source with the deletion, then removes its quotes in a sum.
-
 import { deletedBy, pickDeleted, seenQuote, withoutDeleted } from '../deletions.ts'
 import {
   DELETIONS_MS,
@@ -72,14 +71,10 @@ function markedTogether(
   const { cover = 0, deletion } = source?.meta ?? {}
   const [newest, ...others] = some.toSorted((one, other) => other.stamp - one.stamp)
   if (newest === undefined) return []
-  const areMarked = newest.deletes.quoteIds && !deletion?.before
-  return [
-    newest,
-    ...others.filter(
-      ({ tenant, stamp, deletes }) =>
-        areMarked && deletes.quoteIds && tenant === newest.tenant && stamp > cover,
-    ),
-  ]
+  if (!newest.deletes.quoteIds || deletion?.before) return [newest]
+  const canShare = ({ tenant, stamp, deletes }: DeleteRequest) =>
+    deletes.quoteIds && tenant === newest.tenant && stamp > cover
+  return [newest, ...others.filter(canShare)]
 }
 
 /** Returns the answer to a deletion that has ended, or that has nothing to delete. */

@@ -2,7 +2,6 @@
 // depend on their length. A further round reads again the threads that another process has written
 // since, and opened threads that another process sums. It also reads, with majority, the threads
 // that need no write.
-
 import { asSeenBy, seenQuote } from '../deletions.ts'
 import type {
   InputThread,
