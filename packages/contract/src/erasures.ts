@@ -20,6 +20,20 @@ export const REDACTED = { text: ERASED, speaker: ERASED } as const
 export type Redacts = 'quotes' | 'all' | 'channel'
 
 /**
+ * What a deletion removes: a source or, with `quoteIds`, only these of its quotes. With `redacts`,
+ * the quotes stay: only their texts and speakers go and, with `all`, the title and description of
+ * the source, which then notes `speaker`, the hash of the person who is erased. With `until`, which
+ * is then its stamp, it removes nothing of a source that has a later post.
+ */
+export interface DeletionScope {
+  sourceId: string
+  quoteIds?: string[]
+  until?: number
+  redacts?: Redacts
+  speaker?: string
+}
+
+/**
  * Makes the function that says what goes with a quote of a source. Title, description and URL go if
  * they name the speaker, if the text begins with the title or the description, which may end in
  * `…`, or if the source's externalId is the quote's, perhaps behind a prefix.
@@ -77,6 +91,14 @@ export function erasedWith(
     ...(url !== undefined && { url: ERASED }),
     ...(redacts === 'channel' && channelName !== undefined && { channelName: ERASED }),
   }
+}
+
+/** Returns the fields of a source, with the ones erased that go with an erased quote. */
+export function withErased<Fields extends Omit<Repeating, 'externalId'>>(
+  redacts: Redacts,
+  fields: Fields,
+): Fields {
+  return redacts === 'quotes' ? fields : { ...fields, ...erasedWith(redacts, fields) }
 }
 
 const oneLine = (text: string) => text.replace(/\s+/g, ' ').trim()

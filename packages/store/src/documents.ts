@@ -1,6 +1,7 @@
 // Types of the documents in MongoDB, by collection, and of the stages that a thread goes through
 // before it is stored: request, draft, plan, round.
 import type {
+  DeletionScope,
   Outcome,
   QuoteFields,
   Redacts,
@@ -248,20 +249,8 @@ export interface SuppressedSpeakers {
   has(speaker: string, service: string): boolean
 }
 
-/**
- * Deletes a source or, with `quoteIds`, only these of its quotes. With `redacts`, the quotes stay:
- * only their texts and speakers go and, with `all`, the title and description of the source, which
- * then notes `speaker`, the hash of the person who is erased. With `until`, which is then its
- * stamp, it deletes nothing of a source that has a later post.
- */
 export interface DeleteRequest extends Accepted {
-  deletes: {
-    sourceId: string
-    quoteIds?: string[]
-    until?: number
-    redacts?: Redacts
-    speaker?: string
-  }
+  deletes: DeletionScope
 }
 
 export type StoreRequest = PostRequest | DeleteRequest

@@ -135,12 +135,8 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
   const stamp = Date.parse(open.operation.createdAt) * 1_000
   const toPurge = ({ threads }: IngestJob) =>
     threads.flatMap(find.inPost).map(({ deletes, name }) => ({ tenant, stamp, name, ...deletes }))
-  if (!dryRun)
-    for await (const _ of createPurge(redis, keys, { sourceIdOf, quoteIdsOf }).purgeResults(
-      tenant,
-      toPurge,
-    ))
-      yield {}
+  const { purgeResults } = createPurge(redis, keys, { sourceIdOf, quoteIdsOf })
+  if (!dryRun) for await (const _ of purgeResults(tenant, toPurge)) yield {}
 
   function send(deletions: Deletion[]) {
     return sendDeletions(deps, open, tenant, deletions)
@@ -213,6 +209,8 @@ const THREADS_AT_ONCE = { redact: 100, remove: THREADS_PER_JOB }
 /** Bounds the time that a worker needs for one of the deletions of a job. */
 const QUOTES_PER_DELETION = 100
 
+const NOTHING_FOUND: FoundQuotes = { ids: [], redacted: [], redacts: 'quotes' }
+
 /** Makes the functions that find what an erasure deletes. */
 export function createFindErased({ tenant, service, speaker, key, mode }: Erased) {
   const hashOf = createHashOf(key, tenant)
@@ -235,8 +233,9 @@ export function createFindErased({ tenant, service, speaker, key, mode }: Erased
           let quotes = 0
           // Each day of a chat is named after the person, also one on which they said nothing.
           const named = threads.filter(({ channelName }) => isName(channelName))
-          const nothing = { ids: [], redacted: [], redacts: 'channel' as const }
-          yield { deletions: named.flatMap((one) => deletionsOf(one, nothing)) }
+          const onlyName: FoundQuotes = { ...NOTHING_FOUND, redacts: 'channel' }
+          const deletions = named.flatMap((one) => deletionsOf(one, onlyName))
+          if (deletions.length > 0) yield { deletions }
           for await (const page of findQuotes(db, ids, isWanted)) {
             for (const { ids } of page.values()) quotes += ids.length
             const deletions = threads.flatMap((one) => deletionsOf(one, page.get(one.id)))
@@ -257,7 +256,7 @@ export function createFindErased({ tenant, service, speaker, key, mode }: Erased
       const ids = quoteIdsOf(id, quotes).filter((_, at) => isErased(quotes[at] ?? {}))
       const least = isName(source.channelName) ? 'channel' : 'quotes'
       const redacts = erased.map(createRedactsOf(source)).reduce(moreOf, least)
-      return deletionsOf({ id, name }, { ids, redacted: [], redacts })
+      return deletionsOf({ id, name }, { ...NOTHING_FOUND, ids, redacts })
     },
   }
 
@@ -267,7 +266,7 @@ export function createFindErased({ tenant, service, speaker, key, mode }: Erased
    */
   function deletionsOf(
     { id: sourceId, name }: Pick<AgedThread, 'id' | 'name'>,
-    { ids, redacted, redacts, isFull }: FoundQuotes = { ids: [], redacted: [], redacts: 'quotes' },
+    { ids, redacted, redacts, isFull }: FoundQuotes = NOTHING_FOUND,
   ): Deletion[] {
     const make = (some: string[], how?: 'quotes') =>
       Array.from(chunksOf(some, QUOTES_PER_DELETION), (quoteIds) => {

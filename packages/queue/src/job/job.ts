@@ -3,10 +3,10 @@
 import { hash, randomUUIDv7 } from 'node:crypto'
 import type {
   DeletionAnswer,
+  DeletionScope,
   Outcome,
   QuoteAnswer,
   QuoteOutcome,
-  Redacts,
   SourceAnswer,
   Thread,
   ThreadAnswer,
@@ -15,19 +15,12 @@ import type {
 import { effectiveScore, MESSAGE, STORED_STATUS } from '@sluice/contract'
 
 /**
- * A deletion of a source or, with `quoteIds`, of some of its quotes. It takes the place of a thread
- * in a job, so it is accepted, ordered, counted and retried as a thread. It has no field of a
- * thread: a worker of a release that knows no deletions fails the job, and stores nothing.
+ * A deletion takes the place of a thread in a job, so it is accepted, ordered, counted and retried
+ * as a thread. It has no field of a thread: a worker of a release that knows no deletions fails the
+ * job, and stores nothing.
  */
 export interface Deletion {
-  /** See `DeleteRequest`. `until` takes the place of the stamp. */
-  deletes: {
-    sourceId: string
-    quoteIds?: string[]
-    until?: number
-    redacts?: Redacts
-    speaker?: string
-  }
+  deletes: DeletionScope
   /** What people find it by. A deletion by id has the id as externalId, and `id` as service. */
   name: { service: string; externalId: string }
 }

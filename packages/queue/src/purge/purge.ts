@@ -4,7 +4,7 @@
 // the time that the slice took, so that Redis serves others.
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { contentOf, ERASED, erasedWith, REDACTED, type Redacts } from '@sluice/contract'
+import { contentOf, ERASED, REDACTED, type Redacts, withErased } from '@sluice/contract'
 import { createGroupCommit } from '@sluice/process'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
@@ -87,13 +87,20 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
     })
   }
 
-  /** Rewrites the payload of a job, or of a retained result, as often as it changes meanwhile. */
-  async function rewriteAt(key: string, deletions: readonly StoredDeletion[]): Promise<void> {
+  /**
+   * Rewrites the payload of a job, or of a retained result, as often as it changes meanwhile.
+   * @param find returns the deletions that concern a payload.
+   */
+  async function rewriteAt(
+    key: string,
+    find: (job: IngestJob) => readonly StoredDeletion[],
+  ): Promise<void> {
     for (let isDone = false; !isDone; ) {
       const [data, result] = await redis.hmget(key, 'data', 'result')
-      const job: IngestJob | undefined = data ? JSON.parse(data) : undefined
-      const left = job && withoutWords(job, deletions, ids)
-      if (!data || left === undefined) return
+      if (!data) return
+      const job: IngestJob = JSON.parse(data)
+      const left = withoutWords(job, find(job), ids)
+      if (left === undefined) return
       const kept: JobResult | '' = result ? resultWithout(left, JSON.parse(result)) : ''
       const about = [jobIdIn(key), left.purged ?? 0, left.claim ?? '']
       isDone =
@@ -104,7 +111,7 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
   async function purgeAll(given: readonly StoredDeletion[]): Promise<void> {
     const deletions = await withNames(given)
     if (deletions.length === 0) return
-    const onFound = (key: string) => rewriteAt(key, deletions)
+    const onFound = (key: string) => rewriteAt(key, () => deletions)
     await examine(jobSteps, deletions, onFound)
     const digits = deletions.map(({ name }) => nameDigits(name?.externalId ?? ''))
     const [groups, streams] = asList(await begin(base, ...lanes, ...digits))
@@ -152,11 +159,7 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
       const newestFirst = `${ownStore(`${base}retained`, tenant)}:age`
       for (let at = 0, ids = ['']; ids.length > 0; at += ids.length) {
         ids = await redis.zrevrange(newestFirst, at, at + RESULTS_AT_ONCE - 1)
-        for (const id of ids) {
-          const key = `${base}retained:${id}`
-          const data = await redis.hget(key, 'data')
-          if (data) await rewriteAt(key, find(JSON.parse(data)))
-        }
+        for (const id of ids) await rewriteAt(`${base}retained:${id}`, find)
         yield
       }
     },
@@ -175,7 +178,7 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
           const deletions = await find(job)
           const left = withoutWords(job, deletions, ids)
           if (left === undefined || JSON.stringify(left) === data) continue
-          await rewriteAt(key, deletions)
+          await rewriteAt(key, () => deletions)
           changed.add(key)
         }
       return changed.size
@@ -280,7 +283,7 @@ function withoutQuotes(
 
 /** The source stays the first field, and its name comes first: purge.lua reads them so. */
 function withoutRepeats(thread: QueuedThread, redacts: Redacts): QueuedThread {
-  return { ...thread, source: { ...thread.source, ...erasedWith(redacts, thread.source) } }
+  return { ...thread, source: withErased(redacts, thread.source) }
 }
 
 function withoutText({ externalId, exportedId }: QueuedQuote): QueuedQuote {

@@ -9,6 +9,7 @@ import {
   REDACTED,
   type Redacts,
   STORED_STATUS,
+  withErased,
 } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
 import type {
@@ -73,7 +74,7 @@ function suppress(
     return { names, values: { ...values, ...REDACTED }, isSuppressed: true }
   })
   if (!isChanged) return { ...input, ...(digest !== undefined && { digest }), isSuppressed }
-  const source = { ...input.source, ...erasedWith(mostOf(erased), input.source) }
+  const source = withErased(mostOf(Object.values(erased)), input.source)
   return { ...input, source, quotes, erased, isSuppressed }
 }
 
@@ -96,10 +97,11 @@ export function staysErased(
   erased: Record<string, Redacts>,
   { isSuppressed = () => false }: Pick<InputThread, 'isSuppressed'>,
 ): Redacts {
-  return mostOf(Object.fromEntries(Object.entries(erased).filter(([hash]) => isSuppressed(hash))))
+  const kept = Object.entries(erased).filter(([hash]) => isSuppressed(hash))
+  return mostOf(kept.map(([, redacts]) => redacts))
 }
 
-const mostOf = (erased: Record<string, Redacts>) => Object.values(erased).reduce(moreOf, 'quotes')
+const mostOf = (all: readonly Redacts[]) => all.reduce(moreOf, 'quotes')
 
 /** Sorts after all positions, so that a redaction moves no quote. */
 const NO_POSITION = '~'

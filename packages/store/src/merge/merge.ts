@@ -1,6 +1,6 @@
 // Merges requests into a stored thread or a new one. The functions are pure, because law 1
 // (docs/glossary.md) needs that.
-import { ERASED, erasedWith, type Outcome } from '@sluice/contract'
+import { ERASED, type Outcome, withErased } from '@sluice/contract'
 import { deletedUpTo } from '../deletions.ts'
 import {
   type Draft,
@@ -148,8 +148,8 @@ export function mergeSource(draft: SourceDraft, request: InputThread): SourceDra
   const redacts = staysErased(erased, request)
   const stored = inputOfSource(before)
   // Also if the stored post was accepted later: it was stored before what erases its fields.
-  const known = { ...stored, ...erasedWith(redacts, stored) }
-  const input = { ...request.source, ...erasedWith(redacts, request.source) }
+  const known = withErased(redacts, stored)
+  const input = withErased(redacts, request.source)
   const merged = mergeValues(known, stampOf, input, request.stamp)
   const isEarlier = acceptedAtOf(request.stamp) < before.acceptedAt
   const acceptedAt = isEarlier ? acceptedAtOf(request.stamp) : before.acceptedAt
