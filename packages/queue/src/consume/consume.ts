@@ -122,6 +122,12 @@ interface Found extends Omit<Awaited<ReturnType<ReturnType<typeof createFetchJob
  */
 const UNKNOWN: Found = { isDrained: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
 
+/**
+ * A look in the lease's last millisecond would find it held, and nobody would look again. Redis
+ * keeps a key throughout that millisecond, and a timer may fire one too early.
+ */
+const LEASE_ENDS_MS = 2
+
 /** Consumes a lane until `close` is called. */
 function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>) {
   const { keys, redis, most, pauses, ready, onError, onConnected } = options
@@ -206,7 +212,7 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
       return run([...few.jobs, ...lock(more).jobs], more)
     },
     async looking() {
-      await delay(last.lookAfterMs)
+      await delay((last.lookAfterMs ?? 0) + LEASE_ENDS_MS)
       if (mode === 'looking' && pauses.open === 0) return 'fetching'
       await blocking.wakeAnother()
       return 'resting'
