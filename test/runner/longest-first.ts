@@ -3,10 +3,11 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
  * Folders with long files come first, so that short files fill both cores at the end. The soak
- * lasts for minutes.
+ * and the upgrade last for minutes.
  */
 const FOLDERS = [
   'test/soak',
+  'test/upgrade',
   'test/faults',
   'apps/local',
   'packages/queue',
