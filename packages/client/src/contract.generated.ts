@@ -200,26 +200,7 @@ export interface Warning {
 }
 
 /** A source, as stored. */
-export interface SourceAnswer {
-  /** Identifier of the stored source. It never changes. */
-  id: string
-  title: string
-  /** Null if it is absent. */
-  description: string | null
-  externalId: string
-  service: Service
-  channelName?: string
-  channelId?: string
-  url?: string
-  upVotes?: number
-  downVotes?: number
-  /** The one that was sent, else upVotes minus downVotes. */
-  score?: number
-  /** Words in all stored quotes of the source. */
-  wordCount: number
-  status: 'TRANSCRIBED'
-  /** The date that was sent, else when the source was first accepted. */
-  createdAt: string
+export interface SourceAnswer extends StoredSource {
   /** The effect of this request on the document. `deleted`: none, because a deletion that was accepted later was stored before. */
   outcome: Outcome
 }
@@ -338,26 +319,7 @@ export interface SourcePage {
 }
 
 /** A stored source in a list. */
-export interface ListedSource {
-  /** Identifier of the stored source. It never changes. */
-  id: string
-  title: string
-  /** Null if it is absent. */
-  description: string | null
-  externalId: string
-  service: Service
-  channelName?: string
-  channelId?: string
-  url?: string
-  upVotes?: number
-  downVotes?: number
-  /** The one that was sent, else upVotes minus downVotes. */
-  score?: number
-  /** Words in all stored quotes of the source. */
-  wordCount: number
-  status: 'TRANSCRIBED'
-  /** The date that was sent, else when the source was first accepted. */
-  createdAt: string
+export interface ListedSource extends StoredSource {
   /** Stored quotes of the source. */
   quoteCount: number
   /** When the first request for the source was accepted. */
@@ -400,16 +362,10 @@ export interface StoredItem {
 }
 
 /** The result of an item that is done. */
-export interface DeletedItem {
+export interface DeletedItem extends DeletionAnswer {
   /** The place of the item in the import, from 0. */
   index: number
   status: 200
-  /** Identifier of the source. */
-  id: string
-  /** `absent`: your tenant has nothing that it names. */
-  outcome: 'deleted' | 'absent'
-  /** The quotes that were removed. */
-  quotes: number
 }
 
 /** The result of an item that is not stored, with the problem that POST /sources would have answered. */
