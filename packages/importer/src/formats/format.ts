@@ -92,15 +92,24 @@ export type Found = Piece | Rejected | Noted
 
 export type FoundLists = AsyncGenerator<readonly Found[]>
 
-/** Returns a function that makes pieces, for a format whose sources all have this service. */
-export function piecesOf(service: Piece['service']) {
+/**
+ * Returns a function that makes pieces, for a format whose sources all have this service.
+ * @param fieldsOf returns the fields that each source has by its id, unless a piece has others.
+ */
+export function piecesOf(
+  service: Piece['service'],
+  fieldsOf: (externalId: string) => SourceInput = () => ({}),
+) {
   return (
     externalId: string,
     order: string,
-    fields: SourceInput,
+    own: SourceInput,
     quotes: readonly QuoteInput[],
     place: Place,
-  ): Piece => ({ kind: 'piece', service, externalId, order, fields, quotes, place })
+  ): Piece => {
+    const fields = { ...fieldsOf(externalId), ...own }
+    return { kind: 'piece', service, externalId, order, fields, quotes, place }
+  }
 }
 
 export function rejected(reason: string, place: Place, record: unknown): Rejected {

@@ -7,8 +7,7 @@ import { rejected, UnreadableFile } from '../formats/format.ts'
 import { optionsOf } from '../formats/format-options.ts'
 import { readBeginning } from '../formats/read/utf8-chunks.ts'
 import type { InputSet } from './input.ts'
-import { adviceOf, RELATIVES } from './known-relatives.ts'
-import { adviceOn, countIfWithoutMessages } from './unread-files.ts'
+import { adviceOf, adviceOn, countIfWithoutMessages, RELATIVES } from './known-relatives.ts'
 
 /** Files of an input that a format reads together, because their threads may span several files. */
 export interface FormattedFiles {

@@ -3,7 +3,7 @@
 import type { Format, Found, FoundLists, InputFile, Place, QuoteInput } from '../format.ts'
 import { ownsFolder, piecesOf, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
-import { jsonShape } from '../read/json-beginning.ts'
+import { byShape, jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { nodesIn } from '../values/graphql.ts'
@@ -17,7 +17,6 @@ import {
   type JsonObject,
   present,
 } from '../values/record-fields.ts'
-import { isOfIssues } from './github-shape.ts'
 
 const piece = piecesOf('custom')
 const LISTS = ['issues', 'pulls', 'issue_comments', 'items']
@@ -40,6 +39,32 @@ const BESIDE = /(?:^|\/)(?:attachments|[^/]+\.git)\//
 const ARCHIVED = /(?:^|\/)[a-z_]+_\d{6}\.json$/
 const PARTS = /(?:^|\/)(?:[a-z_]+_\d{6}|schema)\.json$/
 const ARCHIVED_ISSUES = /(?:^|\/)(?:issues|pull_requests|issue_comments)_\d{6}\.json$/
+
+/** Prefixes of records in a list, or in a list of pages (`gh api --paginate --slurp`). */
+const PAGES = [
+  'issues[].',
+  'items[].',
+  'issue_comments[].',
+  'data.search.nodes[].',
+  'data.repository.issues.nodes[].',
+  'data.repository.pullRequests.nodes[].',
+  'data.repository.issue.',
+  'data.repository.pullRequest.',
+]
+const PLACES = ['', '[].', '[][].', ...PAGES, ...PAGES.map((page) => `[].${page}`)]
+
+const isOfIssues = byShape(({ members }) => PLACES.some((at) => isRecordAt(members, at)))
+
+function isRecordAt(members: ReadonlySet<string>, at: string): boolean {
+  const has = (name: string) => members.has(`${at}${name}`)
+  const isIssue =
+    (has('number') || has('repository')) && has('title') && (has('html_url') || has('url'))
+  return (
+    (isIssue && (has('user') || has('author') || has('body'))) ||
+    has('issue_url') ||
+    has('pull_request_url')
+  )
+}
 
 /**
  * Reads each issue or pull request as a source `OWNER/REPO#N`. Its own text is the first quote.

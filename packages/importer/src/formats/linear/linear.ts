@@ -1,6 +1,6 @@
 // Reads Linear's issues, from its CSV export, and from answers of its API, which have comments.
-import type { Format, Found, Piece, Place, QuoteInput } from '../format.ts'
-import { eachFile, rejected, skipped } from '../format.ts'
+import type { Format, Found, Place, QuoteInput } from '../format.ts'
+import { eachFile, piecesOf, rejected, skipped } from '../format.ts'
 import { type CsvRow, csvColumns, foundInRows } from '../read/csv-rows.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
@@ -9,6 +9,7 @@ import { nodesIn } from '../values/graphql.ts'
 import { asIsoDate, isoDateIn } from '../values/iso-date.ts'
 import { asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 
+const piece = piecesOf('linear', (id) => ({ placeholderTitle: id }))
 const COLUMNS = ['ID', 'Team', 'Title', 'Description', 'Status', 'Creator', 'Created']
 const RECORDS = recordsAndLists('issues', 'nodes')
 
@@ -121,15 +122,4 @@ function quoteOf(record: JsonObject, text: string): QuoteInput {
     .find(Boolean)
   const speaker = asText(author?.displayName) ?? asText(author?.name)
   return { text, ...present({ speaker, createdAt: asIsoDate(record.createdAt) }) }
-}
-
-function piece(
-  externalId: string,
-  order: string,
-  fields: object,
-  quotes: QuoteInput[],
-  place: Place,
-): Piece {
-  const all = { placeholderTitle: externalId, ...fields }
-  return { kind: 'piece', service: 'linear', externalId, order, fields: all, quotes, place }
 }

@@ -4,8 +4,7 @@ import { isUtf8 } from 'node:buffer'
 import { htmlToText } from '../values/html-text.ts'
 import { decodeHeader } from './decode-header.ts'
 import { decodeText, decodeTransfer } from './decode-text.ts'
-import { beforeHeader, bodyStart } from './header.ts'
-import { type Part, readPart } from './part.ts'
+import { beforeHeader, bodyStart, type Part, readPart } from './header.ts'
 
 export interface DecodedMail {
   /** The mail. Its text is left out if it is in `text`. */

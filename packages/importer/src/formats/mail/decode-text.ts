@@ -3,18 +3,14 @@
 import { isUtf8 } from 'node:buffer'
 import { toUtf8 } from './charsets.ts'
 import { decodeQuoted } from './decode-header.ts'
+import type { Part } from './header.ts'
 
 /** How a text is encoded, according to the header of its part. */
-export interface TextEncoding {
-  transfer: string | undefined
-  charset: string | undefined
+interface TextEncoding extends Pick<Part, 'transfer' | 'charset' | 'isFlowed' | 'deletesSpaces'> {
   isHtml: boolean
-  /** Whether a space at the end of a line marks a soft line break (`format=flowed`). */
-  isFlowed: boolean
-  deletesSpaces: boolean
 }
 
-export interface DecodedText {
+interface DecodedText {
   utf8: Buffer
   /** Whether text was left out that follows a text in base64. */
   isCut: boolean

@@ -1,16 +1,7 @@
 // Reads comments on YouTube videos, from the .info.json of yt-dlp, pages of the Data API, and
 // comments.csv of Google Takeout.
-import type {
-  Format,
-  Found,
-  FoundLists,
-  InputFile,
-  Piece,
-  Place,
-  QuoteInput,
-  SourceInput,
-} from '../format.ts'
-import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
+import type { Format, Found, FoundLists, InputFile, Place } from '../format.ts'
+import { eachFile, ownsFolder, piecesOf, rejected, skipped } from '../format.ts'
 import { type CsvRow, foundInRows } from '../read/csv-rows.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
@@ -29,6 +20,10 @@ import {
 } from '../values/record-fields.ts'
 import { commentOfTakeout, isOfTakeout } from './takeout-comments.ts'
 
+const piece = piecesOf('youtube', (id) => ({
+  placeholderTitle: `Video ${id}`,
+  url: `https://www.youtube.com/watch?v=${id}`,
+}))
 const OF_VIDEO =
   'id title description channel channel_id uploader timestamp upload_date like_count'.split(' ')
 /** Matches what yt-dlp writes beside a video's .info.json, and the video itself. */
@@ -208,16 +203,4 @@ function readComment(comment: JsonObject, thread: string | undefined, place: Pla
   }
   const order = `${fields.createdAt ?? '~'}/${externalId}/${asText(snippet.updatedAt) ?? ''}`
   return piece(video, order, {}, [{ externalId, text, ...present(fields) }], place)
-}
-
-function piece(
-  externalId: string,
-  order: string,
-  fields: SourceInput,
-  quotes: QuoteInput[],
-  place: Place,
-): Piece {
-  const url = `https://www.youtube.com/watch?v=${externalId}`
-  const all = { placeholderTitle: `Video ${externalId}`, url, ...fields }
-  return { kind: 'piece', service: 'youtube', externalId, order, fields: all, quotes, place }
 }

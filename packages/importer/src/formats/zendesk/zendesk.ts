@@ -17,7 +17,7 @@ import {
 } from '../values/record-fields.ts'
 import { readRecords, type Survey, surveyExport, type ZendeskRecord } from './records.ts'
 
-const piece = piecesOf('zendesk')
+const piece = piecesOf('zendesk', (id) => ({ placeholderTitle: `Ticket #${id}` }))
 const COMMENT_TYPES = new Set(['Comment', 'VoiceComment'])
 /** The author of what Zendesk itself writes, for example about a call. */
 const OF_ZENDESK = '-1'
@@ -85,7 +85,11 @@ function readRecord(record: ZendeskRecord, survey: Survey, options: FormatOption
   if (survey.deleted.has(id)) return skipDeleted(kind, comments.length, place)
   const { quotes, notes } = readComments(comments, place, survey, options)
   if (kind === 'ticket') quotes.push(...ratingIn(value, survey))
-  if (kind !== 'ticket') return [...notes, ...quotes.map((quote) => commentPiece(id, quote, place))]
+  if (kind !== 'ticket')
+    return [
+      ...notes,
+      ...quotes.map((quote) => piece(id, quote.createdAt ?? '', {}, [quote], place)),
+    ]
   if (!Array.isArray(value.comments) && !survey.hasComments) notes.push(skipped(NO_COMMENTS, place))
   // Counted only if there are no comments, because the first comment repeats the description.
   if (comments.length === 0 && !survey.hasComments && asText(value.description))
@@ -113,16 +117,10 @@ function commentsOf({ kind, value }: ZendeskRecord): readonly JsonObject[] {
 function ticketPiece(ticket: JsonObject, id: string, quotes: QuoteInput[], place: Place): Piece {
   const fields = present({
     title: asTexts([ticket.subject, ticket.raw_subject]).find((title) => !REDACTED.test(title)),
-    placeholderTitle: placeholder(id),
     url: agentUrl(asText(ticket.url)),
     createdAt: dateOf(ticket),
   })
   return piece(id, asIsoDate(ticket.updated_at) ?? '', fields, quotes, place)
-}
-
-function commentPiece(externalId: string, quote: QuoteInput, place: Place): Piece {
-  const fields = { placeholderTitle: placeholder(externalId) }
-  return piece(externalId, quote.createdAt ?? '', fields, [quote], place)
 }
 
 function skipDeleted(kind: ZendeskRecord['kind'], comments: number, place: Place): Noted[] {
@@ -135,10 +133,6 @@ function skipDeleted(kind: ZendeskRecord['kind'], comments: number, place: Place
 /** Of the API's URL `https://example.zendesk.com/api/v2/tickets/7.json`, the agents' page. */
 function agentUrl(url: string | undefined): string | undefined {
   return url?.replace(/\/api\/v2\/tickets\/(\d+)(?:\.json)?$/, '/agent/tickets/$1')
-}
-
-function placeholder(id: string): string {
-  return `Ticket #${id}`
 }
 
 function readComments(
