@@ -71,12 +71,16 @@ describe('deletions', () => {
     }
   })
 
-  test('a question mark in a name is no end of it', async () => {
+  test('a question mark in a name is no end of it, and bytes that are no UTF-8 are refused', async () => {
     const [{ externalId: address }, service] = [aThread(), 'custom']
     const [page, item] = [`${address}`, `${address}?id=1&b`]
     for (const externalId of [page, item])
       storedIn(await caller.post({ ...aThread(), service, externalId }))
     const { id } = sourcePageIn(await caller.get(pathOf({ service, externalId: item }))).source
+    for (const bytes of ['%FF', '%C3', '%ED%A0%80']) {
+      const answer = await remove(`/sources?service=${service}&externalId=${page}${bytes}`)
+      assert.equal(problemIn(answer, 400, 'request_invalid').errors?.[0]?.pointer, '/externalId')
+    }
     const path = `/sources?service=${service}&externalId=${page}?id=1%26b`
     assert.deepEqual(deletedIn(await remove(path)), { id, outcome: 'deleted', quotes: 2 })
   })
@@ -249,6 +253,11 @@ describe('deletions', () => {
     assert.match((await run('slack', '--from', file, '--yes')).stderr, /^error: Give either a/)
     const refusal = async () => (await run('--from', file, '--yes')).stderr
     assert.match(await refusal(), /^error: Line 2: title .*Nothing was deleted\.$/m)
+    const named = JSON.stringify({ service: 'slack', externalId: 'no\u2028 such' })
+    await writeFile(file, `${named}\n`)
+    assert.match((await run('--from', file, '--yes')).stdout, /^0 threads .*, 1 not stored\.$/m)
+    await writeFile(file, Buffer.from(named.replace('\u2028', '\xff'), 'latin1'))
+    assert.match(await refusal(), /^error: Line 1: .*UTF-8.*Nothing was deleted\.$/m)
     await writeFile(file, '1')
     assert.match(await refusal(), /^error: Line 1: The body must be of type object\. Nothing/)
     await rm(file)

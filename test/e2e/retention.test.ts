@@ -47,7 +47,7 @@ test('threads are deleted when their tenant, or its service, keeps them no longe
   const sluice = (...args: string[]) => runSluice(prepared, 'tenants', 'retain', ...args)
   await sluice('globex', 'off')
   await sluice('initech', '50d')
-  await sluice('initech', '35d', '--service', 'slack')
+  await sluice('initech', '35d', '--service', 'slack', '--yes')
   const [{ url }] = await Promise.all([prepared.startApi(), prepared.startWorker()])
   await until('old threads are deleted', async () => (await names()).length === 1)
   assert.deepEqual(await names(), ['young'])

@@ -146,7 +146,7 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   await erase(speaker)
   await acme.send(`/suppressions/${ended.speaker}`, { method: 'DELETE' })
   for (const args of [
-    ['retain', 'acme', '30d', '--service', 'reddit'],
+    ['retain', 'acme', '30d', '--service', 'reddit', '--yes'],
     ['delete', 'globex', '--yes'],
   ])
     assert.equal((await runSluice(sluice, 'tenants', ...args)).code, 0)

@@ -1,7 +1,7 @@
 // A request, while the API handles it: its context, its handler and its answer.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Params, Parsed, Preferences } from '@sluice/contract'
+import { type Params, type Parsed, type Preferences, refuseField } from '@sluice/contract'
 import type { KnownKey, RefusedKey } from '@sluice/credentials/keys'
 import { redactKeys, type Span } from '@sluice/process'
 import type { Quota } from '@sluice/queue'
@@ -66,10 +66,25 @@ export function parseQuery<Query>(
   parse: (params: Params) => Parsed<Query>,
 ): Query {
   // Names may have question marks of their own.
-  const text = (request.url ?? '').replace(/^[^?]*/, '')
+  const text = (request.url ?? '').replace(/^[^?]*\??/, '')
+  const unreadable = text.split('&').find((pair) => !isUtf8(pair))
+  if (unreadable !== undefined) {
+    const [field = ''] = new URLSearchParams(unreadable).keys()
+    throw requestInvalid(refuseField(field, 'must be UTF-8 behind its percent signs.'))
+  }
   const query = parse(new URLSearchParams(text))
   if (!query.ok) throw requestInvalid(query)
   return query.value
+}
+
+/** `URLSearchParams` would read other bytes as U+FFFD, which may name another thread. */
+function isUtf8(encoded: string): boolean {
+  try {
+    decodeURIComponent(encoded.replace(/%(?![\da-f]{2})/gi, ''))
+    return true
+  } catch {
+    return false
+  }
 }
 
 /**

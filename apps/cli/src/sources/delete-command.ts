@@ -60,14 +60,17 @@ async function readReferences(
   { from = '-', skip }: DeleteOptions,
 ): Promise<SourceReference[]> {
   const { line: parse } = createReferenceParsers(DEFAULT_LIMITS)
+  // As bytes: texts would be split at U+2028, and have U+FFFD for what is no UTF-8.
   const lines =
-    from === '-' ? createInterface({ input: deps.process.stdin }) : (await open(from)).readLines()
+    from === '-'
+      ? createInterface({ input: deps.process.stdin.setEncoding('latin1') })
+      : (await open(from)).readLines({ encoding: 'latin1' })
   const found: SourceReference[] = []
   let number = 0
   for await (const line of lines) {
     number += 1
     if (line.trim() === '') continue
-    const parsed = parse(Buffer.from(line))
+    const parsed = parse(Buffer.from(line, 'latin1'))
     if (!parsed.ok)
       throw new UserError(`Line ${number}: ${parsed.errors[0]?.message} Nothing was deleted.`)
     found.push('id' in parsed.source ? parsed.source.id : parsed.source)

@@ -81,7 +81,7 @@ test('a tenant is deleted only after a question that names it and what it has', 
 })
 
 test('a retention is set, replaced and listed, and a dry run only counts', async (t) => {
-  const { run } = await terminal(t)
+  const { run, asked } = await terminal(t)
   const between = `${Math.floor((Date.now() * 1_000 - STAMP) / DAY) - 2}d`
   assert.deepEqual(await run('retain', 'acme', between, '--dry-run'), [
     `The retention of acme would be ${between}.`,
@@ -89,9 +89,13 @@ test('a retention is set, replaced and listed, and a dry run only counts', async
   ])
   assert.match((await run('list'))[1] ?? '', / -$/)
   await assert.rejects(run('retain', 'acme', '0d'), /at least an hour\. Write off/)
-  assert.match((await run('retain', 'acme', '1h')).join(), /Due now: 2 threads, /)
-  await run('retain', 'acme', '30d', '--service', 'slack')
-  assert.match((await run('retain', 'acme', '9d', '--service', 'slack')).join(), /: 2 threads,/)
+  await assert.rejects(run('retain', 'acme', '1h'), /The rule was not set\. Add --yes/)
+  assert.match(asked.join(), /^Set the retention of acme to 60m\? 2 threads will be deleted/)
+  assert.match((await run('list'))[1] ?? '', / -$/)
+  assert.match((await run('retain', 'acme', '1h', '--yes')).join(), /Due now: 2 threads, /)
+  await run('retain', 'acme', '30d', '--service', 'slack', '--yes')
+  const changed = await run('retain', 'acme', '9d', '--service', 'slack', '--yes')
+  assert.match(changed.join(), /: 2 threads,/)
   assert.match((await run('list'))[1] ?? '', / 60m, slack 9d$/)
   const off = ['retain', 'acme', 'off', '--service', 'slack']
   assert.deepEqual(await run(...off), [

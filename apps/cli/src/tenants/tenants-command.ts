@@ -58,6 +58,7 @@ export function tenantsCommand(deps: TenantsDeps): Command {
     )
     .addOption(new Option('--service <service>', 'only threads of this service').choices(SERVICES))
     .option('--dry-run', 'only says how many would be due now')
+    .option('--yes', 'does not ask, also if threads are due now')
     .action((tenant: string, seconds: number | null, { service, ...options }: RetainOptions) =>
       withDb(deps, (db) => retain(deps, db, { tenant, service, seconds }, options)),
     )
@@ -143,17 +144,16 @@ async function deleteTenant(deps: TenantsDeps, db: Db, tenant: string, options: 
   ])
 }
 
-type RetainOptions = Pick<RetentionRule, 'service'> & { dryRun?: true; json?: true }
+type RetainOptions = Pick<RetentionRule, 'service'> & DeleteOptions & { dryRun?: true }
 
 async function retain(
   deps: TenantsDeps,
   db: Db,
   rule: RetentionRule,
-  { dryRun, ...options }: RetainOptions,
+  { dryRun, yes, ...options }: RetainOptions,
 ) {
-  const { tenant, service } = rule
+  const { tenant, service, seconds } = rule
   const { days } = readSettings({ days: retainDaysSetting }, deps.env)
-  if (!dryRun) await writeRule(db, rule)
   const others = (await readRules(db)).filter(
     (one) => one.tenant === tenant && one.service !== service,
   )
@@ -164,6 +164,11 @@ async function retain(
       oldest = Math.min(oldest, stamp)
     }
   const oldestPostAt = due > 0 ? new Date(oldest / 1_000) : undefined
+  const question = `Set the retention of ${tenant} to ${ruleWords(rule)}? ${counted(due, 'thread')} will be deleted.`
+  const isAsked = !dryRun && !yes && seconds !== null && due > 0
+  if (isAsked && !(await deps.confirm(question)))
+    throw new UserError('The rule was not set. Add --yes to set it without being asked.')
+  if (!dryRun) await writeRule(db, rule)
   printAnswer(deps, options, { ...rule, due, oldestPostAt }, () => [
     `The retention of ${tenant} ${dryRun ? 'would be' : 'is'} ${ruleWords(rule)}.`,
     `Due now: ${counted(due, 'thread')}, the oldest of ${formatMoment(oldestPostAt)}.`,
