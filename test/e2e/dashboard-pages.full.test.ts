@@ -445,7 +445,8 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
       return Math.max(...(await heights))
     }
     await page.goto(`${url}/overview`)
-    assert.ok((await tallest('Processes')) <= 80, 'a process is a card')
+    for (const name of ['Lanes', 'Counts', 'Processes'])
+      assert.ok((await tallest(name)) <= 104, `${name} are cards`)
     await inspect(visitor, 'overview dark, on a phone')
     await page.goto(`${url}/jobs`)
     await inspect(visitor, 'jobs dark, on a phone')

@@ -17,7 +17,8 @@ export interface Chart {
   title: string
   /** The present value, in large letters. */
   now: Html | string
-  shown: (value: number) => string
+  /** @param most the highest value of the axis, which decides its unit. */
+  shown: (value: number, most?: number) => string
   /** The smallest distance between two lines of the grid. */
   leastStep: number
   /** Returns the values of a point, by the names of the lines. An undefined value is a gap. */
@@ -90,7 +91,7 @@ export function chart(
   const ticks = ticksOf(points)
   return html`<figure><figcaption><strong>${title}</strong> ${lines.map(({ name, className }) => html`<span class="${className}">${name}</span> `)}</figcaption>
 <div class="now">${now}</div>
-<div class="plot"><div class="scale" aria-hidden="true">${grid.map((value) => html`<span>${shown(value)}</span>`)}</div>
+<div class="plot"><div class="scale" aria-hidden="true">${grid.map((value) => html`<span>${shown(value, top)}</span>`)}</div>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="group" tabindex="0" aria-label="${title}">
 <path class="axis" d="${heights}${ticks.map(({ place }) => `M${(place * step).toFixed(1)} 0V${HEIGHT}`).join('')}"/>
 ${inSpan.map(({ place }) => html`<path class="mark" d="M${Math.min(place * step, WIDTH).toFixed(1)} 0V${HEIGHT}"/>`)}
@@ -145,8 +146,9 @@ function pathOf(values: readonly (number | undefined)[], top: number): string {
     .map((value, at) => {
       if (value === undefined) return ''
       const place = `${(at * step).toFixed(1)} ${placeOf(value, top)}`
-      // `h0`, a line without length, shows a value between two gaps.
-      return values[at - 1] === undefined ? `M${place}h0` : `L${place}`
+      // A short line shows a value between two gaps.
+      const isAlone = values[at + 1] === undefined
+      return values[at - 1] === undefined ? `M${place}${isAlone ? 'm-6 0h12' : ''}` : `L${place}`
     })
     .join('')
 }

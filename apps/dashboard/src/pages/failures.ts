@@ -108,7 +108,7 @@ const NO_SUCH_GROUP: Page = {
 export function groupTable(groups: readonly Group[]): Html {
   const heads = ['Reason', '#Jobs', '#Failed threads', 'Last 24 h', 'Newest', 'Oldest']
   const list = table('Failed jobs by reason', heads, groups.map(groupCells), 'No failed job.')
-  return html`<div class="cards groups">${list}</div>`
+  return html`<div class="groups">${list}</div>`
 }
 
 function groupCells({ id, reasonGroup, jobs, threads, hours, newestAt, oldestAt }: Group): Cell[] {

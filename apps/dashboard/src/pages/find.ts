@@ -82,7 +82,7 @@ export function jobTable(
     rows.some((row) => row[head] || row[head] === 0),
   )
   const cells = rows.map((row) => heads.map((head) => row[head]))
-  return html`<div class="jobs cards">${table(label, heads, cells, ifEmpty)}</div>`
+  return html`<div class="jobs">${table(label, heads, cells, ifEmpty)}</div>`
 }
 
 /** Says how many threads were created, updated and unchanged. Leaves out zeros. */

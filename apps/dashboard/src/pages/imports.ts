@@ -57,7 +57,7 @@ function beginning(id: string, { isWaitedFor, begunAt }: Numbers): Html {
 }
 
 function ownerOf({ tenant, by }: Numbers): Html {
-  return html`${tenant}${by && html` <span class="note">key ${by}</span>`}`
+  return html`${tenant}${by && html` <span class="note">key <span class="id">${by}</span></span>`}`
 }
 
 const doneOf = ({ counts: { created, updated, unchanged, failed } }: Numbers) =>
@@ -85,7 +85,7 @@ export function stateOf(one: Numbers): Html {
   if (received === undefined) return html`still arriving`
   const left = received - doneOf(one)
   const rate = rateOf(one)
-  return html`${progress('Items done', received - left, received)} ${shown(left)} left${rate && html`, some ${duration((left / rate) * 1_000)}`}`
+  return html`${progress('Items done', received - left, received)} ${shown(left)} left${rate && html`, about ${duration((left / rate) * 1_000)}`}`
 }
 
 /** Shows an import with its failed items. */

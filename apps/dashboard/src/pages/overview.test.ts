@@ -27,7 +27,7 @@ test('a chart has a gap where no process lived, and its last value is that of th
   const [threads = ''] = String(charts(status, spansOf([POINT, null, POINT, POINT]), [])).split(
     '</figure>',
   )
-  assert.match(threads, /class="line-0" d="M0\.0 0\.0h0M666\.7 0\.0h0L1000\.0 0\.0"/)
+  assert.match(threads, /class="line-0" d="M0\.0 0\.0m-6 0h12M666\.7 0\.0L1000\.0 0\.0"/)
   assert.match(threads, /<title>2024-05-01T09:28Z accepted 1\/s, stored 0\/s<\/title>/)
   assert.match(threads, /<title>2024-05-01T09:26Z no process lived<\/title>/)
 })
@@ -48,6 +48,19 @@ test('a chart begins with its data, has round values and times at its axes, and 
     rates,
     /since=2024-05-01T10%3A21Z&amp;until=2024-05-01T10%3A22Z"[^>]*><title>[^<]*by ada</,
   )
+})
+
+test('an axis of times has one unit, which its highest value decides', () => {
+  const axisOf = (p99: number) => {
+    const time = { p50: p99, p95: p99, p99 }
+    const point = { ...POINT, totalTime: { bulk: time } }
+    const all = charts({ queued: [], lastMinutes: POINT }, spansOf([point]), [])
+    const [, , times = ''] = String(all).split('</figure>')
+    return textsIn(times, 'span').slice(2)
+  }
+  assert.deepEqual(axisOf(9), ['10 s', '5 s', '0 s'])
+  assert.deepEqual(axisOf(0.019), ['20 ms', '10 ms', '0 ms'])
+  assert.deepEqual(axisOf(1.2), ['1.5 s', '1 s', '0.5 s', '0 s'])
 })
 
 test('time-outs are a line of their own, and more than one in a hundred is red', () => {

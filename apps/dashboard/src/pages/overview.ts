@@ -310,5 +310,7 @@ function redisWords({ redis: { usedBytes, maxBytes, replicas } }: Status): strin
   return `Redis uses ${megabytes(usedBytes)}${share}${replicas ? `, and has ${plural(replicas, 'replica')}` : ''}.`
 }
 
-const perSecond = (value: number) => `${value < 10 ? Number(value.toPrecision(2)) : shown(value)}/s`
-const seconds = (value: number) => (value < 10 ? `${shown(value * 1_000)} ms` : `${shown(value)} s`)
+const few = (value: number) => (value < 10 ? Number(value.toPrecision(2)) : shown(value))
+const perSecond = (value: number) => `${few(value)}/s`
+const seconds = (value: number, most = value) =>
+  most < 1 ? `${shown(value * 1_000)} ms` : `${few(value)} s`

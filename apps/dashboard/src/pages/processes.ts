@@ -35,7 +35,7 @@ export function processTables({ processes }: Pick<Status, 'processes'>): Html {
     processes.filter(({ seenMsAgo }) => seenMsAgo >= ALIVE_MS === isGone).map(processCells),
   )
   const goneTable = html`<details><summary>gone (${gone.length})</summary>${table('Gone processes', PROCESS_HEADS, gone)}</details>`
-  return html`<div class="cards">${table('Processes', PROCESS_HEADS, living, 'No process lives.')}${gone.length > 0 && goneTable}</div>`
+  return html`${table('Processes', PROCESS_HEADS, living, 'No process lives.')}${gone.length > 0 && goneTable}`
 }
 
 function processCells(process: SeenProcess): Cell[] {
