@@ -82,8 +82,7 @@ export function againstCheckout(root: string): readonly Scenario[] {
 
 /**
  * A server may serve the database that it created first faster, so half of the rounds run with the
- * other order. MongoDB may be three times as fast in one half as in the other, so each round is
- * compared with the other checkout's beside it.
+ * other order. Each round is compared with the other checkout's beside it.
  */
 async function measureLoad(bench: Bench, root: string, load: Load) {
   const rounds = Math.ceil(bench.scale.rounds / 2)
@@ -114,10 +113,9 @@ async function measureHalf(
   const contenders = new Map<Side, Sluice>()
   for (const side of order) {
     const options = side === 'before' ? { root } : {}
-    contenders.set(
-      side,
-      started.use(await startSluice(bench, { name: `${side}-${load.name}`, ...options })),
-    )
+    // The second half has databases of its own: in those of the first, its threads are stored.
+    const name = `${side}-${load.name}-${order[0]}-first`
+    contenders.set(side, started.use(await startSluice(bench, { name, ...options })))
   }
   for (const sluice of [...contenders.values(), ...contenders.values()])
     await warmUp(bench, sluice, 64)
