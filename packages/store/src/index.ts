@@ -17,6 +17,7 @@ export {
   type WriterDocument,
 } from './documents.ts'
 export { inputThread } from './merge/drafts.ts'
+export { planThread } from './merge/merge.ts'
 export {
   allRefused,
   type CollectionName,
@@ -55,4 +56,4 @@ export {
   repairSources,
 } from './write/doctor.ts'
 export { PausedTooLongError } from './write/guarded-writes.ts'
-export { type BatchStore, createBatchStore, planThread } from './write/store-batch.ts'
+export { type BatchStore, createBatchStore } from './write/store-batch.ts'

@@ -24,7 +24,7 @@ export const deletionMutants: Mutant[] = [
   ),
   one(
     'a digest of a request with a deleted quote',
-    'merge/repeats.ts',
+    'merge/merge.ts',
     'request.quotes.some(({ names }) => !quotes.has(names._id))',
     'request.quotes.length < 0',
   ),

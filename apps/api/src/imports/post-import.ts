@@ -37,7 +37,7 @@ import {
 } from '../request/request-context.ts'
 import { jsonAnswer, type RoomDeps, readWithinLimits } from '../request/shares.ts'
 import { IMPORT_ITEMS } from '../settings.ts'
-import { chooseTenant, deletionOf } from '../sources/delete-source.ts'
+import { chooseTenant, deletionOf } from '../sources/deletions.ts'
 import {
   groupElements,
   groupLines,

@@ -20,14 +20,12 @@ import {
   deleteNamedSource,
   deleteQuote,
   deleteSource,
-} from '../sources/delete-source.ts'
-import {
   deleteSuppression,
   getErasure,
   getErasures,
   getSuppressions,
   postErasure,
-} from '../sources/erasures.ts'
+} from '../sources/deletions.ts'
 import { exportSources, getSource, getSources, lookUpSources } from '../sources/get-sources.ts'
 import { postSource } from '../sources/post-source.ts'
 import { describeRoutes } from './describe-routes.ts'

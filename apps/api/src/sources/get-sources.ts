@@ -24,7 +24,7 @@ import {
 } from '../request/request-context.ts'
 import { chargeAnswer, jsonAnswer, type RoomDeps, readWithinLimits } from '../request/shares.ts'
 import { FREE_ANSWER_BYTES } from '../settings.ts'
-import { chooseTenant } from './delete-source.ts'
+import { chooseTenant } from './deletions.ts'
 
 type ReadDeps = RoomDeps & Pick<ApiDeps, 'readSource'>
 

@@ -15,8 +15,7 @@ import type {
   WriterToken,
 } from '../documents.ts'
 import { textDigestOf } from '../merge/drafts.ts'
-import { REPLACED } from '../merge/merge.ts'
-import { isRepeat } from '../merge/repeats.ts'
+import { isRepeat, REPLACED } from '../merge/merge.ts'
 import { chunksOf, type StoreCommands } from '../mongodb/commands.ts'
 import { stampOfField } from '../stored-fields.ts'
 import type { SumDeps } from './sum-sources.ts'

@@ -1,7 +1,6 @@
 // Stores a batch of requests in one round (read, plan, open, write, commit), or in more rounds if
 // other processes write the same threads.
 import { ERASED, type Outcome, type QuoteOutcome } from '@sluice/contract'
-import { deletedUpTo } from '../deletions.ts'
 import {
   type DeleteRequest,
   type InputThread,
@@ -12,9 +11,7 @@ import {
   type SourceDocument,
   type StoreAnswer,
   type StoredAnswer,
-  type StoredThread,
   type StoreRequest,
-  type ThreadPlan,
   type ThreadRound,
   type ThreadWork,
 } from '../documents.ts'
@@ -24,12 +21,10 @@ import {
   inputThread,
   newQuote,
   newSource,
-  planNew,
   textDigestOf,
   UNCOUNTED,
 } from '../merge/drafts.ts'
-import { mergeRequests } from '../merge/merge.ts'
-import { planRepeat, shortenRepeats } from '../merge/repeats.ts'
+import { planThread } from '../merge/merge.ts'
 import { asCommandFailed, type StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime, type Runtime } from '../mongodb/mongo-commands.ts'
 import { countWords, createSlices, SLICE_MS, type Slices } from '../words/count-words.ts'
@@ -243,17 +238,6 @@ async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise
     document.meta.textDigest = textDigestOf(document.text)
   })
   return rounds
-}
-
-/** Plans requests for one thread, in the order of their stamps. This is a pure function. */
-export function planThread(stored: StoredThread, requests: readonly InputThread[]): ThreadPlan {
-  const [first] = requests
-  if (stored.source === undefined && first && !first.redacts && requests.length === 1)
-    return planNew(first)
-  const { source } = stored
-  const repeat = source && isLive(source) && planRepeat(source, requests)
-  const live = requests.filter(({ stamp }) => stamp > deletedUpTo(source))
-  return repeat || shortenRepeats(stored, live, mergeRequests(stored, requests))
 }
 
 /** Ends each batch whose threads are all stored, or do not have the batch's token. */

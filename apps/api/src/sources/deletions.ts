@@ -1,4 +1,5 @@
-// DELETE of a stored source, by its name or its id, and of one of its quotes.
+// DELETE of a stored source, by its name or its id, and of one of its quotes. Erasures of a person,
+// and the suppressions that an erasure may open.
 import {
   createDeleteQuoteParser,
   createDeleteSourceParser,
@@ -6,12 +7,16 @@ import {
   type Params,
   type Parsed,
   parseDeleteByIdQuery,
+  parseErasureRequest,
+  parseSuppressionsQuery,
   refuseField,
   SOURCE_ID_FORM,
   type SourceToDelete,
 } from '@sluice/contract'
 import type { Deletion } from '@sluice/queue'
 import { quoteIdOf, sourceIdIn, sourceIdOf } from '@sluice/store/ids'
+import type { ApiDeps } from '../api-deps.ts'
+import { type BodyDeps, readBody } from '../body/read-body.ts'
 import { jobFailed, ProblemError, requestInvalid } from '../request/problem-error.ts'
 import {
   type Handler,
@@ -99,3 +104,59 @@ export const deleteQuote = deleting(
   () => parseDeleteByIdQuery,
   (_tenant, _query, { id, quoteId }) => quoteDeletionOf(id, quoteId),
 )
+
+type ErasureDeps = Pick<ApiDeps, 'erasures'>
+
+/** Returns the tenant of a request: an operator names it. @throws {ProblemError} 400. */
+function tenantOf(context: RequestContext): string {
+  chooseTenant(context, parseQuery(context, parseDeleteByIdQuery).tenant)
+  return context.tenant
+}
+
+/** POST /erasures: opens an operation. Any API replica may carry it out. */
+export function postErasure(deps: ErasureDeps & BodyDeps & Pick<ApiDeps, 'settings'>): Handler {
+  return async (context) => {
+    const tenant = tenantOf(context)
+    const parsed = parseErasureRequest(await readBody(context, deps), deps.settings)
+    if (!parsed.ok) throw requestInvalid(parsed)
+    const body = await deps.erasures.open(tenant, context.key?.keyId ?? '', parsed.value)
+    context.log.operationId = body.id
+    return { status: 202, body, headers: { location: `/erasures/${body.id}` } }
+  }
+}
+
+/** GET /erasures/{id} */
+export function getErasure({ erasures }: ErasureDeps): Handler {
+  return async (context, { id }) => {
+    const body = await erasures.find(tenantOf(context), String(id))
+    if (body === undefined) throw new ProblemError('operation_unknown')
+    return { status: 200, body }
+  }
+}
+
+/** GET /erasures */
+export function getErasures({ erasures }: ErasureDeps): Handler {
+  return async (context) => ({
+    status: 200,
+    body: { erasures: await erasures.list(tenantOf(context)) },
+  })
+}
+
+type SuppressionDeps = Pick<ApiDeps, 'suppressions'>
+
+/** GET /suppressions */
+export function getSuppressions({ suppressions }: SuppressionDeps): Handler {
+  return async (context) => {
+    const { tenant, ...page } = parseQuery(context, parseSuppressionsQuery)
+    chooseTenant(context, tenant)
+    return { status: 200, body: await suppressions.list(context.tenant, page) }
+  }
+}
+
+/** DELETE /suppressions/{id} */
+export function deleteSuppression({ suppressions }: SuppressionDeps): Handler {
+  return async (context, { id }) => ({
+    status: 200,
+    body: await suppressions.end(tenantOf(context), String(id)),
+  })
+}
