@@ -6,6 +6,7 @@ import type {
   ImportProgress,
   JobAnswer,
   LimitName,
+  ProblemCode,
   RefusedItem,
   Service,
   SourceList,
@@ -17,7 +18,6 @@ import {
   type DeleteManyOptions,
   type DeleteOptions,
   deleteChunks,
-  type SourceReference,
   sendDeletion,
 } from './delete-sources.ts'
 import { type ItemResult, itemOf, type PostBatchOptions, postItems } from './post-batch.ts'
@@ -29,8 +29,12 @@ import { createSourceLocks, sourceOf } from './source-locks.ts'
 import {
   createTransport,
   type HttpRequest,
+  pathOfSource,
+  queryOf,
   readJson,
   readUnlessAborted,
+  type SourceName,
+  type SourceReference,
   type TransportOptions,
 } from './transport.ts'
 
@@ -44,12 +48,6 @@ export interface ClientOptions extends TransportOptions {
    * No retry begins later than this time after the request's last progress. Default: five minutes.
    */
   maxRetryMs?: number | undefined
-}
-
-/** The fields of a thread that identify its source. */
-export interface SourceName {
-  service: Service
-  externalId: string
 }
 
 export interface PageOptions extends CallOptions {
@@ -109,8 +107,19 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
 
   const ask = (request: HttpRequest): Promise<unknown> =>
     withRetries(retryBounds, request, async () => readJson(await send(request), request.signal))
+  const askText = (request: HttpRequest & RetryOptions) =>
+    withRetries(retryBounds, request, async () => {
+      const response = await send(request)
+      return readUnlessAborted(request.signal, () => response.text())
+    })
   const get = (path: string, signal: AbortSignal | undefined, headers = {}) =>
     ask({ path, headers, signal })
+  /** Returns undefined if the service answers with this problem. */
+  const find = (path: string, signal: AbortSignal | undefined, unknown: ProblemCode) =>
+    get(path, signal).catch((error) => {
+      // Any other 404 means that the URL is wrong, or that the service is too old to have this path.
+      if (!(error instanceof SluiceProblem) || error.code !== unknown) throw error
+    })
 
   async function limits(options: CallOptions = {}): Promise<ServiceLimits> {
     const { limits, waitSeconds, tenant } = (await get('limits', options.signal)) as LimitsAnswer
@@ -161,7 +170,7 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
      * pass the `jobId` of the error to `waitForJob`.
      */
     deleteSource: (source: SourceReference, options: DeleteOptions = {}): Promise<DeletionAnswer> =>
-      sendDeletion(send, retryBounds, source, options),
+      sendDeletion(ask, source, options),
     /**
      * Deletes any number of sources, and yields the results in their order. A retry of a chunk also
      * deletes what was posted between the attempts.
@@ -170,7 +179,7 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
       sources: Iterable<SourceReference> | AsyncIterable<SourceReference>,
       options: DeleteManyOptions = {},
     ): AsyncGenerator<DeletedItem | RefusedItem, void, undefined> =>
-      deleteChunks(send, retryBounds, sources, options),
+      deleteChunks(askText, sources, options),
     /**
      * Waits until a job is `completed` or `failed`. If the signal ends the wait, the job continues.
      */
@@ -182,17 +191,11 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
      * no such source.
      */
     async getSource(
-      source: string | SourceName,
-      options: PageOptions = {},
+      source: SourceReference,
+      { limit, after, signal }: PageOptions = {},
     ): Promise<SourcePage | undefined> {
-      try {
-        return (await get(pathOfSource(source, options), options.signal)) as SourcePage
-      } catch (error) {
-        // Any other 404 means that the URL is wrong, or that the service is too old to have this
-        // path.
-        if (error instanceof SluiceProblem && error.code === 'source_unknown') return undefined
-        throw error
-      }
+      const path = pathOfSource(source, { limit, after })
+      return (await find(path, signal, 'source_unknown')) as SourcePage | undefined
     },
     /**
      * Lists the sources of the key's tenant in pages, beginning with the source whose first request
@@ -219,10 +222,7 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
       ...query
     }: ExportOptions = {}): Promise<ExportPage> {
       const path = `sources:export${queryOf({ ...query, since: since?.toISOString() })}`
-      const text = await withRetries(retryBounds, { signal, onRetry }, async () => {
-        const response = await send({ path, signal })
-        return readUnlessAborted(signal, () => response.text())
-      })
+      const text = await askText({ path, signal, onRetry })
       const last = text.slice(text.lastIndexOf('\n', text.length - 2) + 1)
       if (!last.startsWith('{"next":')) return { ndjson: text }
       return { ndjson: text.slice(0, -last.length), ...JSON.parse(last) }
@@ -255,12 +255,8 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
       importId: string,
       { signal }: CallOptions = {},
     ): Promise<ImportProgress | undefined> {
-      try {
-        return (await get(`batches/${encodeURIComponent(importId)}`, signal)) as ImportProgress
-      } catch (error) {
-        if (error instanceof SluiceProblem && error.code === 'import_unknown') return undefined
-        throw error
-      }
+      const path = `batches/${encodeURIComponent(importId)}`
+      return (await find(path, signal, 'import_unknown')) as ImportProgress | undefined
     },
     limits,
   }
@@ -292,17 +288,4 @@ export async function* pagesOf(
     page = await client.getSource(name, { limit: PAGE_QUOTES, after: page?.next, signal })
     if (page !== undefined) yield page
   } while (page?.next !== undefined)
-}
-
-function pathOfSource(source: string | SourceName, { limit, after }: PageOptions): string {
-  if (typeof source === 'string')
-    return `sources/${encodeURIComponent(source)}${queryOf({ limit, after })}`
-  return `sources${queryOf({ service: source.service, externalId: source.externalId, limit, after })}`
-}
-
-function queryOf(params: Readonly<Record<string, string | number | undefined>>): string {
-  const present = Object.entries(params).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, String(value)]],
-  )
-  return present.length > 0 ? `?${new URLSearchParams(Object.fromEntries(present))}` : ''
 }

@@ -10,12 +10,12 @@ export {
   type PageOptions,
   pagesOf,
   type ServiceLimits,
-  type SourceName,
 } from './client.ts'
 export type * from './contract.generated.ts'
-export type { DeleteManyOptions, DeleteOptions, SourceReference } from './delete-sources.ts'
+export type { DeleteManyOptions, DeleteOptions } from './delete-sources.ts'
 export { type FailedItem, type ItemResult, isFinal, type StoredItem } from './post-batch.ts'
 export type { PostManyOptions, Threads } from './post-many.ts'
 export type { PostOptions, PostResult } from './post-thread.ts'
 export { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 export type { Retry, RetryOptions } from './retries.ts'
+export type { SourceName, SourceReference } from './transport.ts'

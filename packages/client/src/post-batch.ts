@@ -11,7 +11,7 @@ import {
   startRetries,
 } from './retries.ts'
 import { type LockSources, sourceOf } from './source-locks.ts'
-import { readUnlessAborted, type Send } from './transport.ts'
+import { NDJSON_BODY, readUnlessAborted, type Send } from './transport.ts'
 
 export interface PostBatchDeps {
   send: Send
@@ -45,8 +45,6 @@ export interface FailedItem extends Omit<contract.RefusedItem, 'line'> {
 }
 
 export type ItemResult = StoredItem | FailedItem
-
-const NDJSON = { 'content-type': 'application/x-ndjson' }
 
 /** Prepares a thread to be posted. */
 export function itemOf(thread: contract.ThreadRequest): BatchItem {
@@ -170,7 +168,7 @@ async function postOnce(
 ): Promise<unknown> {
   const body = items.map(({ line }) => `${line}\n`).join('')
   try {
-    const headers = importId === undefined ? NDJSON : { ...NDJSON, 'import-id': importId }
+    const headers = importId === undefined ? NDJSON_BODY : { ...NDJSON_BODY, 'import-id': importId }
     const response = await send({ path: 'sources:batch', headers, body, signal })
     await readUnlessAborted(signal, async () => {
       for await (const arrived of readResults(response)) {

@@ -1,5 +1,6 @@
 // Sends an HTTP request and returns its answer, or throws an error that says why there is none.
 import type { CallOptions } from './abort.ts'
+import type { Service } from './contract.generated.ts'
 import { problemOf, SluiceUnreachable } from './request-errors.ts'
 
 export interface TransportOptions {
@@ -56,6 +57,34 @@ export function createTransport({ url, apiKey, fetch = globalThis.fetch }: Trans
     return response
   }
 }
+
+/** The fields of a thread that identify its source. */
+export interface SourceName {
+  service: Service
+  externalId: string
+}
+
+/** A source, by its id or its name. */
+export type SourceReference = string | SourceName
+
+type Query = Readonly<Record<string, string | number | undefined>>
+
+/** Returns the path of a source. */
+export function pathOfSource(source: SourceReference, query: Query): string {
+  if (typeof source === 'string') return `sources/${encodeURIComponent(source)}${queryOf(query)}`
+  return `sources${queryOf({ service: source.service, externalId: source.externalId, ...query })}`
+}
+
+/** Returns a query with its question mark, of the parameters that have a value. */
+export function queryOf(params: Query): string {
+  const present = Object.entries(params).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]],
+  )
+  return present.length > 0 ? `?${new URLSearchParams(Object.fromEntries(present))}` : ''
+}
+
+/** The header of a body with an item on each line. */
+export const NDJSON_BODY = { 'content-type': 'application/x-ndjson' }
 
 /** Reads the body of an answer. */
 export function readJson(response: Response, signal: AbortSignal | undefined): Promise<unknown> {

@@ -206,7 +206,7 @@ export function createFindStored(db: Db) {
     async function byIds(ids: readonly string[]): Promise<FoundSource[]> {
       const found: FoundSource[] = []
       const options = { projection: SOURCE_FIELDS, limit: HITS_SHOWN, signal }
-      // Not a deleted source: it has no tenant any more.
+      // A tombstone, which a deletion leaves, has no tenant.
       const live = { tenant: { $type: 'string' } } as const
       // One query after the other, so that a look-up occupies only one connection.
       for (const some of chunksOf(ids, IDS_PER_QUERY))
@@ -216,8 +216,7 @@ export function createFindStored(db: Db) {
               .find<FoundSource>({ _id: { $in: some }, ...live, ...ofWhom }, options)
               .toArray()),
           )
-      // A tombstone, which a deletion leaves, has only an id.
-      return found.filter(({ acceptedAt }) => acceptedAt !== undefined)
+      return found
     }
 
     /**

@@ -116,24 +116,17 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
     const digits = deletions.map(({ name }) => nameDigits(name?.externalId ?? ''))
     const [groups, streams] = asList(await begin(base, ...lanes, ...digits))
     const tenants = [...new Set(deletions.map(({ tenant }) => tenant))]
-    const stepsOf = (kind: string, list: readonly unknown[]) =>
-      list.map((key) => ({ kind, key: String(key) }))
-    await examine(
-      [
-        ...stepsOf('transient', asList(groups)),
-        ...stepsOf('replies', asList(streams)),
-        ...stepsOf(
-          'retained',
-          tenants.map((tenant) => ownStore(`${base}retained`, tenant)),
-        ),
-        ...stepsOf(
-          'claims',
-          tenants.map((tenant) => ownStore(`${base}claims`, tenant)),
-        ),
-      ],
-      deletions,
-      onFound,
+    const storesOf = (name: string) => tenants.map((tenant) => ownStore(`${base}${name}`, tenant))
+    const results = {
+      transient: asList(groups),
+      replies: asList(streams),
+      retained: storesOf('retained'),
+      claims: storesOf('claims'),
+    }
+    const steps = Object.entries(results).flatMap(([kind, found]) =>
+      found.map((key) => ({ kind, key: String(key) })),
     )
+    await examine(steps, deletions, onFound)
   }
 
   return {
