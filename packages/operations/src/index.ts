@@ -29,5 +29,11 @@ export {
   type QueueState,
 } from './overview/overview.ts'
 export { watchRedisLoss } from './overview/redis-loss.ts'
-export { findDue, type RetentionRule, readRules, writeRule } from './threads/retention.ts'
+export {
+  findDue,
+  type RetentionRule,
+  readRules,
+  removeRules,
+  writeRule,
+} from './threads/retention.ts'
 export * from './view.ts'

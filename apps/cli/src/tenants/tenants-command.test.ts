@@ -80,7 +80,7 @@ test('a tenant is deleted only after a question that names it and what it has', 
   assert.deepEqual(asked, ['Delete the tenant acme for good: 2 threads, 5 quotes, 0 keys?'])
 })
 
-test('a retention is set, replaced and listed, and a dry run only counts', async (t) => {
+test('a retention is set, replaced and listed, goes with its tenant, and a dry run only counts', async (t) => {
   const { run, asked } = await terminal(t)
   const between = `${Math.floor((Date.now() * 1_000 - STAMP) / DAY) - 2}d`
   assert.deepEqual(await run('retain', 'acme', between, '--dry-run'), [
@@ -102,4 +102,8 @@ test('a retention is set, replaced and listed, and a dry run only counts', async
     'The retention of acme is slack off.',
     'Due now: 0 threads, the oldest of -.',
   ])
+  await run('retain', 'beta', '9999d')
+  await assert.rejects(run('delete', 'acme', '--yes'), /Redis is asked/)
+  const [, acme, beta] = await run('list')
+  assert.deepEqual([acme?.split(/ {2,}/).at(-1), beta?.split(/ {2,}/).at(-1)], ['-', '9999d'])
 })

@@ -8,6 +8,7 @@ import {
   openAdmin,
   type RetentionRule,
   readRules,
+  removeRules,
   requireActs,
   writeRule,
 } from '@sluice/operations'
@@ -128,6 +129,7 @@ async function deleteTenant(deps: TenantsDeps, db: Db, tenant: string, options: 
   if (!options.yes && !(await deps.confirm(question)))
     throw new UserError('Nothing was deleted. Add --yes to delete without being asked.')
   const person = { role: 'operator', by: `${userInfo().username}@${hostname()}` } as const
+  await removeRules(db, tenant)
   const done = await deps.withQueue(async (redis, queueKeys) => {
     const view = openAdmin(redis, queueKeys, db).viewFor(person)
     const { id } = await requireActs(view).deleteTenant(tenant)

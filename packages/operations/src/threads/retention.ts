@@ -23,6 +23,11 @@ export async function writeRule(db: Db, rule: RetentionRule): Promise<void> {
   await rulesIn(db).replaceOne({ _id }, rule, { upsert: true, ignoreUndefined: true })
 }
 
+/** Removes all rules of a tenant: another customer may have its name one day. */
+export async function removeRules(db: Db, tenant: string): Promise<void> {
+  await rulesIn(db).deleteMany({ tenant, seconds: { $exists: true } })
+}
+
 export async function readRules(db: Db): Promise<RetentionRule[]> {
   const rules = rulesIn(db).find({ seconds: { $exists: true } }, { readPreference: 'primary' })
   return (await rules.toArray()).map(({ _id, ...rule }) => rule)
