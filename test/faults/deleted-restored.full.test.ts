@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createKey } from '@sluice/credentials/keys'
@@ -213,6 +213,16 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   await db.collection('layout').deleteOne(Object({ _id: 'speakers' }))
   await db.collection('suppressions').drop()
   assert.deepEqual(await afterRestore('--from', file), [...written(1), jobs(4)])
+  const lines = await readFile(file, 'utf8')
+  const refusal = async (text: string) => {
+    await writeFile(`${file}.wrong`, text)
+    const from = ['--after-restore', '--from', `${file}.wrong`]
+    const { code, stderr } = await runSluice(sluice, 'doctor', ...from)
+    assert.equal(code, 2)
+    return stderr
+  }
+  assert.match(await refusal(lines.replace(/"store":"/, '$&x')), / is of the store x/)
+  assert.match(await refusal(lines.replace(/.+\n$/, '')), / has only 8 of 9 records\.$/m)
   assert.deepEqual(await placesOf(GONE), [])
   assert.deepEqual(await afterRestore(), [...NOTHING, jobs(0)])
   const [again, worker] = await Promise.all([sluice.startApi(), sluice.startWorker()])

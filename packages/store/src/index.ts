@@ -37,6 +37,7 @@ export {
   commitProbe,
   connectStore,
   PROBE_MS,
+  readFirstId,
   readStore,
   reasonBehind,
   renewStoreId,

@@ -1,8 +1,6 @@
 // The command `sluice doctor`: checks Redis, MongoDB, clocks and sources, and repairs sources.
-import { open } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { createDeletionRecords, forgetRecords, readRecord } from '@sluice/boot/deletion-records'
-import type { DeletionRecord } from '@sluice/contract'
+import { createDeletionRecords, forgetRecords } from '@sluice/boot/deletion-records'
 import {
   agreedSettings,
   type Environment,
@@ -34,6 +32,7 @@ import {
 import { Command } from 'commander'
 import { type Db, type Document, MongoServerError } from 'mongodb'
 import { check, checkClocks, checkLines, note, type ServerCheck } from './check.ts'
+import { readErasures } from './erasures-file.ts'
 import { checkMongodb } from './mongodb-checks.ts'
 
 /** The dependencies of the command, which closes the database that it opens. */
@@ -87,10 +86,10 @@ export function doctorCommand(deps: DoctorDeps): Command {
       }) => {
         if (from !== undefined && !afterRestore)
           throw new UserError('Give --from together with --after-restore.')
-        const records = from === undefined ? undefined : readExport(from)
         const { db, close } = await deps.openDb().catch((error) => failUnfinished(error, 'MongoDB'))
         try {
           if (afterRestore) {
+            const records = from === undefined ? undefined : readErasures(from, db)
             const restored = await loadRedisChecks()
             const lines = await deps.withQueue((redis, keys) =>
               restored.afterRestore(redis, keys, db, records),
@@ -110,20 +109,6 @@ export function doctorCommand(deps: DoctorDeps): Command {
         }
       },
     )
-}
-
-/** Reads what `sluice erasures export` has written. */
-async function* readExport(file: string): AsyncGenerator<DeletionRecord> {
-  let at = 0
-  const parseLine = (line: string) => {
-    at += 1
-    try {
-      return line === '' ? [] : [readRecord(JSON.parse(line))]
-    } catch (error) {
-      throw new UserError(`Line ${at} of ${file}: ${error}`)
-    }
-  }
-  for await (const line of (await open(file)).readLines()) yield* parseLine(line)
 }
 
 /** The examination ended early, so what it did not reach may be right or wrong. */

@@ -1,12 +1,10 @@
 // The command `sluice erasures export`: it writes the records of all deletions to a file, for a
 // restore of both servers.
-import { createWriteStream } from 'node:fs'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { createDeletionRecords } from '@sluice/boot/deletion-records'
 import { counted } from '@sluice/terminal'
 import { Command } from 'commander'
 import type { DoctorDeps } from './doctor-command.ts'
+import { writeErasures } from './erasures-file.ts'
 
 /** `sluice erasures`. */
 export function erasuresCommand(deps: Pick<DoctorDeps, 'openDb' | 'withQueue' | 'print'>): Command {
@@ -21,8 +19,7 @@ export function erasuresCommand(deps: Pick<DoctorDeps, 'openDb' | 'withQueue' | 
         const count = await deps.withQueue(async (...queue) => {
           const { complete, stored } = createDeletionRecords(...queue, db)
           const count = await complete()
-          const lines = Readable.from(stored()).map((record) => `${JSON.stringify(record)}\n`)
-          await pipeline(lines, createWriteStream(file))
+          await writeErasures(file, db, stored(), count)
           return count
         })
         deps.print(`Wrote ${counted(count, 'record')} to ${file}.`)

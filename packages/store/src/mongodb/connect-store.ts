@@ -122,7 +122,7 @@ const LAYOUT = 1
 
 /** The documents of the collection `layout`. */
 type LayoutDocument = { _id: typeof ID; number: number }
-type IdentityDocument = { _id: typeof STORE; id: string }
+type IdentityDocument = { _id: typeof STORE; id: string; first?: string }
 const ID = 'documents'
 const STORE = 'store'
 
@@ -207,11 +207,18 @@ export async function registerStore(db: Db): Promise<Store> {
  * store.
  */
 export async function renewStoreId(db: Db): Promise<Store> {
-  const update = { $set: { id: randomUUID() } }
+  const first = await readFirstId(db)
+  const update = { $set: { id: randomUUID(), ...(first !== undefined && { first }) } }
   await db
     .collection<IdentityDocument>('layout')
     .updateOne({ _id: STORE }, update, { upsert: true })
   // The marks of queues may come from another Redis, or from before a restore.
   await db.collection('layout').updateMany({ mark: { $exists: true } }, { $set: { mark: 0 } })
   return readStore(db)
+}
+
+/** Reads the id that a store began with: its backups and copies have it, too, whatever their ids. */
+export async function readFirstId(db: Db): Promise<string | undefined> {
+  const found = await db.collection<IdentityDocument>('layout', PRIMARY).findOne({ _id: STORE })
+  return found?.first ?? found?.id
 }

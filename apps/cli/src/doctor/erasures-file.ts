@@ -1,0 +1,62 @@
+// The file of the command `sluice erasures export`: the records of all deletions, for a restore of
+// both servers.
+import { createWriteStream } from 'node:fs'
+import { open, rename } from 'node:fs/promises'
+import { pipeline } from 'node:stream/promises'
+import { readRecord } from '@sluice/boot/deletion-records'
+import type { DeletionRecord } from '@sluice/contract'
+import { readFirstId } from '@sluice/store'
+import { counted, UserError } from '@sluice/terminal'
+import type { Db } from 'mongodb'
+
+/** The first line: of which store the file is, and the number of records that follow. */
+interface Head {
+  store?: string | undefined
+  records: number
+}
+
+/** Writes a file. Until it is complete, an earlier one of this name stays. */
+export async function writeErasures(
+  file: string,
+  db: Db,
+  records: AsyncIterable<DeletionRecord>,
+  count: number,
+): Promise<void> {
+  const head: Head = { store: await readFirstId(db), records: count }
+  async function* lines() {
+    yield `${JSON.stringify(head)}\n`
+    for await (const record of records) yield `${JSON.stringify(record)}\n`
+  }
+  const part = `${file}.sluice-part`
+  await pipeline(lines, createWriteStream(part, { flush: true }))
+  await rename(part, file)
+}
+
+/** Reads a file. @throws {UserError} if it is of another store, torn, or not such a file. */
+export async function* readErasures(file: string, db: Db): AsyncGenerator<DeletionRecord> {
+  let [at, head]: [number, Partial<Head>] = [0, {}]
+  const parseLine = (line: string): DeletionRecord | undefined => {
+    at += 1
+    try {
+      const parsed = JSON.parse(line)
+      if (at > 1 || !('records' in parsed)) return readRecord(parsed)
+      head = parsed
+    } catch (error) {
+      throw new UserError(`Line ${at} of ${file}: ${error}`)
+    }
+    return undefined
+  }
+  const own = await readFirstId(db)
+  for await (const line of (await open(file)).readLines()) {
+    const record = line === '' ? undefined : parseLine(line)
+    // A database without an id has no threads.
+    if ((head.store ?? own) !== (own ?? head.store))
+      throw new UserError(
+        `${file} is of the store ${head.store}, and this one began as ${own}. If it is right, remove its first line.`,
+      )
+    if (record !== undefined) yield record
+  }
+  const { records = 0 } = head
+  if (at <= records)
+    throw new UserError(`${file} has only ${at - 1} of ${counted(records, 'record')}.`)
+}
