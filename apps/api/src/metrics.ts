@@ -120,7 +120,7 @@ const RESOLUTION_MS = 50
 export function watchLoopDelay(): { p99Ms: number } {
   const delay = { p99Ms: 0 }
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  // Not yet: building the app blocks the event loop, but is over before the first caller comes.
+  // Later, because building the app blocks the event loop, which no caller notices.
   setImmediate(() => histogram.enable())
   setInterval(() => {
     delay.p99Ms = histogram.percentile(99) / 1e6 - RESOLUTION_MS

@@ -17,7 +17,7 @@ export interface Round extends Run {
   rssMb: Record<string, number>
 }
 
-/** Runs a load of threads with so many documents each, and records its cost in these processes. */
+/** Runs a load of threads, and records its cost in these processes. */
 export async function measureRound(
   processes: readonly NamedProcess[],
   documentsPerThread: number,

@@ -78,7 +78,7 @@ export function startHeartbeats(
 ) {
   const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))
   const [id, pid, host, began] = [randomUUID(), process.pid, hostname(), performance.now()]
-  /** By Redis's clock, as soon as that is known. */
+  /** The time by Redis's clock, as soon as that is known. */
   let startedAt = new Date().toISOString()
   let clockAheadMs: number | undefined
   let sent: TotalsByName = {}

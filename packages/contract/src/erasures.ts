@@ -103,7 +103,7 @@ export function withErased<Fields extends Omit<Repeating, 'externalId'>>(
 
 const oneLine = (text: string) => text.replace(/\s+/g, ' ').trim()
 
-/** Returns the words of a text between single spaces, and at both ends one. */
+/** Returns the words of a text, with one space before and after each. */
 const inWords = (text = '') => ` ${text.normalize('NFC')} `.replace(/[^\p{L}\p{M}\p{N}]+/gu, ' ')
 
 const mode = oneOf(

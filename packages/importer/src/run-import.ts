@@ -112,7 +112,7 @@ function refuseUseless(request: ImportOptions, { read, lacking }: Detected): voi
   )
 }
 
-/** Memory: the names of at most 1,000 speakers for each. */
+/** Each conversation in the summary costs memory for the names of at most 1,000 speakers. */
 const SHOWN_CONVERSATIONS = { dryRun: 50, verbose: 1_000 }
 
 async function* readAll(
@@ -292,7 +292,7 @@ function rejectedPath(request: ImportOptions): string {
   throw new UserError('--rejected names a file that is imported. Name another file.')
 }
 
-/** Of the first request. Later requests are sent again for minutes. */
+/** The retries of the first request. Later requests are sent again for minutes. */
 const FIRST_RETRIES = 2
 
 /** The shortest time between two notes that the service is busy. */

@@ -124,7 +124,7 @@ function openReads(redis: Redis, keys: QueueKeys, db: Db) {
       return found && withoutTexts(found)
     },
     readStatus,
-    /** For the verdict, which is on every page. */
+    /** Reads the status for the verdict, which is on every page. */
     readLately: shareFor(LATELY_MS, readStatus),
   }
 

@@ -10,7 +10,7 @@ export const VERSION = about.version
 type DeclaredMetric<M> = ReturnType<typeof declare<string, M>>
 
 interface About<L extends string> {
-  /** By Prometheus's conventions: a base unit, and `_total` for a counter. */
+  /** Follows Prometheus's conventions: a base unit, and `_total` for a counter. */
   name: `sluice_${string}`
   help: string
   labels?: readonly L[]

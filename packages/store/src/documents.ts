@@ -210,8 +210,8 @@ export interface QuoteDocument extends QuoteValues {
      */
     cover?: number
     /**
-     * By this, a text is compared with the stored text without reading it. A tool that changes the
-     * text must remove the digest.
+     * Shows whether a posted text equals the stored one, without reading that. A tool that changes
+     * the text must remove the digest.
      */
     textDigest?: string
   }

@@ -24,7 +24,7 @@ interface ExportTarget {
   write: (text: string, signal: AbortSignal) => Promise<void>
   gone: AbortSignal
   /**
-   * The page ends with the line that exceeds this number of characters, or after so many ms:
+   * The page ends with the line that exceeds this number of characters, or when `ms` have passed:
    * MongoDB can be slow, and a read has a time limit.
    */
   most: number
@@ -144,7 +144,7 @@ async function* readLines(read: Read, after: string, position?: string): AsyncGe
 interface Group {
   sources: readonly SourceDocument[]
   at: string
-  /** By source, in any order. Undefined: they are read source by source. */
+  /** The quotes of each source, in any order. Undefined: they are read source by source. */
   quotes: Promise<Map<string, QuoteDocument[]> | undefined>
 }
 

@@ -11,7 +11,10 @@ import { NOBODY, withinTime } from './read-source.ts'
 /** The digits of ids, in the order in which MongoDB sorts them. */
 const DIGITS = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
 
-/** About so many sources are in a part, or a 64th of all: the emulator walks them for each part. */
+/**
+ * The approximate number of sources in a part. (If there are more than 64 times as many, a part has
+ * a 64th of all.) Parts are not smaller, because the emulator walks all sources for each.
+ */
 const PART = 25_000
 
 /** Reads a part of the sources. */

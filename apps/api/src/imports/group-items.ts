@@ -24,7 +24,7 @@ export interface ThreadItem extends ItemNumber {
 }
 
 export interface RefusedItem {
-  /** In JSON, because its bytes are counted. */
+  /** The result as JSON, because its bytes are counted. */
   result: string
   /** The item was not accepted, or perhaps not: its caller may post it again. */
   mayComeAgain: boolean

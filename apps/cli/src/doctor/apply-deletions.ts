@@ -64,7 +64,7 @@ export async function applyDeletions(
     let [count, threads, quotes] = [0, 0, 0]
     const apply = async (page: readonly ToDelete[]) => {
       for (const all of chunksOf(page, AT_ONCE)) {
-        // By the totals, because the answers to a second run are the same.
+        // Count by the totals: a second run gets the same answers, but deletes nothing.
         const before = await read(all)
         quotes += await storeAll(all)
         const after = await read(all)

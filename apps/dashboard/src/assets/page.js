@@ -52,8 +52,8 @@ async function refresh() {
   if (parts.length === 0) return
   const signal = AbortSignal.timeout(ANSWER_MS)
   const began = performance.now()
-  // Forms lead to addresses that end with an act. The address without the act is the page's.
-  const address = location.href.replace(/#.*/, '').replace(/\/(reveal|change)(?=\?|$)/, '')
+  // After a form has revealed texts, the address ends with the act. Without it, it is the page's.
+  const address = location.href.replace(/#.*/, '').replace(/\/reveal(?=\?|$)/, '')
   const response = await fetch(address, { redirect: 'manual', signal }).catch(() => undefined)
   // 401: the session has ended. 404: the import or the group of failures no longer exists. The
   // reloaded page says so.

@@ -254,8 +254,8 @@ export function facts(entries: Readonly<Record<string, Html | string | number | 
 }
 
 /**
- * Recorded attempts and threads have only the beginning of their reason. This number of characters
- * identifies it.
+ * Attempts and failed threads are recorded with only the beginning of the reason. Two reasons count
+ * as the same if they begin with the same characters, at most this number.
  */
 const BEGINNING = 200
 

@@ -49,7 +49,10 @@ export type ImportEvent = ThreadInput | Rejected | Noted
 
 export type Events = AsyncGenerator<readonly ImportEvent[]>
 
-/** In JSON. Bounds the memory of a source, and the time that the event loop is blocked. */
+/**
+ * Bounds the JSON of a source, in UTF-16 units, and so its memory and the time for which it blocks
+ * the event loop.
+ */
 const SOURCE_UNITS = 4 * 1024 * 1024
 
 /**

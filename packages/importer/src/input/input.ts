@@ -140,7 +140,7 @@ const ZIP = /\.zip$/i
 /** Waiting for a pipe's writer may never end, and some devices have no end. */
 const IRREGULAR = 'pipes, devices, sockets, broken links and links to folders, which are not read'
 
-/** Of the operating system, of editors, and of earlier imports. */
+/** Matches names of files that operating systems, editors and earlier imports leave. */
 const UNWANTED = /^\.|^__MACOSX$|\.sluice-(checkpoint(\.new)?|part)$/
 
 /**

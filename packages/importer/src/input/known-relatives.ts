@@ -33,7 +33,7 @@ interface Facts {
   text: string
   root: string
   names: readonly string[]
-  /** The names; names of items of a list also without the list. */
+  /** All `names`. A name in the items of a list is here also without the list. */
   known: ReadonlySet<string>
 }
 
@@ -48,7 +48,7 @@ export const RELATIVES: readonly Row[] = [
   ...rowsOf(relatives.unread, notRead),
 ]
 
-/** What a file is if its program is not known. */
+/** Kinds of files that any program may write, such as a web page or an archive. */
 const SHAPES = rowsOf(relatives.shapes, (advice) => advice)
 
 function rowsOf(

@@ -31,7 +31,7 @@ const INFLATED_BYTES = 64 * 1024
 
 type Compression = (typeof COMPRESSIONS)[number]
 
-/** Recognised by their names or, on standard input, by their first bytes. */
+/** Compressed files are recognised by their names or, on standard input, by their first bytes. */
 export const COMPRESSIONS = [
   {
     extension: /\.gz$/i,

@@ -196,8 +196,8 @@ type Erased = Pick<
 interface Walk {
   after?: string | undefined
   /**
-   * Also finds what was redacted since (a stamp). A post of a suppressed speaker may have replaced
-   * words that Redis still has in results.
+   * A stamp. What was redacted after it is found too, because a post of a suppressed speaker may
+   * have replaced words that Redis still has in results.
    */
   since?: number
 }

@@ -67,7 +67,7 @@ export function createSuppressions(redis: Redis, keys: QueueKeys, db: Db) {
     async end(tenant: string, id: string): Promise<EndedSuppression> {
       const isEnded = await removeSuppression(db, tenant, id)
       if (isEnded) await record(tenant, id, {})
-      // Also if it is absent: the request may repeat one that failed here.
+      // Workers also hear of an absent one: this request may repeat one that failed here.
       await note(true)
       return { id, outcome: isEnded ? 'ended' : 'absent' }
     },

@@ -15,8 +15,9 @@ import {
  */
 export const THRESHOLDS = {
   oldestSeconds: { interactive: 15, bulk: 900 },
-  /** Shares of all requests, and of the callers that waited. */
+  /** The part of all requests that are refused. */
   refusedShare: 0.01,
+  /** The part of the waiting callers that time out. */
   timedOutShare: 0.01,
   /** The most time that a small write should take. */
   storeSeconds: 1,

@@ -1,5 +1,5 @@
-// Notices that Redis lost its data, or went back to an earlier state: both Redis and MongoDB have a
-// mark that is renewed all the time, and then they differ.
+// Notices that Redis lost its data, or went back to an earlier state. Redis and MongoDB have the
+// same mark, renewed about every second. After a loss, their marks differ.
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   LOSS_TOLD_MS,

@@ -18,8 +18,8 @@ import type { OpenOperation, OperationPlace, StepDone } from '../failed/operatio
 import { type RetentionDeps, readRules } from './retention.ts'
 
 /**
- * The steps of an operation. None takes as long as the lease of operations lasts. `after` is kept
- * by the steps that leave it out.
+ * The steps of an operation. Each is shorter than the lease of operations. A step without `after`
+ * leaves the recorded place as it is.
  */
 export type Steps<Result = void> = AsyncGenerator<
   Partial<Omit<StepDone, 'isLast' | 'after'>> & { after?: Partial<OperationPlace> },

@@ -67,9 +67,9 @@ export function observeCommands(redis: Redis, metrics: ScriptMetrics): void {
  */
 const ALLOW_OOM = /^#!lua flags=allow-oom/
 /**
- * Replaces the flags on all versions: a full Redis refuses a script only if its first write may
- * need memory, and DEL needs none. A script that only reads must not have the flags, because Redis
- * refuses writes if replicas are missing.
+ * Replaces that line, on all versions. A full Redis refuses a script if the script's first write
+ * may need memory, and DEL needs none. A script that only reads must not have the line, because
+ * with a write Redis refuses it if replicas are missing.
  */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 

@@ -60,7 +60,7 @@ export interface LaneOptions {
   onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
   stored: StoredCounter
   onError: (error: Error) => void
-  /** Called for each new connection to Redis, before jobs are fetched by it. */
+  /** Called for each new connection to Redis, before the worker fetches jobs by it. */
   onConnected: () => void
 }
 

@@ -323,8 +323,8 @@ export function openReplication(
 ) {
   const own = replicas > 0 ? redis.duplicate().on('error', onError) : undefined
   /**
-   * Returns for each time whether Redis has been the same server since then, and enough replicas
-   * have its writes.
+   * Takes the times at which jobs were enqueued. Returns for each whether enough replicas now have
+   * its writes, and Redis is still the same server.
    */
   const areReached = createGroupCommit(async (times: number[]) => {
     // WAIT waits only for the writes of its own connection. A replica that has this write also has

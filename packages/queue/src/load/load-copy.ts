@@ -146,8 +146,8 @@ export function createLoadCopy(bounds: QueueBounds) {
       lane: Lane,
       now: number,
     ): QueueFullError | RateLimitedError | undefined {
-      // The copy of a bucket may be of any age. Since then, the level can have risen by the steady
-      // refill only: what the copy refuses, the script refuses, too.
+      // The copy of a bucket may be old, but only the steady refill, which `levelAt` adds, can have
+      // raised the level since. So what the copy refuses, the script would refuse too.
       const bucket = quota && buckets.get(quota.keyId)
       const level = quota && bucket ? levelAt(bucket, quota, now) : 1
       if (quota && level <= 0) return new RateLimitedError(quota, level)

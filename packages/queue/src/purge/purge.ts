@@ -25,7 +25,7 @@ type Name = NonNullable<StoredDeletion['name']>
 
 /** The most deletions of one purge: each slice gets the names of all. */
 const MOST = 500
-/** An erasure examines so many results in a step. */
+/** An erasure examines this number of results in a step. */
 const RESULTS_AT_ONCE = 100
 /** The pause after a slice, in times of what it took: Redis serves others. */
 const REST = 2

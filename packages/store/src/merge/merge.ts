@@ -165,7 +165,7 @@ function mergeSource(draft: SourceDraft, request: InputThread): SourceDraft {
   const erased = joinErased(before.meta.erased, request.erased)
   const redacts = staysErased(erased, request)
   const stored = inputOfSource(before)
-  // Also if the stored post was accepted later: it was stored before what erases its fields.
+  // Erase the stored fields even if they were accepted later: they were stored before the erasure.
   const known = withErased(redacts, stored)
   const input = withErased(redacts, request.source)
   const merged = mergeValues(known, stampOf, input, request.stamp)

@@ -31,7 +31,7 @@ export function isPackaged(beginning: Buffer): boolean {
 
 type Names = ReadonlyMap<string, JsonObject>
 
-/** By the paths of their files. Memory: about 100 bytes for each channel. */
+/** Reads the names of channels, by their files' paths: about 100 bytes of memory for each. */
 export async function readNames(files: readonly InputFile[]): Promise<Names> {
   const names = new Map<string, JsonObject>()
   for (const file of files.filter(({ path }) => NAMES.test(path)))

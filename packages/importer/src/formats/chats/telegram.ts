@@ -141,7 +141,7 @@ function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): 
   return asText(message.forwarded_from) ? [found, skipped(FORWARDED, place)] : found
 }
 
-/** In any time zone, because only copies of the same message are compared. */
+/** Returns a time in any zone, because only copies of the same message are compared. */
 function editedAt({ edited_unixtime, edited }: JsonObject): string {
   return asId(edited_unixtime) ?? asText(edited) ?? ''
 }

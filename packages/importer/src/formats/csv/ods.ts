@@ -62,7 +62,7 @@ function rowHandler(
 ): XmlHandler {
   const { path } = workbook
   const expand = createExpand(workbook, sheet)
-  /** By column. Only the first of the merged cells has a value, which counts for each row. */
+  /** Merged cells, by column. Only the first has a value, which counts for each row. */
   const spans = new Map<number, Span>()
   /** `row`: its number. `alike`: the number of equal rows. */
   let [at, row, alike, column] = [-1, 0, 1, 0]

@@ -13,7 +13,7 @@ export interface ScannedValue extends Bounded {
 interface Choice {
   path: string
   isChosen: boolean
-  /** By the name of a member, or by `*` for all elements of a list. */
+  /** The choices inside it, by a member's name, or by `*` for all elements of a list. */
   inside: Map<string, Choice>
 }
 

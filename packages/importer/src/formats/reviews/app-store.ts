@@ -30,7 +30,7 @@ const RESPONSE = 'customerReviewResponses'
 /** While a file is read, at most this number of reviews wait for their replies: about 30 MB. */
 const AWAITED_REPLIES = 200_000
 
-/** By the ids of their replies, because a reply does not always name its review. */
+/** Reviews' ids by their replies' ids, because a reply does not always name its review. */
 type AwaitedReplies = Map<string, string>
 
 /** Reads each review as a source. A file may have several pages, or a list of pages. */

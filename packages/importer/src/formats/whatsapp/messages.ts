@@ -84,7 +84,7 @@ export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
   const messages: Message[] = []
   let endsByCrLf: boolean | undefined
   let isEnded = true
-  /** Of the first message. In chats of other phones, a colon belongs to a person's text. */
+  /** The file's first separator. If it is no colon, a colon does not begin a message. */
   let first: string | undefined
   for await (const lines of readLines(file)) {
     for (const { bytes, line } of lines) {

@@ -130,7 +130,7 @@ function skipDeleted(kind: ZendeskRecord['kind'], comments: number, place: Place
   )
 }
 
-/** Of the API's URL `https://example.zendesk.com/api/v2/tickets/7.json`, the agents' page. */
+/** Returns the agents' page of a ticket's URL in the API, such as `…/api/v2/tickets/7.json`. */
 function agentUrl(url: string | undefined): string | undefined {
   return url?.replace(/\/api\/v2\/tickets\/(\d+)(?:\.json)?$/, '/agent/tickets/$1')
 }
@@ -170,7 +170,7 @@ function toQuote(comment: JsonObject, names: Survey['names']): QuoteInput | unde
   return { text: text ?? '', ...present({ ...fields, attachments }) }
 }
 
-/** Of an event or an audit. Fields that a comment lacks are taken from it. */
+/** Returns an event's or audit's comments. Fields that they lack are taken from the event. */
 function commentsIn({ child_events, events, updater_id, ...event }: JsonObject): JsonObject[] {
   const { author_id, timestamp, created_at } = event
   return asObjects(child_events ?? events)
