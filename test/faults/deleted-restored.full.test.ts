@@ -22,6 +22,8 @@ import { until } from '../support/until.ts'
 const ASYNC = { prefer: 'respond-async' }
 /** Is in every text that is deleted. */
 const GONE = 'w7b1e0d3c'
+/** No random id has this. */
+const ZOE = 'Zoé'
 
 /** Starts a Sluice on servers of its own. */
 async function start(t: TestContext) {
@@ -128,7 +130,7 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   for (const one of threads) acceptedIn(await acme.post(one, ASYNC))
   acceptedIn(await globex.post(theirs, ASYNC))
   // Waits for the posts, so the backup of Redis has it open.
-  const { id: open } = await openErasure({ speaker: 'Zoe' })
+  const { id: open } = await openErasure({ speaker: ZOE })
   await Promise.all([mongodb.keepCopy(), redis.keepCopy()])
   await until('an API and a worker that go on', async () => {
     return (await acme.post(thread('other', { a: 'stays' }))).status === 200
@@ -155,7 +157,7 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   await client.del(`${base}retention`)
   await until('the retention', async () => (await placesOf(OLD)).length === 0)
   storedIn(await acme.post(thread('whole', { c: 'later' })))
-  storedIn(await acme.post(thread('zoe', { a: 'later' }, 'Zoe')))
+  storedIn(await acme.post(thread('zoe', { a: 'later' }, ZOE)))
   assert.deepEqual(await placesOf(GONE), [])
   // Operations that end write their records twice.
   assert.equal(await db.collection('deletions').countDocuments(), 9)
@@ -189,7 +191,7 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   assert.deepEqual(await afterRestore(), [...NOTHING, jobs(4)])
   assert.deepEqual(await placesOf(GONE), [])
   assert.deepEqual(await totals(), { hers: 3, other: 1, part: 1, whole: 1, zoe: 1 })
-  assert.deepEqual(await placesOf('Zoe'), ['quotes'])
+  assert.deepEqual(await placesOf(ZOE), ['quotes'])
   assert.deepEqual(await afterRestore(), [...NOTHING, jobs(0)])
 
   // Posted after the deletion. The backup of MongoDB does not have it, but it waits.
