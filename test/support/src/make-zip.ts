@@ -9,7 +9,7 @@ const METHODS = { stored: 0, deflated: 8 }
 
 /** A zip archive of these files, by their paths. */
 export function makeZip(
-  files: Readonly<Record<string, string>>,
+  files: Readonly<Record<string, string | Buffer>>,
   how: keyof typeof METHODS = 'deflated',
 ): Buffer {
   const locals: Buffer[] = []
@@ -17,7 +17,7 @@ export function makeZip(
   let offset = 0
   for (const [path, text] of Object.entries(files)) {
     const name = Buffer.from(path)
-    const bytes = Buffer.from(text)
+    const bytes = typeof text === 'string' ? Buffer.from(text) : text
     const content = how === 'deflated' ? deflateRawSync(bytes) : bytes
     const fields = u16(VERSION, UTF8_NAMES, METHODS[how], 0, 0)
     const sizes = u32(crc32(bytes), content.length, bytes.length)

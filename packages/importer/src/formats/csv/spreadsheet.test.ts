@@ -7,8 +7,11 @@ import { csvFormat } from './csv-format.ts'
 import { spreadsheetFormat } from './spreadsheet-format.ts'
 
 const set = new Map([['service', 'custom']])
-const read = (path: string, files: Record<string, string>, options: Partial<FormatOptions> = {}) =>
-  readAll(spreadsheetFormat, [inputFile(path, makeZip(files))], { set, ...options })
+const read = (
+  path: string,
+  files: Record<string, string | Buffer>,
+  options: Partial<FormatOptions> = {},
+) => readAll(spreadsheetFormat, [inputFile(path, makeZip(files))], { set, ...options })
 
 const STYLES = `<styleSheet><numFmts><numFmt numFmtId="164" formatCode="[$-407]d\\.\\ mmm\\ yy"/>
   <numFmt numFmtId="165" formatCode="0.0&quot;days&quot;"/></numFmts>
@@ -99,6 +102,14 @@ describe('A workbook of Excel gives', () => {
     assert.equal(rejected[0]?.format, csvFormat.name)
     const again = await readAll(csvFormat, [inputFile('a.csv', rejected[0]?.record)], { set })
     assert.equal(again.rejected[0]?.reason, rejected[0]?.reason)
+  })
+
+  it('what Excel Mobile wrote in UTF-16, and one line end for each', async () => {
+    const data = `<sheetData>${row(1, 'externalId', 'text')}${row(2, '1', 'ö_x000D_\r\nß')}</sheetData>`
+    const files = Object.entries(xlsx({ One: data }))
+    const utf16 = files.map(([name, xml]) => [name, Buffer.from(`\uFEFF${xml}`, 'utf16le')])
+    const { pieces } = await read('a.xlsx', Object.fromEntries(utf16))
+    assert.deepEqual(pieces[0]?.quotes[0]?.text, 'ö\nß')
   })
 
   it('dates in the zone of --timezone, also of workbooks that count from 1904', async () => {

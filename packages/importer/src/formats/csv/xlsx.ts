@@ -124,7 +124,7 @@ async function readTexts(workbook: Workbook, { texts }: Book): Promise<void> {
 /** Excel writes what XML can't contain as `_x000D_`, which is a line end, or half of one. */
 function withCharacters(text: string): string {
   if (!text.includes('_')) return text
-  return text.replaceAll(/_x([0-9a-f]{4})_(\n?)/gi, (_, hex: string, end: string) =>
+  return text.replaceAll(/_x([0-9a-f]{4})_(\r?\n?)/gi, (_, hex: string, end: string) =>
     hex.toLowerCase() === '000d' ? '\n' : String.fromCharCode(Number.parseInt(hex, 16)) + end,
   )
 }

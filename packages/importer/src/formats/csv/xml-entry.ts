@@ -3,6 +3,7 @@ import { Parser } from 'htmlparser2'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 import { FormatError, type InputFile } from '../format.ts'
 import { createBoundedBytes, LONGEST_RECORD_BYTES } from '../read/bounded-bytes.ts'
+import { utf8Chunks } from '../read/utf8-chunks.ts'
 
 /** The compressed workbook is kept in memory, because the list of its files is at its end. */
 const LARGEST_BYTES = 128 * 1024 * 1024
@@ -62,7 +63,8 @@ async function* parseEntry(
     { xmlMode: true },
   )
   const decoder = new TextDecoder()
-  for await (const chunk of await zip.openReadStreamPromise(entry)) {
+  const stream = await zip.openReadStreamPromise(entry)
+  for await (const chunk of utf8Chunks({ path: entry.fileName, open: () => stream })) {
     parser.write(decoder.decode(chunk, { stream: true }))
     yield
   }
