@@ -312,6 +312,14 @@ describe('parts', () => {
     })
   })
 
+  test.each([
+    ['text/plain', 'Not a header: it\n\ntwo'],
+    ['text/html', '<p>Not a header: it</p><p>two</p>'],
+  ])('%s begins after a blank line that has a space', async (type, body) => {
+    const own = `${HEAD}X: y\n \n folded\nContent-Type: ${type}\n \r\n${body}`
+    expect((await read(own)).text?.replace(/\s+/g, ' ')).toBe('Not a header: it two')
+  })
+
   test('a header without a blank line ends at the boundary', async () => {
     const own = `${HEAD}Content-Type: multipart/mixed; boundary=b\nX: y\n folded\n--b\n\nx\n--b--`
     expect((await read(own)).text).toBe('x')

@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer'
 import { htmlToText } from '../values/html-text.ts'
 import { decodeHeader } from './decode-header.ts'
 import { decodeText, decodeTransfer } from './decode-text.ts'
-import { beforeHeader, bodyStart, type Part, readPart } from './header.ts'
+import { beforeHeader, bodyStart, HEADER_NAME_BYTES, type Part, readPart } from './header.ts'
 
 export interface DecodedMail {
   /** The mail. Its text is left out if it is in `text`. */
@@ -95,10 +95,11 @@ function decodeNext(decoding: Decoding): void {
   const body = limit?.start ?? headerEnd
   const header = body === at ? BLANK_LINE : mail.subarray(at, body)
   const part = readPart(header.toString('latin1'), defaultType)
-  const head = decodeHeader(
+  const decoded = decodeHeader(
     header,
     isUtf8(header) ? undefined : (part.charset ?? firstCharset(mail)),
   )
+  const head = isClosed(decoded) ? decoded : Buffer.concat([decoded, BLANK_LINE])
   decoding.defaultType = TEXT
   if (part.type === MESSAGE || part.type === GLOBAL_MESSAGE) {
     decodeMail(decoding, head, body, part.transfer)
@@ -112,8 +113,7 @@ function decodeNext(decoding: Decoding): void {
   // A mail of several parts without its boundary is read as text (RFC 2045).
   if (isMultipart && own === undefined)
     pieces.push(...decodePart({ ...part, type: TEXT }, head, content, decoding))
-  else if (own)
-    pieces.push(typeHeader(part), head, ...(isClosed(head) ? [] : [BLANK_LINE]), content)
+  else if (own) pieces.push(typeHeader(part), head, content)
   else pieces.push(...decodePart(part, head, content, decoding))
   decoding.at = skipDelimiters(decoding, next)
 }
@@ -156,9 +156,9 @@ function typeHeader({ type, boundary = '' }: Part): Buffer {
   )
 }
 
-/** Some programs write no blank line in front of the first boundary. */
+/** Some programs write no blank line in front of the first boundary, or a space into it. */
 function isClosed(header: Buffer): boolean {
-  return /\n\r*\n$/.test(header.toString('latin1', header.length - LINE_ENDS))
+  return /(^|\n)\r*\n$/.test(header.toString('latin1', header.length - LINE_ENDS))
 }
 
 /** There may be several carriage returns in front of the last newline. */
@@ -168,9 +168,6 @@ const LINE_ENDS = 10
 function hasHeaderAt(mail: Buffer, at: number): boolean {
   return /^([!-9;-~]+[ \t]*:|\r*\n)/.test(mail.toString('latin1', at, at + HEADER_NAME_BYTES))
 }
-
-/** A longer text is not the name of a header. */
-const HEADER_NAME_BYTES = 200
 
 /** Returns the first delimiter of the parts, if there is one. */
 function openBoundary(

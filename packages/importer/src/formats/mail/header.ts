@@ -36,7 +36,11 @@ export function beforeHeader(text: string): string {
   return BETWEEN.exec(text)?.[0] ?? ''
 }
 
-const [NEWLINE, CARRIAGE_RETURN, HYPHEN] = [0x0a, 0x0d, 0x2d]
+const [NEWLINE, CARRIAGE_RETURN, HYPHEN, SPACE] = [0x0a, 0x0d, 0x2d, 0x20]
+/** Matches a line of spaces in front of a line that is neither a header nor a folded one. */
+const SPACES_BEFORE_TEXT = /^ [ \t\r]*\n(?![!-9;-~]+[ \t]*:|[ \t])/
+/** A longer text is not the name of a header. */
+export const HEADER_NAME_BYTES = 200
 
 /**
  * Returns where the body begins: after the first blank line, or at a line that begins with `--`,
@@ -46,6 +50,10 @@ export function bodyStart(mail: Buffer, headerStart: number): number {
   let start = headerStart
   for (let end = mail.indexOf(NEWLINE, start); end !== -1; end = mail.indexOf(NEWLINE, start)) {
     if (isBlank(mail, start, end)) return end + 1
+    // Some programs write a space into the blank line.
+    const isSpace = mail[start] === SPACE
+    if (isSpace && SPACES_BEFORE_TEXT.test(mail.toString('latin1', start, end + HEADER_NAME_BYTES)))
+      return end + 1
     if (mail[start] === HYPHEN && mail[start + 1] === HYPHEN && start > headerStart) return start
     start = end + 1
   }
