@@ -12,12 +12,23 @@ const BATCH = 1_000
 /**
  * The limit: `insertMany` of the same documents in batches of 1,000, one after the other, from this
  * process. Its times are times of batches.
+ *
+ * @param indexesOf a database whose indexes the documents get, too: on some servers, Sluice needs an
+ *   index of quotes that costs more than the documents.
  */
-export function openRawInserts(bench: Bench): Contender {
-  const url = databaseUrl(bench.mongodbUrl, `${bench.run}-raw`)
+export async function openRawInserts(
+  bench: Bench,
+  { name = 'raw', indexesOf }: { name?: string; indexesOf?: string } = {},
+): Promise<Contender> {
+  const url = databaseUrl(bench.mongodbUrl, `${bench.run}-${name}`)
   const client = new MongoClient(url, { ignoreUndefined: true, writeConcern: { w: 'majority' } })
+  for (const name of indexesOf === undefined ? [] : ['sources', 'quotes']) {
+    const indexes = await client.db(indexesOf).collection(name).indexes()
+    const added = indexes.filter(({ key }) => !('_id' in key))
+    if (added.length > 0) await client.db().command({ createIndexes: name, indexes: added })
+  }
   return {
-    name: 'raw',
+    name,
     processes: [],
     async run(threads) {
       const documents = documentsToInsert(threads)

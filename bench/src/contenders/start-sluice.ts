@@ -13,6 +13,8 @@ export interface Sluice extends HttpContender {
   /** The metrics URL of each API replica. */
   apiAdmins: readonly string[]
   workerAdmins: readonly string[]
+  /** The name of its database in MongoDB. */
+  database: string
   /** Starts one more worker. */
   startWorker(): Promise<SluiceWorker>
 }
@@ -104,6 +106,7 @@ async function startParts(
     key,
     apiAdmins: replicas.map(({ admin }) => admin),
     workerAdmins: working.map(({ admin }) => admin),
+    database: queue,
     processes: [...replicas, ...working].map(({ process }) => process),
     startWorker: () => launch('worker'),
     run: (threads, callers) => closedLoop(urls, key, threads, callers),

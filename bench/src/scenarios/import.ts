@@ -14,11 +14,16 @@ export const ndjsonImport: Scenario = {
   long: false,
   async run(bench) {
     await using sluice = await startSluice(bench)
-    await using raw = openRawInserts(bench)
     await warmUp(bench, sluice, 64)
-    const contenders = { sluice: byImport(sluice), raw }
+    await using raw = await openRawInserts(bench)
+    await using indexed = await openRawInserts(bench, {
+      name: 'raw-indexed',
+      indexesOf: sluice.database,
+    })
+    const contenders = { sluice: byImport(sluice), raw, 'raw-indexed': indexed }
     const { rounds, importThreads } = bench.scale
-    const measured = await interleave(['sluice', 'raw'], rounds, (name, round) =>
+    const names = ['sluice', 'raw', 'raw-indexed'] as const
+    const measured = await interleave(names, rounds, (name, round) =>
       postRound(
         bench,
         contenders[name],
@@ -26,12 +31,19 @@ export const ndjsonImport: Scenario = {
         1,
       ),
     )
-    const ratio =
-      medianOf(measured, 'sluice').documentsPerSecond / medianOf(measured, 'raw').documentsPerSecond
+    const documents = (name: (typeof names)[number]) => medianOf(measured, name).documentsPerSecond
+    const against = (name: 'raw' | 'raw-indexed') => documents('sluice') / documents(name)
     return {
       measured,
       figures: [],
-      floors: [atLeast('documents a second, against raw insertMany', ratio, 0.5)],
+      floors: [
+        atLeast('documents a second, against raw insertMany', against('raw'), 0.5),
+        atLeast(
+          "documents a second, against raw insertMany with Sluice's indexes",
+          against('raw-indexed'),
+          0.5,
+        ),
+      ],
     }
   },
 }

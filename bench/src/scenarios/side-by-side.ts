@@ -92,7 +92,7 @@ async function startAll(
   add(await startSluice(bench, AS_START))
   for (const name of ['textbook', 'upserts', 'bulk-write'] as const)
     add(await startPeer(bench, name))
-  add(openRawInserts(bench))
+  add(await openRawInserts(bench))
   return contenders
 }
 
