@@ -43,13 +43,14 @@ test('recognises an archive by its posts, also of old archives', async () => {
   expect(await recognises(xFormat, account)).toBe(false)
 })
 
-test('posts in a community are read, too', async () => {
-  const community = inputFile(
-    'data/community-tweet.js',
-    script('community_tweet', [{ tweet: answer }]),
-  )
-  expect(await recognises(xFormat, community)).toBe(true)
-  const found = await readAll(xFormat, [account, posts([post]), community])
+test.each([
+  ['a community', 'community-tweet', { tweet: answer }],
+  ['a circle', 'twitter-circle-tweet', { tweet: answer }],
+  ['a circle, by the name of its file,', 'twitter-circle-tweet', { twitterCircleTweet: answer }],
+])('posts in %s are read, too', async (_, name, element) => {
+  const others = inputFile(`data/${name}.js`, script(name.replaceAll('-', '_'), [element]))
+  expect(await recognises(xFormat, others)).toBe(true)
+  const found = await readAll(xFormat, [account, posts([post]), others])
   expect(found.quotes('100').map(({ externalId }) => externalId)).toEqual(['100', '110'])
   expect(found.notes).toEqual([])
 })

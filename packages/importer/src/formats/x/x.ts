@@ -27,10 +27,10 @@ import {
 import { withoutEntities } from '../values/typography.ts'
 
 const piece = piecesOf('x')
-/** Matches files of posts. Posts in a community have a separate file. */
-const POSTS = /(^|\/)(community-)?tweets?(-part\d+)?\.js$/
+/** Matches files of posts. Posts in a community or for a circle have separate files. */
+const POSTS = /(^|\/)((community|twitter-circle)-)?tweets?(-part\d+)?\.js$/
 /** Matches the files that are read: files of posts, and files with what posts need. */
-const READ = /(^|\/)(((community-)?tweets?|note-tweet)(-part\d+)?|account)\.js$/
+const READ = /(^|\/)((((community|twitter-circle)-)?tweets?|note-tweet)(-part\d+)?|account)\.js$/
 
 /** Matches what is beside the scripts of the archive. Scripts themselves say that they are X's. */
 const BESIDE = /^(Your archive\.html$|(data\/)?(README\.txt$|\w+_media\/)|assets\/)/
@@ -58,7 +58,8 @@ export const xFormat: Format = {
     /^window\.(YTD\.|__THAR_CONFIG)/.test(beginning.toString('latin1', 0, BEGINNING)),
   skipsOthers: true,
   recognises: ({ path }, beginning) =>
-    POSTS.test(path) && /^window\.YTD\.(community_)?tweets?\./.test(beginning.toString('utf8')),
+    POSTS.test(path) &&
+    /^window\.YTD\.((community|twitter_circle)_)?tweets?\./.test(beginning.toString('utf8')),
   async *read(files) {
     const survey = await surveyArchive(files.filter(({ path }) => READ.test(path)))
     const context = () => ({ username: survey.username })
@@ -107,7 +108,7 @@ async function surveyArchive(files: readonly InputFile[]) {
         username ??= asText(asObject(value.account)?.username)
         addNote(asObject(value.noteTweet), notes)
         if (answered.size + originals.size <= MOST_ANSWERS)
-          addPost(asObject(value.tweet) ?? value, answered, originals)
+          addPost(postIn(value), answered, originals)
       }
   const originalOf = (id: string) => originals.get(id) ?? id
   /** Returns the topmost known post of the conversation. */
@@ -118,6 +119,10 @@ async function surveyArchive(files: readonly InputFile[]) {
     return [...passed].at(-1) ?? id
   }
   return { username, notes, rejected, originalOf, rootOf }
+}
+
+function postIn(value: JsonObject): JsonObject {
+  return asObject(value.tweet) ?? asObject(value.twitterCircleTweet) ?? value
 }
 
 function addPost(
@@ -172,7 +177,7 @@ function unfolded(text: string, links: readonly JsonObject[]): string {
 }
 
 function readPost({ value, place }: JsonRecord, survey: Survey): Found {
-  const post = asObject(asObject(value)?.tweet) ?? asObject(value) ?? {}
+  const post = postIn(asObject(value) ?? {})
   const id = asText(post.id_str)
   const createdAt = isoDateIn(asText(post.created_at))
   if (id === undefined) return rejected('a post without an `id_str`', place, value)
