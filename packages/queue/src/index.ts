@@ -1,15 +1,15 @@
 // Entry point of the queue.
 
 export { readJob } from './bullmq-layout/layout.ts'
-export { readRecent } from './consume/complete-jobs.ts'
 export { type Consumer, createConsumer } from './consume/consume.ts'
 export {
   asError,
   PartlyStoredError,
+  readRecent,
   type StoreUnavailable,
   UncompletedError,
   type Worked,
-} from './consume/fail-job.ts'
+} from './consume/end-jobs.ts'
 export { createFetchJobs, noteSuppressions } from './consume/fetch-jobs.ts'
 export {
   createEnqueuer,

@@ -12,8 +12,8 @@ import { asList } from '@sluice/process/redis'
 import { UNBOUNDED } from '@sluice/test-support'
 import type { Redis } from 'ioredis'
 import { afterAll } from 'vitest'
-import { createComplete } from './consume/complete-jobs.ts'
 import { type ConsumerOptions, createConsumer } from './consume/consume.ts'
+import { createComplete } from './consume/end-jobs.ts'
 import { createEnqueuer, type JobInput } from './enqueue/enqueue.ts'
 import { createRecordAttempt } from './failed/failed-set.ts'
 import { type CompletedJob, type IngestJob, type Lane, nameJob } from './job/job.ts'
@@ -205,7 +205,7 @@ export function createReadLoad(redis: Redis, { base }: QueueKeys) {
   }
 }
 
-export { returnJob } from './consume/fail-job.ts'
+export { returnJob } from './consume/end-jobs.ts'
 export { createRecordAttempt } from './failed/failed-set.ts'
 export { MAX_ATTEMPTS } from './job/job.ts'
 export { openWorker } from './job/lanes.ts'

@@ -46,6 +46,8 @@ export function compareIds(one: { _id: string }, other: { _id: string }): number
   return one._id < other._id ? -1 : 1
 }
 
+/** The digits of ids, in the order in which MongoDB sorts them. */
+export const ID_DIGITS = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
 /** Sorts after every character of an id. */
 export const AFTER_IDS = '~'
 

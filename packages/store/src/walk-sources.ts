@@ -4,12 +4,9 @@
 import { createRedactsOf, ERASED, moreOf, type Redacts } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import { MOST_SINGLE, type QuoteDocument, type SourceDocument } from './documents.ts'
-import { AFTER_IDS, compareIds, quotesOf } from './ids.ts'
+import { AFTER_IDS, compareIds, ID_DIGITS, quotesOf } from './ids.ts'
 import { PRIMARY } from './mongodb/commands.ts'
 import { NOBODY, withinTime } from './read-source.ts'
-
-/** The digits of ids, in the order in which MongoDB sorts them. */
-const DIGITS = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
 
 /**
  * The approximate number of sources in a part. (If there are more than 64 times as many, a part has
@@ -35,9 +32,9 @@ const QUOTES_AT_ONCE = 2_000
 async function* walk<Found>(db: Db, read: Read<Found>, after = ''): AsyncGenerator<Found[]> {
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
   const count = await sources.estimatedDocumentCount()
-  const digits = Math.ceil(DIGITS.length / Math.ceil((count + 1) / PART))
-  for (let at = 0; at < DIGITS.length; at += digits) {
-    const [first = '', end = AFTER_IDS] = [DIGITS[at], DIGITS[at + digits]]
+  const digits = Math.ceil(ID_DIGITS.length / Math.ceil((count + 1) / PART))
+  for (let at = 0; at < ID_DIGITS.length; at += digits) {
+    const [first = '', end = AFTER_IDS] = [ID_DIGITS[at], ID_DIGITS[at + digits]]
     if (end <= after) continue
     const part = { _id: { $gt: after > first ? after : first, $lt: end } }
     yield await withinTime(NOBODY, (signal) => read(sources, part, { signal }))

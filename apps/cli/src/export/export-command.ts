@@ -2,6 +2,7 @@
 // import` reads them.
 import type { ExportPage, Retry, Service } from '@sluice/client'
 import { createClient } from '@sluice/client'
+import { ID_DIGITS } from '@sluice/store/ids'
 import {
   type ApiOptions,
   apiOptions,
@@ -149,12 +150,12 @@ function checked(page: ExportPage, after: string | undefined): ExportPage {
   return page
 }
 
-/** The digits of ids, in their order. */
-const DIGITS = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
-
 /** Pages follow ids, which are hashes: the beginning of an id says how many come before it. */
 function shareOf([first = '-', second = '-']: string = ''): number {
-  return (DIGITS.indexOf(first) * DIGITS.length + DIGITS.indexOf(second)) / DIGITS.length ** 2
+  return (
+    (ID_DIGITS.indexOf(first) * ID_DIGITS.length + ID_DIGITS.indexOf(second)) /
+    ID_DIGITS.length ** 2
+  )
 }
 
 function viewOf({ lines, bytes, after }: ExportProgress) {

@@ -14,12 +14,9 @@ import {
 } from '@sluice/terminal'
 import { Command } from 'commander'
 import { createAnswerCheck, createBoundedFetch, findSilence } from '../answers.ts'
-import type { SourcesDeps } from './sources-commands.ts'
+import { type RemoveDeps, requireYes } from './sources-commands.ts'
 
-export interface DeleteDeps extends SourcesDeps {
-  /** Asks the user. Returns false if nobody can answer. */
-  confirm: (question: string) => Promise<boolean>
-  show: (line: string) => void
+export interface DeleteDeps extends RemoveDeps {
   process: Pick<NodeJS.Process, 'stdin'>
 }
 
@@ -86,8 +83,7 @@ async function deleteThreads(
   const { tenant, skip, yes } = options
   const target = await findApi(deps, options, tenant === undefined ? 'importer' : 'operator')
   const question = `Delete ${counted(all.length, 'thread')} with all messages? This can't be undone.`
-  if (all.length > 0 && !yes && !(await deps.confirm(question)))
-    throw new UserError('Nothing was deleted. Add --yes to delete without being asked.')
+  if (all.length > 0 && !yes) await requireYes(deps, question, 'delete')
   const silence = await findSilence(target.url)
   if (silence !== undefined) throw new UserError(silence)
   const client = createClient({ ...target, fetch: createBoundedFetch(ANSWER_MS) })

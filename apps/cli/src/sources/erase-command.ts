@@ -5,13 +5,7 @@ import { type ApiOptions, apiOptions, counted, printAnswer, UserError } from '@s
 import { Command, Option } from 'commander'
 import { createAnswerCheck } from '../answers.ts'
 import { createAsk } from '../jobs/admin-client.ts'
-import type { SourcesDeps } from './sources-commands.ts'
-
-interface EraseDeps extends SourcesDeps {
-  /** Asks the user. Returns false if nobody can answer. */
-  confirm: (question: string) => Promise<boolean>
-  show: (line: string) => void
-}
+import { type RemoveDeps, requireYes } from './sources-commands.ts'
 
 interface EraseOptions extends ApiOptions {
   service?: string
@@ -28,7 +22,7 @@ const POLL_MS = 500
 const check = createAnswerCheck(ErasureSchema)
 
 /** `sluice erase`. Throws UserError if the API refuses, or if quotes could not be erased. */
-export function eraseCommand(deps: EraseDeps): Command {
+export function eraseCommand(deps: RemoveDeps): Command {
   const command = new Command('erase').description(
     'Erases the texts and the name of a speaker in all threads. Needs a key that may delete',
   )
@@ -50,7 +44,7 @@ export function eraseCommand(deps: EraseDeps): Command {
     .action((speaker, options) => erase(deps, speaker, options))
 }
 
-async function erase(deps: EraseDeps, speaker: string, options: EraseOptions): Promise<void> {
+async function erase(deps: RemoveDeps, speaker: string, options: EraseOptions): Promise<void> {
   const { tenant, service, mode, suppress, reason } = options
   const query = tenant === undefined ? '' : `?${new URLSearchParams({ tenant })}`
   const { ask } = await createAsk(deps, options, tenant === undefined ? 'importer' : 'operator')
@@ -70,8 +64,7 @@ async function erase(deps: EraseDeps, speaker: string, options: EraseOptions): P
   if (!isDry && !options.yes) {
     const { quotes, threads } = await run(true)
     const of = `${counted(quotes, 'message')} of this speaker in ${counted(threads, 'thread')}`
-    if (!(await deps.confirm(`Erase ${of}? This can't be undone.`)))
-      throw new UserError('Nothing was erased. Add --yes to erase without being asked.')
+    await requireYes(deps, `Erase ${of}? This can't be undone.`, 'erase')
   }
   const erasure = await run(isDry)
   printAnswer(deps, options, erasure, ({ quotes, threads }) => [

@@ -33,6 +33,23 @@ export interface SourcesDeps extends FindApiDeps {
   print: (line: string) => void
 }
 
+/** The dependencies of a command that removes something. */
+export interface RemoveDeps extends SourcesDeps {
+  /** Asks the user. Returns false if nobody can answer. */
+  confirm: (question: string) => Promise<boolean>
+  show: (line: string) => void
+}
+
+/** Asks before something is removed. @throws {UserError} if the user does not agree. */
+export async function requireYes(
+  { confirm }: Pick<RemoveDeps, 'confirm'>,
+  question: string,
+  act: 'delete' | 'erase',
+): Promise<void> {
+  if (!(await confirm(question)))
+    throw new UserError(`Nothing was ${act}d. Add --yes to ${act} without being asked.`)
+}
+
 /** The API returns at most this number of sources on a page. */
 const MOST_OF_PAGE = 1_000
 const DEFAULT_SHOWN = 50

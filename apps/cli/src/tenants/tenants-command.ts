@@ -27,11 +27,10 @@ import {
 import { Command, Option } from 'commander'
 import type { Db } from 'mongodb'
 import type { DoctorDeps } from '../doctor/doctor-command.ts'
+import { type RemoveDeps, requireYes } from '../sources/sources-commands.ts'
 
-interface TenantsDeps extends Pick<DoctorDeps, 'env' | 'openDb' | 'withQueue' | 'print' | 'show'> {
-  /** Asks the operator. Returns false if nobody can answer. */
-  confirm: (question: string) => Promise<boolean>
-}
+type TenantsDeps = Pick<DoctorDeps, 'env' | 'openDb' | 'withQueue' | 'print' | 'show'> &
+  Pick<RemoveDeps, 'confirm'>
 
 export function tenantsCommand(deps: TenantsDeps): Command {
   const tenants = new Command('tenants').description(
@@ -126,8 +125,7 @@ async function deleteTenant(deps: TenantsDeps, db: Db, tenant: string, options: 
   const { threads = 0, quotes = 0, keys = 0 } = listed ?? {}
   const what = [counted(threads, 'thread'), counted(quotes, 'quote'), counted(keys, 'key')]
   const question = `Delete the tenant ${tenant} for good: ${what.join(', ')}?`
-  if (!options.yes && !(await deps.confirm(question)))
-    throw new UserError('Nothing was deleted. Add --yes to delete without being asked.')
+  if (!options.yes) await requireYes(deps, question, 'delete')
   const person = { role: 'operator', by: `${userInfo().username}@${hostname()}` } as const
   await removeRules(db, tenant)
   const done = await deps.withQueue(async (redis, queueKeys) => {

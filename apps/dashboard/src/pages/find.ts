@@ -86,7 +86,7 @@ export function jobTable(
 }
 
 /** Says how many threads were created, updated and unchanged. Leaves out zeros. */
-const countsOf = (outcomes: Hit['outcomes'] = { created: 0, updated: 0, unchanged: 0 }) =>
+export const countsOf = (outcomes: Hit['outcomes'] = { created: 0, updated: 0, unchanged: 0 }) =>
   Object.entries(outcomes).flatMap(([outcome, threads]) =>
     threads > 0 ? `${threads} ${outcome}` : [],
   )

@@ -12,7 +12,7 @@ import {
 import { type Acts, duration, groupIdOf, type JobDetail, reasonWords } from '@sluice/operations'
 import { LANES } from '@sluice/queue'
 import { html } from 'hono/html'
-import { choice, filters, jobTable, tenantField, tenantsOf } from './find.ts'
+import { choice, countsOf, filters, jobTable, tenantField, tenantsOf } from './find.ts'
 import {
   actForm,
   type Cell,
@@ -208,13 +208,10 @@ type Event = {
 /** Shows the events of a job in their order. A bar shows the time from one event to the next. */
 function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string): Html {
   const { acceptedAt, endedAt, state, worker, outcomes } = hit
-  const stored = Object.entries(outcomes ?? {}).flatMap(([outcome, threads]) =>
-    threads > 0 ? `${threads} ${outcome}` : [],
-  )
   const end =
     state === 'failed'
       ? { what: 'failed for good', tone: 'failed' }
-      : { what: ['stored', ...stored].join(', '), tone: 'stored' }
+      : { what: ['stored', ...countsOf(outcomes)].join(', '), tone: 'stored' }
   const events: Event[] = [
     { at: acceptedAt, what: 'accepted' },
     ...foldedAttempts(tries),

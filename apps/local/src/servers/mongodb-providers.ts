@@ -45,15 +45,8 @@ function mongodEngine(title: string, folder: string, program: string): Engine {
     command: (location) => ({
       command: program,
       args: [
-        ...[
-          '--bind_ip',
-          '127.0.0.1',
-          '--port',
-          String(location.port),
-          '--dbpath',
-          location.folder,
-          ...asReplicaSet,
-        ],
+        ...['--bind_ip', '127.0.0.1', '--port', String(location.port)],
+        ...['--dbpath', location.folder, ...asReplicaSet],
         ...(location.testCommands ? ['--setParameter', 'enableTestCommands=1'] : []),
       ],
     }),

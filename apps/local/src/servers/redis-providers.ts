@@ -38,15 +38,8 @@ function redisEngine(title: string, folder: string, program: string): Engine {
     command: ({ port, folder: data }) => ({
       command: program,
       args: [
-        '--bind',
-        '127.0.0.1',
-        '--port',
-        String(port),
-        '--dir',
-        data,
-        '--daemonize',
-        'no',
-        ...dataArgs,
+        ...['--bind', '127.0.0.1', '--port', String(port)],
+        ...['--dir', data, '--daemonize', 'no', ...dataArgs],
       ],
     }),
     isReady,
@@ -57,14 +50,8 @@ function redisEngine(title: string, folder: string, program: string): Engine {
  * With these arguments, accepted jobs are never evicted, and a crash loses at most the last second.
  */
 const dataArgs = [
-  '--appendonly',
-  'yes',
-  '--appendfsync',
-  'everysec',
-  '--maxmemory-policy',
-  'noeviction',
-  '--save',
-  '',
+  ...['--appendonly', 'yes', '--appendfsync', 'everysec'],
+  ...['--maxmemory-policy', 'noeviction', '--save', ''],
 ]
 
 const image: Image = {

@@ -12,10 +12,10 @@ import {
 import { type IngestJob, LANES, type Lane, type LockedJob, PurgedError } from '../job/job.ts'
 import { openWorker } from '../job/lanes.ts'
 import type { ResultBounds } from '../replies/results.ts'
-import { countStored, createComplete } from './complete-jobs.ts'
 import {
   asError,
-  createPauses,
+  countStored,
+  createComplete,
   failJob,
   judgeFailedAttempt,
   type LaneDeps,
@@ -23,8 +23,14 @@ import {
   returnJob,
   runQuarantined,
   UncompletedError,
-} from './fail-job.ts'
-import { type Capacity, createBlockingWait, createFetchJobs, createLocks } from './fetch-jobs.ts'
+} from './end-jobs.ts'
+import {
+  type Capacity,
+  createBlockingWait,
+  createFetchJobs,
+  createLocks,
+  createPauses,
+} from './fetch-jobs.ts'
 
 export interface ConsumerOptions extends LaneOptions, ResultBounds, FailedSetOptions {
   /** The most jobs of each lane that this process locks at a time. */

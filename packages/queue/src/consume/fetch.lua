@@ -42,7 +42,7 @@ end
 -- BullMQ counts failed attempts in `atm`. It counts a crash as a stall of every job that the worker
 -- had locked, although at most one of them caused the crash. So we add only a job's first stall to
 -- `atm`. From then on, the job is quarantined (its field `suspect` is set): it runs alone, and each
--- attempt is counted in `atm` before it begins (see fail-job.ts).
+-- attempt is counted in `atm` before it begins (see end-jobs.ts).
 local function attemptsOf(key, job)
   local attempts, stalls = tonumber(job[4] or 0), tonumber(job[5] or 0)
   if stalls == 0 then return attempts, false end

@@ -1,14 +1,20 @@
-// Handles attempts that failed or may crash their worker: the job is retried, returned, or fails
-// permanently, and a job that may crash it runs alone. Also defines the dependencies of a lane.
-import type { FailedThread } from '@sluice/contract'
+// Ends attempts: completes jobs that succeeded, and reads the list of recently completed ones. If an
+// attempt failed, the job is retried, returned, or fails permanently; one that may crash its worker
+// runs alone. Also defines the dependencies of a lane.
+import type { FailedThread, Hit, Outcome } from '@sluice/contract'
+import { createGroupCommit, traceIdOf } from '@sluice/process'
+import { isUnavailable, openScript } from '@sluice/process/redis'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { createRecordAttempt } from '../failed/failed-set.ts'
+import { createImports } from '../imports/imports.ts'
 import {
   attemptsShown,
   type CompletedJob,
+  countedOutcome,
   type FetchedJob,
   type IngestJob,
+  type JobResult,
   type Lane,
   type LockedJob,
   MAX_ATTEMPTS,
@@ -16,8 +22,121 @@ import {
   sourceNameOf,
 } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
-import { countStored, type StoredCounter } from './complete-jobs.ts'
-import type { Capacity, createLocks } from './fetch-jobs.ts'
+import { payloadToRetain } from '../purge/purge.ts'
+import { createRecordClaims, type ResultBounds } from '../replies/results.ts'
+import type { Capacity, createLocks, Pauses } from './fetch-jobs.ts'
+
+/**
+ * Makes a function that completes jobs. Jobs that are passed to it during a round trip are
+ * completed together in the next one. If Redis refuses that, they are completed one by one, because
+ * one of them may be the cause.
+ */
+export function createComplete(
+  redis: Redis,
+  keys: QueueKeys,
+  bounds: ResultBounds,
+  worker: string,
+) {
+  const { retainedMs, transientMs, resultBytes, recentBytes, claimBytes } = bounds
+  const completeJobs = openScript(redis, new URL('./complete.lua', import.meta.url))
+  const { recordJob } = createImports(redis, keys)
+  const recordClaims = createRecordClaims(redis, keys, claimBytes)
+  async function completeAll(jobs: readonly CompletedJob[]): Promise<void> {
+    if (jobs.some(({ data }) => data.import !== undefined)) await Promise.all(jobs.map(recordJob))
+    if (jobs.some(({ data }) => data.claim !== undefined)) await recordClaims(jobs)
+    const completed = jobs.map((job) => {
+      const { id, lane, token, attempt, data, progress } = job
+      const { tenant, retained, replyTo: stream, claim, purged } = data
+      return {
+        id,
+        lane: keys.jobs[lane],
+        token,
+        attempt,
+        tenant,
+        retained,
+        stream,
+        operation: progress.operation,
+        claim,
+        purged,
+        payload: payloadToRetain(job),
+      }
+    })
+    const texts = jobs.flatMap((job) => [
+      JSON.stringify(job.result),
+      JSON.stringify(recentLine(job, worker)),
+    ])
+    const times = { retainedMs, transientMs, resultBytes, recentBytes }
+    let more = await completeJobs(keys.base, { ...times, jobs: completed }, ...texts)
+    while (more === 1) more = await completeJobs(keys.base, { ...times, jobs: [] })
+  }
+  const commit = createGroupCommit(async (jobs: CompletedJob[]) => {
+    const [all] = await Promise.allSettled([completeAll(jobs)])
+    if (all.status === 'fulfilled' || jobs.length === 1 || isUnavailable(all.reason))
+      return jobs.map(() => all)
+    return Promise.allSettled(jobs.map((job) => completeAll([job])))
+  })
+  return async (job: CompletedJob): Promise<void> => {
+    const ended = await commit(job)
+    if (ended.status === 'rejected') throw ended.reason
+  }
+}
+
+export interface StoredCounter {
+  inc(labels: { outcome: Outcome }): void
+}
+
+/**
+ * Counts the stored threads of a job. Leaves out threads that were stored, and so counted, before
+ * an operator retried the job.
+ */
+export function countStored(
+  stored: StoredCounter,
+  { receiptsBefore }: Pick<LockedJob, 'receiptsBefore'>,
+  receipts: JobResult['receipts'],
+): void {
+  for (const [place, receipt] of receipts.entries()) {
+    if (receipt && !receiptsBefore?.[place]) stored.inc({ outcome: countedOutcome(receipt) })
+  }
+}
+
+/** Makes the line about a completed job, a list of about 160 bytes. Times are in ms since 1970. */
+function recentLine({ id, name, data, attempt, enqueuedAt, result }: CompletedJob, worker: string) {
+  const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0, deleted: 0 }
+  for (const receipt of result.receipts) if (receipt) counts[countedOutcome(receipt)] += 1
+  const { tenant, threads, requestId, trace, keyId } = data
+  const { created, updated, unchanged, deleted } = counts
+  const ids = [id, tenant, name, threads.length, requestId, data.import?.id ?? ''] as const
+  const facts = [created, updated, unchanged, attempt, enqueuedAt, worker] as const
+  const more = deleted > 0 ? [deleted] : []
+  return [...ids, ...facts, trace ? traceIdOf(trace) : '', keyId, ...more] as const
+}
+
+/**
+ * Reads a line about a completed job.
+ * @param entry the id of the stream's entry, which begins with the time (ms).
+ */
+export function readRecent(entry: string, line: string): Hit {
+  const fields: ReturnType<typeof recentLine> = JSON.parse(line)
+  const [id, tenant, name, threads, requestId, importId, ...facts] = fields
+  const [created, updated, unchanged, attempts, enqueuedAt, worker, traceId, keyId, deleted] = facts
+  return {
+    kind: 'job',
+    id,
+    tenant,
+    state: 'completed',
+    name,
+    threads,
+    requestId,
+    ...(keyId && { keyId }),
+    ...(importId !== '' && { importId }),
+    ...(traceId !== '' && { traceId }),
+    acceptedAt: new Date(enqueuedAt).toISOString(),
+    endedAt: new Date(Number.parseInt(entry, 10)).toISOString(),
+    attempts,
+    outcomes: { created, updated, unchanged, ...(deleted && { deleted }) },
+    worker,
+  }
+}
 
 /**
  * The store is unavailable. The job is not at fault: it is returned to the waiting ones and loses
@@ -219,49 +338,4 @@ export async function failJob(
 /** Converts a thrown value to an error. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown))
-}
-
-export type Pauses = ReturnType<typeof createPauses>
-
-/** Counts the open pauses of a process. Each lasts until its caller calls `resume`. */
-export function createPauses() {
-  let lasting = Promise.withResolvers<void>()
-  lasting.resolve()
-  const pauses = {
-    open: 0,
-    /** Resolves when all pauses have been resumed, or after `release`. */
-    over: () => lasting.promise,
-    /** A job runs alone, or waits for the other jobs to end. No other job may begin. */
-    isRunningAlone: false,
-    async pause(): Promise<void> {
-      pauses.open += 1
-      if (pauses.open === 1) lasting = Promise.withResolvers()
-    },
-    async resume(): Promise<void> {
-      pauses.open -= 1
-      if (pauses.open === 0) lasting.resolve()
-    },
-    /** Resolves `over` although pauses are open, because the process stops. */
-    release: () => lasting.resolve(),
-    /**
-     * Runs the work of a job that may crash its worker, because a crash counts against every job
-     * that the process has locked. Pauses fetching and waits for `othersDone` first. Do not call it
-     * while `isRunningAlone`.
-     */
-    async runAlone<Result>(
-      othersDone: () => Promise<unknown>,
-      work: () => Promise<Result>,
-    ): Promise<Result> {
-      pauses.isRunningAlone = true
-      try {
-        await pauses.pause()
-        await othersDone()
-        return await work()
-      } finally {
-        pauses.isRunningAlone = false
-        await pauses.resume()
-      }
-    },
-  }
-  return pauses
 }

@@ -9,7 +9,8 @@ import { MAX_ATTEMPTS } from '../job/job.ts'
 import { queueKeys } from '../job/lanes.ts'
 import { consume, createReadLoad } from '../queue.test-support.ts'
 import { createResults } from '../replies/results.ts'
-import { createPauses, PartlyStoredError } from './fail-job.ts'
+import { PartlyStoredError } from './end-jobs.ts'
+import { createPauses } from './fetch-jobs.ts'
 
 const thread = { source: { service: 'custom' as const, externalId: 'a', title: 'a' }, quotes: [] }
 const STORED = {
