@@ -183,7 +183,7 @@ export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
         (sum, quote) => sum + textLength(quote),
         textLength(thread.source),
       ),
-      // The digest of a whole thread: without its deleted quotes, it is another one.
+      // The digest is of the whole thread, so it does not count if deleted quotes are left out.
       ...(purged === undefined && digests[at] !== undefined && { digest: digests[at] }),
     }
   })

@@ -71,7 +71,7 @@ async function writeWhole(path: string, text: string): Promise<void> {
   await syncFolder(dirname(path))
 }
 
-/** Makes a rename durable. Operating systems that can't sync a folder have other means. */
+/** Makes a rename durable. Does nothing on operating systems that can't sync a folder. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r').catch(() => undefined)
   await handle?.sync().catch(() => {})

@@ -61,7 +61,10 @@ function noteCopies(quotes: readonly QuoteRequest[], note: Note): void {
 
 const TOMORROW = new Date(Date.now() + 86_400_000).toISOString()
 
-/** Dates of another calendar, or mistyped, would stay the newest of their thread for centuries. */
+/**
+ * Notes dates in the future. A date that is mistyped, or of another calendar, would stay the newest
+ * of its thread for centuries.
+ */
 function noteFuture({ fields, quotes }: ThreadInput, note: Note): void {
   const dated = quotes.some(({ createdAt }) => createdAt) ? quotes : [fields]
   for (const { createdAt } of dated)

@@ -93,7 +93,7 @@ return open
 --       5  its state
 --       6  operation
 --       7  its place
---       8  1 if the others get a step before its next one: it may take hours
+--       8  1 if other operations take a step before its next one, because it may take hours
 -- Returns 0 if another process has the lease, otherwise 1.
 local base, id, key = KEYS[1], ARGV[4], KEYS[1] .. 'operation:' .. ARGV[4]
 if redis.call('GET', base .. 'operations-lease') ~= ARGV[1] then return 0 end

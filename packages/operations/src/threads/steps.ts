@@ -32,7 +32,8 @@ export interface StepDeps {
 }
 
 /**
- * The threads of a job that deletes some of each: few, because the posts of its batch wait for it.
+ * A job that deletes quotes has at most this number of threads, because posts in its batch wait for
+ * it.
  */
 export const THREADS_PER_JOB = 20
 /** The pause between two looks at what must end first. */
@@ -151,7 +152,7 @@ type What<Of = DeletionRecord> = Of extends unknown
   ? Omit<Of, 'id' | 'stamp' | 'by' | 'done'>
   : never
 
-/** The clock of an API may be behind Redis's by this: `sluice doctor` reports more. */
+/** The clock of an API may be behind Redis's by this time. `sluice doctor` reports more. */
 const APART_MS = 1_000
 
 /** Returns undefined for an operation that only counts. */

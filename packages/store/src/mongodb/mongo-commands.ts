@@ -222,8 +222,8 @@ export async function indexesFor(
 }
 
 async function walksRanges(ask: Ask): Promise<boolean> {
-  // The range of one source, whether that is stored or not. For a range of all ids, a walk would be
-  // right.
+  // Ask for the quotes of one source, which need not be stored. To read all quotes, even a server
+  // that uses the index would walk the collection.
   const find = { find: 'quotes', filter: { _id: quotesOf('some')._id } }
   try {
     const { queryPlanner } = await ask({ explain: find, verbosity: 'queryPlanner' })

@@ -22,10 +22,10 @@ const SITE = 'https://www.reddit.com'
 const SUBMISSION = 't3_'
 const COMMENT = 't1_'
 
-/** Replaces deleted and removed texts, titles and names. It may name a policy or a law. */
+/** Matches what replaces deleted texts, titles and names. It may name a policy or a law. */
 const GONE =
   /^\[ ?(?:deleted|removed|unavailable)(?: by (?:user|author|mod(?:erator)?s?|admins?|automoderator|reddit\b.*))? ?\]$/i
-/** Matches such a replacement in any language. A real author's name contains no brackets. */
+/** Matches the same in any language. A real author's name contains no brackets. */
 const BRACKETED = /^\[[^[\]\n]+\]$/
 const LONGEST_MARK = 200
 

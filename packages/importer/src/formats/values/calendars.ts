@@ -29,7 +29,7 @@ export function calendarsOf(year: string): string | undefined {
 /** Begins in 2009, when WhatsApp began. The Persian year 1430 begins in 2051. */
 const FIRST_ISLAMIC = 1430
 
-/** Returns the calendar in which such a year is recent. */
+/** Returns the calendar in which a year of another calendar is recent. */
 export function recentCalendar(year: string): Calendar {
   if (Number(year) > 2000) return 'buddhist'
   return Number(year) < FIRST_ISLAMIC ? 'persian' : 'islamic-umalqura'

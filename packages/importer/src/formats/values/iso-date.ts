@@ -8,7 +8,7 @@ const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z')
 /** The zero of Unix's, .NET's and spreadsheets' time, which programs write if they have no date. */
 const ZEROS = new Set(['1970-01-01', '0001-01-01', '1899-12-30'])
 
-/** Why such a date is not stored. */
+/** Names dates of `ZEROS` in the summary. */
 export const ZERO_DATES = 'dates such as 1970-01-01T00:00:00Z, which programs write for none'
 
 /** Returns whether it stands for a missing date. (Nobody wrote in exactly that second.) */

@@ -186,7 +186,10 @@ function textOf({ html_body, plain_body, body, data }: JsonObject): string | und
   return said === undefined || text?.includes(said) ? text : [text, said].filter(Boolean).join('\n')
 }
 
-/** Images in the HTML that are not attached. The text of `body` has the addresses of all. */
+/**
+ * Returns the images in the HTML that are not attached. If the text is `body`, it has the addresses
+ * of all images, so none is returned.
+ */
 function imagesBeside(
   text: string,
   { html_body, body, attachments }: JsonObject,
