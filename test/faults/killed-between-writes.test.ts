@@ -90,8 +90,8 @@ test.runIf(isFull)(
 )
 
 /**
- * Sends requests and kills their worker, after each number of writes, until they need no more writes.
- * Then lets another worker store what is left. Returns the threads of each kill.
+ * Sends requests and kills their worker, after each number of writes, until they need no more
+ * writes. Then lets another worker store what is left. Returns the threads of each kill.
  * @param send sends requests that wait, and returns the externalIds of their threads.
  */
 async function killAfterEach(

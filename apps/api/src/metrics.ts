@@ -1,6 +1,6 @@
 // What an API replica counts: its metrics, those that are read when Prometheus asks, and what it
-// reports in its heartbeats. Refusals by tenant and refused keys are only in the heartbeats: tenants
-// and keys are unbounded, and labels of metrics must not be.
+// reports in its heartbeats. Refusals by tenant and refused keys are only in the heartbeats:
+// tenants and keys are unbounded, and labels of metrics must not be.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { ProcessReport } from '@sluice/boot/heartbeats'
 import { type CountsBy, PROBLEMS, type RefusedKeyCount } from '@sluice/contract'

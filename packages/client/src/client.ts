@@ -117,7 +117,7 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
   /** Returns undefined if the service answers with this problem. */
   const find = (path: string, signal: AbortSignal | undefined, unknown: ProblemCode) =>
     get(path, signal).catch((error) => {
-      // Any other 404 means that the URL is wrong, or that the service is too old to have this path.
+      // Any other 404 means that the URL is wrong, or that the service is too old for this path.
       if (!(error instanceof SluiceProblem) || error.code !== unknown) throw error
     })
 
@@ -165,9 +165,9 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
       return postItems(batchDeps, threads.map(itemOf), options)
     },
     /**
-     * Deletes a source with its quotes. Needs a key that may delete. Retries are safe: all attempts are
-     * one deletion, which deletes nothing that was posted after it. After `job_pending`, it is accepted:
-     * pass the `jobId` of the error to `waitForJob`.
+     * Deletes a source with its quotes. Needs a key that may delete. Retries are safe: all attempts
+     * are one deletion, which deletes nothing that was posted after it. After `job_pending`, it is
+     * accepted: pass the `jobId` of the error to `waitForJob`.
      */
     deleteSource: (source: SourceReference, options: DeleteOptions = {}): Promise<DeletionAnswer> =>
       sendDeletion(ask, source, options),

@@ -259,7 +259,7 @@ async function sendImport(
   await checkpoint?.remove()
 }
 
-/** Options that change neither the events of an input nor their meaning. `map` and `set` are maps. */
+/** Options that change neither an input's events nor their meaning. `map` and `set` are maps. */
 const WITHOUT_MEANING =
   'names checkpoint rejected stateDir maxErrors concurrency tempDir verbose map set'.split(' ')
 

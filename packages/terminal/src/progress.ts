@@ -1,5 +1,5 @@
-// Draws how far a command has got: by a bar on a terminal, otherwise by a line every few seconds, or
-// as JSON lines.
+// Draws how far a command has got: by a bar on a terminal, otherwise by a line every few seconds,
+// or as JSON lines.
 import { printable } from './terminal.ts'
 
 export type ProgressStyle = 'bar' | 'lines' | 'json' | 'none'
@@ -49,8 +49,8 @@ export function drawProgress({ style, view, stderr, print }: ProgressOptions) {
 const [LEAST_CELLS, MOST_CELLS] = [5, 20]
 
 /**
- * Draws a line with a bar that fills the rest of the line. If the terminal is narrow or the share is
- * unknown, there is no bar, and the line is cut.
+ * Draws a line with a bar that fills the rest of the line. If the terminal is narrow or the share
+ * is unknown, there is no bar, and the line is cut.
  */
 function barLine(line: string, share: number | undefined, width: number): string {
   const cells = Math.min(MOST_CELLS, width - line.length - '[] '.length)

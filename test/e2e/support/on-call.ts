@@ -64,8 +64,8 @@ function watching({ page, faults }: Visitor, sluice: TestSluice, key: string) {
   const settings = { ...sluice.settings, SLUICE_API_KEY: key }
   const run = (...args: string[]) => runSluice({ settings }, ...args, '--url', sluice.url)
   /**
-   * Reads what each way says, until `isSo`; prints after how many seconds each did. The CLI is asked
-   * once the page has said so, because each of its starts costs half a second of CPU.
+   * Reads what each way says, until `isSo`; prints after how many seconds each did. The CLI is
+   * asked once the page has said so, because each of its starts costs half a second of CPU.
    */
   async function untilAll(
     what: string,

@@ -189,7 +189,8 @@ class Run {
 
   /**
    * Law 2: the last post of each thread that is not deleted changes nothing when it is posted
-   * again. Law 3: it leaves exact totals, even if a dead writer's token was in the source. Returns the reposts.
+   * again. Law 3: it leaves exact totals, even if a dead writer's token was in the source. Returns
+   * the reposts.
    */
   async repostLast(failed: readonly StoreRequest[]): Promise<PostRequest[]> {
     if (this.hasCrashed) await this.simulation.pass(STALE_MS)

@@ -85,7 +85,7 @@ export function postImport(deps: PostedImport['deps']): Handler {
   }
 }
 
-/** Bounds a line or an array of deletions, which is parsed here: longer texts would block others. */
+/** Bounds a line or an array of deletions, which is parsed here: longer ones would block others. */
 const REFERENCES_BYTES = 256 * 1024
 
 /** POST /sources:delete. Its caller always waits, and it is not listed among the imports. */

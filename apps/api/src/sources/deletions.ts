@@ -29,7 +29,7 @@ import { type AcceptDeps, acceptJob, claimOf, unfinishedAnswer } from './post-so
 /**
  * Makes the handler of a deletion, which is accepted and awaited as a post is.
  *
- * @param toDeletion makes the deletion of a request. Undefined: nothing can have the id of the path.
+ * @param toDeletion makes the deletion of a request. Undefined: nothing can have the path's id.
  */
 function deleting<Query extends { tenant?: string }>(
   createParser: (limits: Limits) => (params: Params) => Parsed<Query>,
@@ -74,7 +74,7 @@ export function deletionOf(tenant: string, source: SourceToDelete): Deletion {
   return { deletes: { sourceId }, name: { service, externalId } }
 }
 
-/** Returns the deletion of a quote. Returns undefined if the source can't have a quote of this id. */
+/** Returns the deletion of a quote, or undefined if the source can't have a quote of this id. */
 function quoteDeletionOf(sourceId: unknown, quoteId: unknown): Deletion | undefined {
   const [id, quote] = [String(sourceId), String(quoteId)]
   const isOfSource = SOURCE_ID_FORM.test(id) && sourceIdIn(quote) === id

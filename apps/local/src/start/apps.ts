@@ -69,7 +69,7 @@ export async function choosePorts(api: number, host: string, workers: number): P
       `Port ${api} is taken on ${host}. Choose another: PORT=${other} before the command.`,
     )
   }
-  // Seconds pass before the dashboard listens: another `start` of these seconds chooses another port.
+  // Seconds pass before the dashboard listens. Another `start` meanwhile chooses another port.
   const isUsualFree = api !== usualDashboardPort && (await takePort(usualDashboardPort))
   // The API's port counts as free, because the API does not listen on it yet.
   const ports = new Set([api])

@@ -166,8 +166,8 @@ const retentionOf = ({ createdAt: at, total: due, done: deleted }: Operation): R
 }
 
 /**
- * Makes a function that reads why Redis refuses writes: '' if it does not. Rejects if Redis does not
- * let its user run scripts on the queue's keys.
+ * Makes a function that reads why Redis refuses writes: '' if it does not. Rejects if Redis does
+ * not let its user run scripts on the queue's keys.
  */
 export function createReadRefusal(redis: Redis, { base }: QueueKeys) {
   const read = openScript(redis, new URL('./refusal.lua', import.meta.url))

@@ -1,6 +1,6 @@
-// Ends attempts: completes jobs that succeeded, and reads the list of recently completed ones. If an
-// attempt failed, the job is retried, returned, or fails permanently; one that may crash its worker
-// runs alone. Also defines the dependencies of a lane.
+// Ends attempts: completes jobs that succeeded, and reads the list of recently completed ones. If
+// an attempt failed, the job is retried, returned, or fails permanently; one that may crash its
+// worker runs alone. Also defines the dependencies of a lane.
 import type { FailedThread, Hit, Outcome } from '@sluice/contract'
 import { createGroupCommit, traceIdOf } from '@sluice/process'
 import { isUnavailable, openScript } from '@sluice/process/redis'

@@ -1,5 +1,5 @@
-// Looks up jobs and their results, retains results for callers that have a job's id, and stores them
-// in the claims of idempotency keys.
+// Looks up jobs and their results, retains results for callers that have a job's id, and stores
+// them in the claims of idempotency keys.
 import { hash } from 'node:crypto'
 import type { JobState } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'

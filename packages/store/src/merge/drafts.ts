@@ -50,9 +50,9 @@ export function inputThread({
 }
 
 /**
- * Redacts the quotes of suppressed speakers. They keep the ids of what was posted, so that different
- * quotes stay different, and a repeat finds them. The digest goes: it would recognise a thread with
- * the words.
+ * Redacts the quotes of suppressed speakers. They keep the ids of what was posted, so that
+ * different quotes stay different, and a repeat finds them. The digest goes: it would recognise a
+ * thread with the words.
  */
 function suppress(
   { digest, ...input }: InputThread,

@@ -215,8 +215,8 @@ function mergeQuote(
   )
   const isMoved = position < before.position
   // An earlier delivery of the request would have set this smaller position. So none has merged the
-  // quote, and it counts as advanced. After a deletion, this proves nothing: the stored position may
-  // be larger than what any post set.
+  // quote, and it counts as advanced. After a deletion, this proves nothing: the stored position
+  // may be larger than what any post set.
   const isNew = advanced || (isMoved && deletion === undefined)
   const outcome = outcomeOf(request, before.meta, { changed, advanced: isNew })
   if (!advanced && !isMoved) return { ...draft, outcome }

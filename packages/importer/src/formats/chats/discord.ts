@@ -152,8 +152,8 @@ function readMessage(
   if (NOTICES.test(String(message.type)) || isPollResult(message))
     return skipped('notices by Discord, such as of pins', place)
   const { quote, leftOut } = toQuote(message, id, createdAt)
-  // Ids rise with time, and have up to 20 digits. The last copy of a message replaces the others: the
-  // copy that was edited last, or else the copy in the latest export.
+  // Ids rise with time, and have up to 20 digits. The last copy of a message replaces the others:
+  // the copy that was edited last, or else the copy in the latest export.
   const order = `${id.padStart(20, '0')}/${isoDateIn(asText(message.timestampEdited)) ?? ''}/${exportedAt}`
   const { externalId, fields: own } = channel.isThread
     ? threadOf(channel)

@@ -66,8 +66,8 @@ function readPage(value: unknown, place: Place): Found[] {
 }
 
 /**
- * Reads a comment, or says why it is left out. A deleted comment has no text and no author. A reply may only resolve the
- * comment, or open it again.
+ * Reads a comment, or says why it is left out. A deleted comment has no text and no author. A reply
+ * may only resolve the comment, or open it again.
  */
 function readComment(comment: JsonObject, isReply: boolean, parent: string) {
   const text = asText(comment.content) ?? htmlToText(asText(comment.htmlContent) ?? '')

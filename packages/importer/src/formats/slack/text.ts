@@ -21,7 +21,7 @@ const MARKUP =
 const MARKUP_IN_CODE = /<([^<>]*)>|&(amp|lt|gt|colon);/g
 /** Matches a digit, or a letter of a script that puts spaces between words. */
 const LETTER = /[\p{Nd}\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}]/u
-/** All names that Slack knows: those of the library, and newer ones and aliases (emojibase-data). */
+/** All names that Slack knows: the library's, and newer ones and aliases (emojibase-data). */
 const EMOJI = new Map([
   ...Object.entries(emojiNames),
   ...Object.entries(moreNames).flatMap(([emoji, names]) =>
