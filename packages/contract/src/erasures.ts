@@ -1,6 +1,6 @@
 // Erasures of a person's words: the body of `POST /erasures`, and its answer.
 import type { Static } from 'typebox'
-import { closed, count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
+import { closed, count, moment, named, oneOf, optional, Type, text, uuid } from './json-schema.ts'
 import { parseBody } from './parse-thread.ts'
 import type { JsonBounds } from './refused-text.ts'
 import { required, SERVICES } from './thread-request.ts'
@@ -139,7 +139,7 @@ const erased = {
 export const ErasedSchema = Type.Object(erased)
 
 export const ErasureSchema = named('Erasure', {
-  id: Type.String({ format: 'uuid', description: 'The id of the erasure.' }),
+  id: uuid('The id of the erasure.'),
   tenant: text('The tenant of the threads.'),
   service: optional(text('The service of the threads, if only one was asked for.')),
   ...erased,

@@ -14,11 +14,12 @@ import {
   pageParameters,
   Type,
   text,
+  uuid,
 } from './json-schema.ts'
 import { PauseSchema } from './overview-schemas.ts'
 import { parseBody } from './parse-thread.ts'
 import type { JsonBounds } from './refused-text.ts'
-import { ISO_DATE, SERVICES } from './thread-request.ts'
+import { SERVICES } from './thread-request.ts'
 import { type Parsed, refuseText } from './validation-errors.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
 
@@ -32,10 +33,13 @@ const IDS_PER_OPERATION = 1_000
  */
 export const OPERATIONS_LISTED = 100
 
-const uuid = (description: string) => Type.String({ format: 'uuid', description })
-const date = (description: string) => optional(Type.String({ format: ISO_DATE, description }))
 const param = (maxLength: number, description: string) =>
   optional(Type.String({ maxLength, description }))
+
+/** The parameter that names a group of failed jobs. */
+export function groupParameter(description: string) {
+  return optional(Type.String({ pattern: '^[0-9a-f]{8}$', description }))
+}
 
 const filterFields = {
   tenant: param(200, 'The tenant of the job.'),
@@ -45,17 +49,10 @@ const filterFields = {
     'The externalId of one of its threads, the same one if `service` is given.',
   ),
   reason: param(1_000, 'A part of the reason of the failure, in capitals or not.'),
-  group: optional(
-    Type.String({
-      pattern: '^[0-9a-f]{8}$',
-      description: 'The id of a group of `GET /admin/job-groups`.',
-    }),
-  ),
-  operation: optional(
-    Type.String({ format: 'uuid', description: 'The retry after which the job failed again.' }),
-  ),
-  since: date('The job failed at this time or later.'),
-  until: date('The job failed at this time or earlier.'),
+  group: groupParameter('The id of a group of `GET /admin/job-groups`.'),
+  operation: optional(uuid('The retry after which the job failed again.')),
+  since: optional(moment('The job failed at this time or later.')),
+  until: optional(moment('The job failed at this time or earlier.')),
 }
 
 /**

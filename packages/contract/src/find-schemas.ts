@@ -1,9 +1,9 @@
 // Operators' look-ups over the whole service: the schemas of queries and answers.
 import type { Static } from 'typebox'
 import { outcomeCounts } from './answers.ts'
-import type { FailedJobPage } from './failed-job-schemas.ts'
-import { closed, count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
-import { ISO_DATE, required, SERVICES, WELL_FORMED } from './thread-request.ts'
+import { type FailedJobPage, groupParameter } from './failed-job-schemas.ts'
+import { closed, count, moment, named, oneOf, optional, Type, text, uuid } from './json-schema.ts'
+import { required, SERVICES, WELL_FORMED } from './thread-request.ts'
 import { createQueryParser } from './validator.ts'
 
 /** An answer has at most this number of hits. */
@@ -87,26 +87,11 @@ export const JobListQuerySchema = closed('JobListQuery', {
   tenant: param(200, 'The tenant.'),
   service: optional(oneOf(SERVICES, 'The service of the first or last thread.')),
   text: param(600, 'A part of the name of the job, or its id.'),
-  group: optional(
-    Type.String({
-      pattern: '^[0-9a-f]{8}$',
-      description: 'Of failed jobs: the id of their group.',
-    }),
-  ),
-  operation: optional(
-    Type.String({
-      format: 'uuid',
-      description: 'Of failed jobs: the operation that retried them.',
-    }),
-  ),
+  group: groupParameter('Of failed jobs: the id of their group.'),
+  operation: optional(uuid('Of failed jobs: the operation that retried them.')),
   worker: param(300, 'Of completed jobs: the worker that stored them.'),
-  since: optional(
-    Type.String({
-      format: ISO_DATE,
-      description: 'They ended, or were accepted if they did not, at this time or later.',
-    }),
-  ),
-  until: optional(Type.String({ format: ISO_DATE, description: 'The same, before this time.' })),
+  since: optional(moment('They ended, or were accepted if they did not, at this time or later.')),
+  until: optional(moment('The same, before this time.')),
   after: param(100, '`next` of the page before.'),
 })
 

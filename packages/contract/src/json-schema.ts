@@ -60,6 +60,8 @@ export const optional = Type.Optional
 export const text = (description: string) => Type.String({ description })
 /** Makes a schema for a date and time of ISO 8601. */
 export const moment = (description: string) => Type.String({ format: 'date-time', description })
+/** Makes a schema for an id that is random. */
+export const uuid = (description: string) => Type.String({ format: 'uuid', description })
 /** Makes a schema for a whole number of at least 0. */
 export const count = (description: string) => Type.Integer({ minimum: 0, description })
 

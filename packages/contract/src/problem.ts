@@ -1,6 +1,6 @@
 // The body that reports a problem (RFC 9457).
 import type { Static } from 'typebox'
-import { named, optional, Type, text } from './json-schema.ts'
+import { named, optional, Type, text, uuid } from './json-schema.ts'
 import { WarningsSchema } from './leniency.ts'
 import { PROBLEMS, type ProblemCode, problemType } from './problems.ts'
 import { ValidationErrorSchema } from './validation-errors.ts'
@@ -37,9 +37,7 @@ export const ProblemSchema = named(
     'violated-policies': optional(
       Type.Array(Type.String(), { description: 'Exceeded quotas, as in RateLimit-Policy.' }),
     ),
-    jobId: optional(
-      Type.String({ format: 'uuid', description: 'The job of the request. See GET /jobs/{id}.' }),
-    ),
+    jobId: optional(uuid('The job of the request. See GET /jobs/{id}.')),
   },
   { description: 'A problem (RFC 9457).' },
 )

@@ -16,14 +16,7 @@ import {
   text,
 } from './json-schema.ts'
 import { parseBody } from './parse-thread.ts'
-import {
-  ISO_DATE,
-  type Limits,
-  required,
-  SERVICES,
-  type Service,
-  WELL_FORMED,
-} from './thread-request.ts'
+import { type Limits, required, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
 import { type Parsed, refuseField } from './validation-errors.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
 
@@ -119,12 +112,7 @@ export function SourcesQuerySchema({ externalId }: Pick<Limits, 'externalId'>) {
     externalId: optional(
       required(externalId, "The caller's own identifier of one source; for a list, absent."),
     ),
-    since: optional(
-      Type.String({
-        format: ISO_DATE,
-        description: 'Of a list: only those first accepted since then.',
-      }),
-    ),
+    since: optional(moment('Of a list: only those first accepted since then.')),
     ...pageFields(`${QUOTE_CURSOR.source}|${LIST_CURSOR.source}`),
   })
 }
@@ -231,9 +219,7 @@ export function ExportQuerySchema({ string }: Pick<Limits, 'string'>) {
   return closed('ExportQuery', {
     tenant: optional(text("Whose threads. For an operator's key only, which needs it.")),
     service: optional(oneOf(SERVICES, 'Only threads of this service.')),
-    since: optional(
-      Type.String({ format: ISO_DATE, description: 'Only threads that were posted since then.' }),
-    ),
+    since: optional(moment('Only threads that were posted since then.')),
     speaker: optional(
       required(string, 'Only quotes of this speaker, and only threads that have one.'),
     ),
