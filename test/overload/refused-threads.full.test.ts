@@ -10,6 +10,8 @@ const REFUSED_EVERY = 20
 const IMPORTED = 800
 /** A refused thread is tried five times in a quarter of a minute. */
 const SECONDS = 10
+/** Only the usual times are read from these. */
+const HEALTHY_SECONDS = 4
 const CALLERS = 4
 /** Below this time a pause of a busy machine decides, in ms. */
 const NOISE_MS = 150
@@ -17,8 +19,8 @@ const NOISE_MS = 150
 test('imported threads that the store refuses delay no interactive post by more than a second', async (t) => {
   const sluice = await startSluice(t)
   await sluice.db.createCollection('sources', { validator: { title: { $ne: REFUSED } } })
-  const healthy = await postDuringImport(sluice, () => false)
-  const refused = await postDuringImport(sluice, (at) => at % REFUSED_EVERY === 0)
+  const healthy = await postDuringImport(sluice, () => false, HEALTHY_SECONDS)
+  const refused = await postDuringImport(sluice, (at) => at % REFUSED_EVERY === 0, SECONDS)
   await t.annotate(`without refused threads ${inWords(healthy)}; with them ${inWords(refused)}`)
   assert(
     p99(refused) <= 3 * Math.max(p99(healthy), NOISE_MS),
@@ -28,11 +30,12 @@ test('imported threads that the store refuses delay no interactive post by more 
 })
 
 /**
- * Imports threads, and returns how long interactive posts took in the seconds after that, in ms.
+ * Imports threads, and returns how long interactive posts took in these seconds after that, in ms.
  */
 async function postDuringImport(
   { url, key }: Target,
   isRefused: (at: number) => boolean,
+  seconds: number,
 ): Promise<number[]> {
   const threads = Array.from({ length: IMPORTED }, (_, at) => ({
     ...aThread({ quotes: 1 }),
@@ -47,7 +50,7 @@ async function postDuringImport(
   const response = await fetch(`${url}/sources:batch`, { method: 'POST', headers, body })
   assert.equal(response.status, 202)
   await response.arrayBuffer()
-  const end = performance.now() + SECONDS * 1000
+  const end = performance.now() + seconds * 1000
   const times: number[] = []
   async function postUntilEnd(): Promise<void> {
     while (performance.now() < end) {
