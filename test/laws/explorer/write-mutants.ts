@@ -79,8 +79,8 @@ export const writeMutants: Mutant[] = [
   one(
     'renewals lock sources in any order',
     'write/sum-sources.ts',
-    'reserved().toSorted(compareIds)',
-    'reserved()',
+    'sources.toSorted(compareIds)',
+    'sources',
   ),
   one(
     'a refused update counts as done',

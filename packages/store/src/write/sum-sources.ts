@@ -184,8 +184,8 @@ export async function sumSources(
   writeQuotesOf: (sources: readonly SourceOrTombstone[]) => Promise<Commit[]>,
 ): Promise<SourceOrTombstone[]> {
   let sources = reserved
-  const done = new AbortController()
-  void renew(deps, () => sources, isOwn, done.signal).catch(() => {})
+  let isDone = false
+  void renew(deps, () => (isDone ? undefined : sources), isOwn).catch(() => {})
   try {
     const others = sources.flatMap(({ meta }) =>
       (meta.tokens ?? []).filter((token) => !isOwn(token)),
@@ -206,7 +206,7 @@ export async function sumSources(
       tokensAfterSum(deps.runtime, tokens, isEnded),
     )
   } finally {
-    done.abort()
+    isDone = true
   }
 }
 
@@ -218,18 +218,18 @@ function withTotals(document: SourceOrTombstone, totals: QuoteTotals): SourceOrT
   return { ...document, ...totals, meta }
 }
 
-/** Renews these reservations until `done` aborts or a renewal fails. */
+/** Renews these reservations until there are none or a renewal fails. */
 async function renew(
   { commands, runtime }: WriteDeps,
-  reserved: () => readonly SourceOrTombstone[],
+  reserved: () => readonly SourceOrTombstone[] | undefined,
   isOwn: IsToken,
-  done: AbortSignal,
 ): Promise<void> {
   for (;;) {
     await runtime.delay(RENEW_MS)
-    if (done.aborted) return
+    const sources = reserved()
+    if (sources === undefined) return
     const excludes = runtime.newId()
-    const inOrder = reserved().toSorted(compareIds)
+    const inOrder = sources.toSorted(compareIds)
     const statements = inOrder.map(({ _id, meta: { version, tokens = [] } }) => {
       const renewed = tokens.map((token) =>
         isOwn(token) && token.excludes ? { ...token, excludes } : token,
