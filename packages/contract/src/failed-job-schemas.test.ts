@@ -29,6 +29,8 @@ for (const [what, query, pointer, code] of [
   ),
   ['a limit beyond the bound', { limit: '101' }, '/limit', 'type'],
   ['a place of another form', { after: 'x' }, '/after', 'type'],
+  ['a blank tenant', { tenant: '' }, '/tenant', 'required'],
+  ['a blank reason', { reason: ' ' }, '/reason', 'required'],
   ['a long text', { tenant: 'x'.repeat(201) }, '/tenant', 'too_long'],
 ] as const) {
   test(`a query with ${what} is a fault`, () => {

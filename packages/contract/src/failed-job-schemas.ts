@@ -19,7 +19,7 @@ import {
 import { PauseSchema } from './overview-schemas.ts'
 import { parseBody } from './parse-thread.ts'
 import type { JsonBounds } from './refused-text.ts'
-import { SERVICES } from './thread-request.ts'
+import { NOT_BLANK, SERVICES } from './thread-request.ts'
 import { type Parsed, refuseText } from './validation-errors.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
 
@@ -41,14 +41,18 @@ export function groupParameter(description: string) {
   return optional(Type.String({ pattern: '^[0-9a-f]{8}$', description }))
 }
 
+/** Not blank: an empty variable of a script would choose the jobs of all tenants. */
+const filter = (maxLength: number, description: string) =>
+  optional(Type.String({ maxLength, pattern: NOT_BLANK, description }))
+
 const filterFields = {
-  tenant: param(200, 'The tenant of the job.'),
+  tenant: filter(200, 'The tenant of the job.'),
   service: optional(oneOf(SERVICES, 'The service of one of its threads.')),
   externalId: param(
     2_000,
     'The externalId of one of its threads, the same one if `service` is given.',
   ),
-  reason: param(1_000, 'A part of the reason of the failure, in capitals or not.'),
+  reason: filter(1_000, 'A part of the reason of the failure, in capitals or not.'),
   group: groupParameter('The id of a group of `GET /admin/job-groups`.'),
   operation: optional(uuid('The retry after which the job failed again.')),
   since: optional(moment('The job failed at this time or later.')),

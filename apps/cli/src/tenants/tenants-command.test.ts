@@ -77,6 +77,7 @@ test('the estimate of bytes is near what the documents have', async (t) => {
 test('a tenant is deleted only after a question that names it and what it has', async (t) => {
   const { run, asked } = await terminal(t)
   await assert.rejects(run('delete', 'acme'), /^UserError: Nothing was deleted/)
+  await assert.rejects(run('delete', '', '--yes'), /^UserError: The name of the tenant is blank/)
   assert.deepEqual(asked, ['Delete the tenant acme for good: 2 threads, 5 quotes, 0 keys?'])
 })
 

@@ -46,13 +46,13 @@ export function tenantsCommand(deps: TenantsDeps): Command {
     },
   )
   add('delete', 'Revokes the keys of a tenant, and deletes its jobs and threads')
-    .argument('<tenant>', 'the name of the tenant')
+    .argument('<tenant>', 'the name of the tenant', parseTenant)
     .option('--yes', 'deletes without asking')
     .action((tenant: string, options: DeleteOptions) =>
       withDb(deps, (db) => deleteTenant(deps, db, tenant, options)),
     )
   add('retain', 'Deletes threads of a tenant some time after their last post')
-    .argument('<tenant>', 'the name of the tenant')
+    .argument('<tenant>', 'the name of the tenant', parseTenant)
     .argument('<time>', 'how long they are kept: 365d, or off', (text) =>
       text === 'off' ? null : parseRetention(text),
     )
@@ -63,6 +63,12 @@ export function tenantsCommand(deps: TenantsDeps): Command {
       withDb(deps, (db) => retain(deps, db, { tenant, service, seconds }, options)),
     )
   return tenants
+}
+
+/** An empty variable of a script is no name. */
+function parseTenant(text: string): string {
+  if (text.trim() !== '') return text
+  throw new UserError('The name of the tenant is blank.')
 }
 
 /** Seconds. A shorter retention is a mistake: somebody writes 0 for `off`, or `m` for months. */

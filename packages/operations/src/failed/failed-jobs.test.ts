@@ -107,6 +107,7 @@ test('failed jobs of both lanes are found by tenant, service, externalId, reason
 
   assert.deepEqual(await found({}), [third, second, first])
   assert.deepEqual(await found({ tenant: 'acme' }), [second, first])
+  assert.deepEqual(await found({ tenant: '' }), [])
   assert.deepEqual(await found({ service: 'slack' }), [third, first])
   assert.deepEqual(await found({ externalId: 'a"\u00e9\\' }), [first])
   assert.deepEqual(await found({ externalId: 'c', service: 'zendesk' }), [second])

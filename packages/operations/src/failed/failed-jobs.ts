@@ -45,6 +45,8 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
 
   /** Examines the next jobs and returns those that match, at most `limit`. */
   async function scan({ filter, limit, after }: FailedJobQuery): Promise<ScannedJobs> {
+    // No tenant has this name, and for the script it stands for all.
+    if (filter.tenant === '') return { jobs: [], next: undefined }
     const [latest, earliest] = timesOf(filter)
     const { reason = '', tenant = '', operation = '' } = filter
     const from = [after?.at ?? latest, earliest, after?.at ?? '', after?.id ?? '']
