@@ -225,6 +225,8 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   }
   assert.match(await refusal(lines.replace(/"store":"/, '$&x')), / is of the store x/)
   assert.match(await refusal(lines.replace(/.+\n$/, '')), / has only 8 of 9 records\.$/m)
+  const unwritten = await runSluice(sluice, 'erasures', 'export', join(file, 'no'))
+  assert.match(unwritten.stderr, /^error: \/.*: ENOTDIR: /m)
   assert.deepEqual(await placesOf(GONE), [])
   assert.deepEqual(await afterRestore(), [...NOTHING, jobs(0)])
   const [again, worker] = await Promise.all([sluice.startApi(), sluice.startWorker()])

@@ -28,8 +28,18 @@ export async function writeErasures(
     for await (const record of records) yield `${JSON.stringify(record)}\n`
   }
   const part = `${file}.sluice-part`
-  await pipeline(lines, createWriteStream(part, { flush: true }))
-  await rename(part, file)
+  try {
+    await pipeline(lines, createWriteStream(part, { flush: true }))
+    await rename(part, file)
+  } catch (error) {
+    throw faultOf(part, error)
+  }
+}
+
+/** Returns the error of a file as one that does not look like the error of a server. */
+function faultOf(file: string, error: unknown): unknown {
+  const isOfFile = error instanceof Error && 'syscall' in error
+  return isOfFile ? new UserError(`${file}: ${error.message}.`) : error
 }
 
 /** Reads a file. @throws {UserError} if it is of another store, torn, or not such a file. */
@@ -47,7 +57,8 @@ export async function* readErasures(file: string, db: Db): AsyncGenerator<Deleti
     return undefined
   }
   const own = await readFirstId(db)
-  for await (const line of (await open(file)).readLines()) {
+  const opened = await open(file).catch((error) => Promise.reject(faultOf(file, error)))
+  for await (const line of opened.readLines()) {
     const record = line === '' ? undefined : parseLine(line)
     // A database without an id has no threads.
     if ((head.store ?? own) !== (own ?? head.store))
