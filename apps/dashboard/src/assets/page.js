@@ -200,7 +200,7 @@ function showAge() {
 document.addEventListener('visibilitychange', () =>
   document.hidden ? clearTimeout(timer) : refresh(),
 )
-// On a phone, the navigation is a row that scrolls.
+// On a small screen, the navigation is a row that scrolls.
 document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
 for (const part of document.querySelectorAll('[data-refresh]')) localise(part)
 localise(document.body)

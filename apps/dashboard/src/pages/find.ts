@@ -162,7 +162,7 @@ export async function tenantsOf({ view }: Visit): Promise<Html> {
   return html`<datalist id="tenants">${tenants.map(({ tenant }) => html`<option value="${tenant}"></option>`)}</datalist>`
 }
 
-/** The form for a page's filters. On a phone, it is behind a disclosure. */
+/** The form for a page's filters. On a small screen, it is behind a disclosure. */
 export function filters(action: string, isOpen: boolean, fields: Html): Html {
   return html`<details class="filters"${isOpen && html` open`}><summary class="button quiet">Filters</summary>
 <form class="find" action="${action}">${fields}<p><button>Filter</button></p></form></details>`

@@ -236,7 +236,7 @@ export function table(
 ): Html {
   if (rows.length === 0 && ifEmpty !== undefined) return html`<p>${ifEmpty}</p>`
   const text = (cell: Cell) => (typeof cell === 'number' ? shown(cell) : cell)
-  // On a phone, each row is a card, in which most values stand behind the names of their columns.
+  // On a small screen, each row is a card: most values stand behind the names of their columns.
   const name = (head = '') => head.replace('#', '')
   const cellOf = (cell: Cell, at: number) =>
     html`<td data-head="${name(heads[at])}"${numberClass(heads[at])}>${text(cell)}</td>`
