@@ -283,10 +283,9 @@ describe("a tenant's threads can be exported", () => {
     assert.partialDeepStrictEqual(await messageOf(theirs, '?tenant=mine'), { pointer: '/tenant' })
     const operator = await keyOf('', { tenant: undefined, role: 'operator', name: 'on call' })
     assert.deepEqual(namesOf((await exportAll(operator, { tenant: 'mine' })).threads), ['mine'])
-    assert.partialDeepStrictEqual(await messageOf(operator, ''), {
-      pointer: '/tenant',
-      code: 'required',
-    })
+    const isRequired = { pointer: '/tenant', code: 'required' }
+    for (const query of ['', '?tenant='])
+      assert.partialDeepStrictEqual(await messageOf(operator, query), isRequired)
     const viewer = await keyOf('', { tenant: undefined, role: 'viewer', name: 'looks' })
     for (const query of ['', '?tenant=mine'])
       problemIn(await viewer.get(`/sources:export${query}`), 403, 'importer_only')

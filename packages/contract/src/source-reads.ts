@@ -2,6 +2,7 @@
 // types, and parsers of requests.
 import type { Static } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
+import { DeleteByIdQuerySchema } from './deletions.ts'
 import { parseIsoDate } from './field-values.ts'
 import {
   closed,
@@ -217,7 +218,7 @@ export const EXPORT_CURSOR = /^([\w-]{24})(?:~(\d{16}\.\d{6}))?~([\w-]{8})$/
 /** The query of `GET /sources:export`. */
 export function ExportQuerySchema({ string }: Pick<Limits, 'string'>) {
   return closed('ExportQuery', {
-    tenant: optional(text("Whose threads. For an operator's key only, which needs it.")),
+    ...DeleteByIdQuerySchema.properties,
     service: optional(oneOf(SERVICES, 'Only threads of this service.')),
     since: optional(moment('Only threads that were posted since then.')),
     speaker: optional(
