@@ -39,7 +39,7 @@ const { metrics } = opened
  */
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
-/** This often, the load is compared with the next jobs of the queue: see `createLoadAudit`. */
+/** The load is compared with the next jobs of the queue this often: see `createLoadAudit`. */
 const AUDIT_EVERY_MS = 5_000
 /**
  * Heartbeats are sent each second, but read the queue's state only this often, because a reading
@@ -112,7 +112,7 @@ await runProcess({
     const problems = countProblems(metrics)
     const refusedKeys = countRefusedKeys(metrics)
     const graceOver = new AbortController()
-    // A script, because a user of Redis that may only send PING can't enqueue.
+    // Ask by a script: a user of Redis that may send PING, but no script, can't enqueue.
     const pingRedis = pingWhenAsked(createReadRefusal(redis, keys), 'not reached, or NOPERM')
     const { adminPort, readiness } = await wired.serveAdmin(async () => {
       const ofRedis = await pingRedis()

@@ -41,7 +41,7 @@ export function groupParameter(description: string) {
   return optional(Type.String({ pattern: '^[0-9a-f]{8}$', description }))
 }
 
-/** Not blank: an empty variable of a script would choose the jobs of all tenants. */
+/** Refuses a blank filter: a script's empty variable would choose the jobs of all tenants. */
 const filter = (maxLength: number, description: string) =>
   optional(Type.String({ maxLength, pattern: NOT_BLANK, description }))
 

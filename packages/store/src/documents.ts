@@ -324,7 +324,7 @@ export interface ThreadPlan {
    * counted it.
    */
   quoteWrites: readonly QuoteDraft[]
-  /** One for each request, in their order. The quotes are in the order of the request. */
+  /** The outcomes of each request, in their order. Quotes are in the order of the request. */
   outcomes: { source: Outcome; quotes: Outcome[] }[]
 }
 

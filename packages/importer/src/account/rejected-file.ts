@@ -76,7 +76,10 @@ export function createRejectedFile(path: string, keptBytes: number) {
   }
 }
 
-/** One line at a time: records share their header or channel in memory, but lines do not. */
+/**
+ * Makes one line at a time, because each has its header or channel, which the records share in
+ * memory.
+ */
 function* linesOf(records: readonly RejectedRecord[]): Generator<string> {
   for (const record of records) yield lineOf(record)
 }

@@ -157,7 +157,7 @@ function isWanted(path: string): boolean {
 /** What people and programs hide, but not what a Macintosh adds to each folder. */
 const HIDDEN = /(^|\/)\.(?!_|DS_Store$)[^/]*(\/|$)/
 
-/** It may contain messages, such as the issues of a repository named `.github`. */
+/** Notes what is hidden: it may have messages, such as issues of the repository `.github`. */
 function notesOnHidden(path: string): Noted[] {
   const isHidden = HIDDEN.test(path) && !path.startsWith('__MACOSX/')
   return isHidden ? [skipped('hidden files and folders, which are not read', { path })] : []

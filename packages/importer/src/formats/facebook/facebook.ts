@@ -185,7 +185,7 @@ function namesOf(files: readonly JsonObject[]): string[] {
   return asTexts(files.map(({ uri }) => uri)).map((uri) => basename(uri))
 }
 
-/** Its name or text, and the words of a link, a place, an event, a poll and so on. */
+/** Returns the name or text, and the words of a link, a place, an event, a poll and so on. */
 function wordsOf({ media, ...one }: JsonObject): string[] {
   const { description } = asObject(media) ?? {}
   const parts: readonly JsonObject[] = [one, ...asObjects(Object.values(one))]

@@ -21,7 +21,7 @@ const UNEDITED: Edits = { text: '', hasUnsent: false }
  * the parts that were unsent.
  */
 export function editsIn(info: unknown): Edits {
-  // Nearly all messages have none.
+  // Nearly all messages were never edited.
   if (!(info instanceof Uint8Array)) return UNEDITED
   const { ec, rp } = asObject(parsePropertyList(Buffer.from(info))) ?? {}
   const parts = Object.entries(asObject(ec) ?? {}).sort(

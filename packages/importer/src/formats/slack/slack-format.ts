@@ -94,7 +94,7 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Found
 const MOST_LATER = 10_000
 const READ_TOGETHER = 500
 const BEYOND_LATER = `messages that name members by their ids, because more than ${MOST_LATER} messages wait for names`
-/** It names a member whose name may only be in a later message. */
+/** Reads a message again that names a member whose name may only be in a later message. */
 type ReadAgain = () => Found | Found[]
 
 async function* readDay(

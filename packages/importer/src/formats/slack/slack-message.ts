@@ -27,14 +27,14 @@ const piece = piecesOf('slack')
 const NOTICES =
   /^((channel|group)_(join|leave|topic|purpose|name|archive|unarchive|convert_to_private|convert_to_public|posting_permissions)|(pinned|unpinned)_item|bot_(add|remove|enable|disable)|reminder_add|huddle_thread|sh_room_created|sh_room_shared|app_conversation_join|joiner_notification|joiner_notification_for_inviter|assistant_app_thread)$/
 
-/** Their text says that the message was removed, or hidden by an administrator. */
+/** Kinds of messages that were removed, or hidden by an administrator, as their text says. */
 const REMOVED = new Set(['tombstone', 'message_deleted', 'ekm_access_denied'])
 
 export interface MessageContext {
   directory: Directory
   conversation: SlackConversation
   options: FormatOptions
-  /** Those of this day that have been read. Memory: one channel's broadcasts of one day. */
+  /** The broadcasts of this day that have been read: in memory are those of one channel and day. */
   broadcasts: Set<string>
 }
 

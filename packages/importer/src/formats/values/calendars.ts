@@ -37,7 +37,7 @@ export function recentCalendar(year: string): Calendar {
 
 const BUDDHIST_YEARS = 543
 const DAY_MS = 86_400_000
-/** Their first days in our calendar, and the mean lengths of their years and months. */
+/** The first days of calendars in ours, and the mean lengths of their years and months. */
 const YEARS = {
   persian: { epoch: Date.UTC(622, 2, 21), year: 365.2422, month: 30.6 },
   'islamic-umalqura': { epoch: Date.UTC(622, 6, 19), year: 354.367, month: 29.53 },

@@ -31,13 +31,13 @@ const SPEAKER = String.raw`(?:([^:]{1,100}):(?=[\s\u200E\u200F]|$) ?)?`
  * 9:30:15: Ada: …` (Android).
  */
 const MESSAGE = new RegExp(String.raw`^${MARKS}\[?(${DATE})(\]| -|:) ${SPEAKER}(.*)$`, 'is')
-/** It may have a date in other digits, in another calendar, or after its time. */
+/** Matches a line that may have a date in other digits, of another calendar, or after its time. */
 const MAY_BE_DATED = new RegExp(
   String.raw`^${MARKS}(?:\[${MARKS})?(?:\p{Nd}|[RH]\d|AP |令和|平成|民[國国])`,
   'u',
 )
 const LONGEST_HEAD = 60
-/** Its date can't be read, for example because its calendar has no numbers. */
+/** Matches a line whose date can't be read, for example if its calendar has no numbers. */
 const LOOKS_DATED =
   /^\W{0,3}[^:\n\]]{0,10}\p{Nd}{1,4}[^\p{Nd}\n]{1,4}\p{Nd}{1,2}[^\p{Nd}\n]{1,4}\p{Nd}{1,4}[^\p{Nd}\n]{1,12}\p{Nd}{1,2}[:.]\p{Nd}{2}[^\p{Nd}\n]{0,14}(?:\]| -) [^:\n]{1,100}: /u
 /**
