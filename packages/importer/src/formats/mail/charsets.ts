@@ -9,9 +9,9 @@ export interface Utf8Text {
 
 /**
  * Converts a text to UTF-8. Without a charset, it is taken for UTF-8, except for lines that are not
- * valid UTF-8, which are taken for windows-1252. If a single-byte charset is declared, but the text
- * is valid UTF-8, it is read as UTF-8: many programs make this mistake, and UTF-8 is never a
- * meaningful text in such a charset.
+ * valid UTF-8, which are taken for windows-1252. If a single-byte charset is declared, or a charset
+ * in which characters are lost, but the text is valid UTF-8, it is read as UTF-8: many programs make
+ * this mistake, and UTF-8 is never a meaningful text in such a charset.
  */
 export function toUtf8(bytes: Buffer, charset = ''): Utf8Text {
   const name = charset.trim().toLowerCase()
@@ -23,7 +23,9 @@ export function toUtf8(bytes: Buffer, charset = ''): Utf8Text {
   const decoder =
     decoderOf(name) ??
     decoderOf(ALIASES.find(([names]) => names.test(name))?.[1] ?? codePageIn(name))
-  if (decoder) return { bytes: Buffer.from(decoder.decode(bytes)), isKnown: true }
+  const text = decoder?.decode(bytes)
+  const isLost = text?.includes('\uFFFD') && isUtf8(bytes)
+  if (text !== undefined) return { bytes: isLost ? bytes : Buffer.from(text), isKnown: true }
   return { bytes: convertLines(bytes), isKnown: !bytes.some((byte) => byte > LAST_ASCII) }
 }
 

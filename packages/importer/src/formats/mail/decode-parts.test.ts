@@ -45,6 +45,7 @@ describe('a text in', () => {
     ['utf-8', 'caf\xC3\xA9\nf\xFCr', 'café\nfür'],
     ['iso-8859-2', 'dzie\xC5\x84', 'dzień'],
     ['iso-8859-2', 'dzie\xF1', 'dzień'],
+    ['gb2312', '\xE6\x82\xA8\xE5\xA5\xBD\xEF\xBC\x81', '您好！'],
     ['utf-16', 'c\0a\0f\0\xE9\0', 'café'],
     ['utf-16', '\0c\0a\0f\0\xE9', 'café'],
     ['utf-16', '\xFE\xFF\0c\0a\0f\0\xE9', 'café'],
