@@ -83,7 +83,7 @@ describe('Reddit', () => {
 
   it('stores the characters that Reddit writes as entities, once', async () => {
     const { pieces } = await read(
-      { ...submission, title: 'Q&amp;A', selftext: '&gt; a &lt; b &amp;amp; c &quot;' },
+      { ...submission, title: 'Q&amp;A', selftext: '&gt; a &lt; b &amp;amp; c &quot;&amp;#x200B;' },
       { ...submission, selftext: '', url: 'https://example.org/?a=1&amp;b=2' },
       { ...comment, body: '&gt; quoted' },
     )

@@ -180,7 +180,8 @@ function placeholder(permalink: string | undefined, externalId: string): string 
 
 function textIn(value: unknown): string | undefined {
   const text = asText(value)
-  return text && withoutEntities(text)
+  // Reddit's editor writes this entity into empty lines.
+  return text && asText(withoutEntities(text).replaceAll('&#x200B;', ''))
 }
 
 /** Whether it is a known replacement, or any text in brackets of a record marked as deleted. */

@@ -50,6 +50,14 @@ const page = (...items: object[]) => ({
   items,
 })
 
+test('counts what yt-dlp wrote of another site', async () => {
+  const { id, title, webpage_url, comments } = info
+  const other = { id, title, webpage_url, extractor: 'BiliBili', comments }
+  const found = await readAll(youtubeFormat, [inputFile('a [b].info.json', other)])
+  expect(found.pieces).toEqual([])
+  expect(found.noted).toEqual({ 'skipped: videos of other sites, and their comments': 4 })
+})
+
 test('reads the comments of yt-dlp, and replies to them', async () => {
   const file = inputFile('How to bake [vid1].info.json', info)
   expect(await recognises(youtubeFormat, file)).toBe(true)

@@ -25,7 +25,11 @@ const piece = piecesOf('youtube', (id) => ({
   url: `https://www.youtube.com/watch?v=${id}`,
 }))
 const OF_VIDEO =
-  'id title description channel channel_id uploader timestamp upload_date like_count'.split(' ')
+  'id title description channel channel_id uploader timestamp upload_date like_count extractor'.split(
+    ' ',
+  )
+/** yt-dlp writes the same file for all sites. */
+const OTHER_SITE = 'videos of other sites, and their comments'
 /** Matches what yt-dlp writes beside a video's .info.json, and the video itself. */
 const OF_VIDEOS =
   /\.(description|annotations\.xml|live_chat\.json|vtt|srt|ass|lrc|ttml|srv\d|json3|part|ytdl|mp4|mkv|webm|m4a|webp)$/
@@ -98,11 +102,18 @@ async function* readInfo(file: InputFile): FoundLists {
   const paths = ['/comments/*', ...OF_VIDEO.map((name) => `/${name}`)]
   yield* foundIn(readJsonFile(file, paths), ({ path, value, place }) => {
     if (path === '/comments/*')
-      return readComment(asApiComment(asObject(value) ?? {}, video.id), undefined, place)
+      return isOfOtherSite(video)
+        ? skipped(OTHER_SITE, place)
+        : readComment(asApiComment(asObject(value) ?? {}, video.id), undefined, place)
     video[path.slice(1)] = value
     return []
   })
-  yield [readVideo(asApiVideo(video), { path: file.path })]
+  const place = { path: file.path }
+  yield [isOfOtherSite(video) ? skipped(OTHER_SITE, place) : readVideo(asApiVideo(video), place)]
+}
+
+function isOfOtherSite({ extractor }: JsonObject): boolean {
+  return asText(extractor)?.startsWith('youtube') === false
 }
 
 /** Converts a video of yt-dlp to the form in which the API writes it. */
