@@ -12,7 +12,7 @@ import { until } from '../support/until.ts'
 
 const WORKERS = 3
 const KILLS = scale(2, 6)
-const POSTS = scale(240, 3_000)
+const POSTS = scale(240, 1_500)
 /**
  * Most of the time goes into the take-over of what the killed workers had: seven seconds each, at
  * worst one after the other.

@@ -22,7 +22,7 @@ const AFTER_REFUSAL_MS = 50
  * The pause of any caller. What counts is that some post at each moment, not how many: a test that
  * waits for a lock to expire leaves the machine to others.
  */
-const REST_MS = scale(400, 100)
+const REST_MS = scale(400, 200)
 
 /**
  * Starts callers that post one thread after the other, each on one connection and by two posts: the
