@@ -84,7 +84,7 @@ async function exportTo(deps: ExportDeps, file: string, options: Options): Promi
   const stops = stopRequests({ outlivesTerminal: true })
   try {
     await writePages(deps, { target, options, output, at, stopping: stops.stopping })
-    await output.complete?.()
+    await output.complete?.(at)
   } catch (error) {
     if (!stops.stopping.aborted) throw error
     throw new InterruptedError('The export was interrupted. The same command goes on from there.')

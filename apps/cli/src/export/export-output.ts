@@ -23,7 +23,7 @@ export interface ExportOutput {
   write(ndjson: string): Promise<number>
   /** Another run can go on from here. */
   save?(progress: ExportProgress): Promise<void>
-  complete?(): Promise<void>
+  complete?(progress: ExportProgress): Promise<void>
   close?(): Promise<void>
 }
 
@@ -66,10 +66,13 @@ export async function openFile(file: string, fingerprint: unknown): Promise<Expo
       await handle.datasync()
       await checkpoint.save(at)
     },
-    async complete() {
+    async complete({ bytes }) {
       await handle.sync()
-      await rename(part, file)
+      const { size } = await handle.stat()
+      if (size === bytes) await rename(part, file)
       await checkpoint.remove()
+      if (size !== bytes)
+        throw new UserError(`Another export has written ${file} meanwhile. Export it again.`)
     },
     close: () => handle.close(),
   }
