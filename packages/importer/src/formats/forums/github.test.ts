@@ -84,10 +84,8 @@ const expected = [
 
 describe('a GitHub issue', () => {
   it('is joined with comments that lie in a list or file of their own', async () => {
-    assert.deepEqual(
-      essence(await readAll(githubFormat, [file([issue]), file([comment])])),
-      expected,
-    )
+    const contents = await readAll(githubFormat, [file([issue]), file([comment])])
+    assert.deepEqual([essence(contents), contents.notes], [expected, []])
     assert.deepEqual(
       essence(await readAll(githubFormat, [file({ issues: [issue], issue_comments: [comment] })])),
       expected,
@@ -97,7 +95,9 @@ describe('a GitHub issue', () => {
   it('has comments of its own, as gh, GraphQL and backups write them, under the same ids', async () => {
     const { comments, ...rest } = gh
     const backup = { ...issue, comment_data: [comment] }
-    for (const content of [[gh], { ...rest, comments: { nodes: comments } }, backup])
+    const nodes = [{ __typename: 'PullRequestReview', body: 'no' }, {}, ...comments]
+    const ofGraphql = [{ comments: { nodes: comments } }, { timelineItems: { nodes } }]
+    for (const content of [[gh], ...ofGraphql.map((one) => ({ ...rest, ...one })), backup])
       assert.deepEqual(essence(await readAll(githubFormat, [file(content)])), expected)
   })
 
@@ -106,7 +106,7 @@ describe('a GitHub issue', () => {
     const archive = {
       magic: 'x',
       issues: [{ ...gh, author: 'ada', comments: [bare] }],
-      pulls: [{ ...gh, reviews: [{}] }],
+      pulls: [{ ...gh, reviews: [{}], reviewThreads: { nodes: [{}] } }],
     }
     const contents = await readAll(githubFormat, [file(archive)])
     const { externalId: _id, ...quote } = expected[1]?.quotes[0] ?? {}
@@ -114,7 +114,7 @@ describe('a GitHub issue', () => {
     assert.deepEqual(contents.pieces[1]?.quotes, [{ ...quote, speaker: 'bob' }])
     assert.deepEqual(
       contents.notes.map(({ reason }) => reason),
-      ['reviews of pull requests, and comments on their lines'],
+      Array(2).fill('reviews of pull requests, and comments on their lines'),
     )
   })
 
@@ -166,6 +166,7 @@ describe('a GitHub issue', () => {
     assert.equal(contents.pieces.length, 1)
     assert.deepEqual(contents.rejected, [])
     assert.deepEqual(contents.noted, {
+      'warning: issues that only count their comments (import what repos/OWNER/REPO/issues/comments answers, too)': 1,
       'skipped: reviews of pull requests, and comments on their lines': 2,
       'skipped: comments on commits': 1,
       'skipped: events, such as of who closed an issue': 1,

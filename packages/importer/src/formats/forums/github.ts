@@ -81,10 +81,19 @@ export const githubFormat: Format = {
   recognises: (file, beginning) => ARCHIVED_ISSUES.test(file.path) || isOfIssues(file, beginning),
   async *read(files) {
     const isArchive = files.some(({ path }) => ARCHIVED_ISSUES.test(path))
+    let warning: Found | undefined
+    let hasComments = false
     for (const file of files)
       if (isArchive ? !ARCHIVED.test(file.path) : BESIDE.test(file.path))
         yield [fileBeside(file, 'repositories, and lists without issues')]
-      else yield* readFile(file)
+      else
+        for await (const found of readFile(file)) {
+          warning ??= found.find(({ kind }) => kind === 'warning')
+          hasComments ||= found.some((one) => one.kind === 'piece' && !one.fields.title)
+          yield found.filter(({ kind }) => kind !== 'warning')
+        }
+    // Comments may be in a file of their own.
+    if (warning !== undefined && !hasComments) yield [warning]
   },
 }
 
@@ -139,16 +148,27 @@ function readIssue(issue: JsonObject, externalId: string, place: Place): Found[]
   const text = asText(issue.body)
   const quotes = text === undefined ? [] : [toQuote(issue, externalId, text)]
   const comments = commentsIn(issue).map((comment) => readCommentOf(externalId, comment, place))
-  const reviews = asObjects(issue.reviews).map(() => skipped(REVIEWS, place))
+  const reviews = [issue.reviews, issue.reviewThreads]
+    .flatMap((one) => asObjects(asObject(one)?.nodes ?? one))
+    .map(() => skipped(REVIEWS, place))
   const order = `${createdAt ?? ''}${versionOf(issue, '')}`
   const isPart = asObject(asObject(issue.comments)?.pageInfo)?.hasNextPage === true
-  const missing = isPart ? [skipped('issues whose comments are not all in the file', place)] : []
+  const missing: Found[] = []
+  if (isPart) missing.push(skipped('issues whose comments are not all in the file', place))
+  if (typeof issue.comments === 'number' && issue.comments > comments.length)
+    missing.push({ kind: 'warning', reason: ONLY_COUNTED, place })
   return [piece(externalId, order, fields, quotes, place), ...comments, ...reviews, ...missing]
 }
 
+const ONLY_COUNTED =
+  'issues that only count their comments (import what repos/OWNER/REPO/issues/comments answers, too)'
+
 /** The REST API only counts them, but `gh`, GraphQL and python-github-backup write them. */
-function commentsIn({ comments, comment_data }: JsonObject): readonly JsonObject[] {
-  return [comments, asObject(comments)?.nodes, comment_data].flatMap(asObjects)
+function commentsIn({ comments, comment_data, timelineItems }: JsonObject): readonly JsonObject[] {
+  const inTimeline = asObjects(asObject(timelineItems)?.nodes).filter(
+    ({ __typename, body }) => __typename !== 'PullRequestReview' && asText(body) !== undefined,
+  )
+  return [comments, asObject(comments)?.nodes, comment_data, inTimeline].flatMap(asObjects)
 }
 
 function readComment(comment: JsonObject, issueUrl: string, place: Place): Found {
