@@ -110,6 +110,16 @@ test('reads issues of the API with their comments, however they are wrapped', as
   }
 })
 
+test('reads answers that are in their comments', async () => {
+  const answer = { id: 'c9', body: 'Try rye', user: { name: 'Cy' } }
+  const nodes = [{ id: 'c8', body: '', children: { nodes: [answer] } }]
+  const file = inputFile('issues.json', [{ ...issue, comments: { nodes } }])
+  const found = await readAll(linearFormat, [file])
+  expect(found.quotes('OVN-7').slice(1)).toEqual([
+    { externalId: 'c9', text: 'Try rye', speaker: 'Cy', replyingTo: 'c8' },
+  ])
+})
+
 test('counts comments that are not in the file, and rejects what is no issue', async () => {
   const part = {
     ...issue,

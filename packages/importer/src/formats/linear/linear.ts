@@ -99,21 +99,25 @@ function readIssue(value: unknown, place: Place): Found[] {
   const isPart = asObject(pageInfo)?.hasNextPage === true
   return [
     piece(externalId, order, present(fields), own, place),
-    ...asObjects(nodes).map((comment) => readComment(comment, externalId, place)),
+    ...asObjects(nodes).flatMap((comment) => readComment(comment, externalId, place)),
     ...(isPart ? [skipped('issues whose comments are not all in the file', place)] : []),
   ]
 }
 
-function readComment(comment: JsonObject, issue: string, place: Place): Found {
+/** Reads a comment, and the answers in it: queries can ask for `children` of comments. */
+function readComment(comment: JsonObject, issue: string, place: Place): Found[] {
   const text = asText(comment.body)
-  if (text === undefined) return skipped('comments without text', place)
   const externalId = asText(comment.id)
+  const answers = asObjects(asObject(comment.children)?.nodes).flatMap((one) =>
+    readComment({ parentId: externalId, ...one }, issue, place),
+  )
+  if (text === undefined) return [skipped('comments without text', place), ...answers]
   const replyingTo = asText(asObject(comment.parent)?.id) ?? asText(comment.parentId)
   const quote = { ...quoteOf(comment, text), ...present({ externalId, replyingTo }) }
   // The copy that was edited last comes last, and so replaces the others.
   const edited = asText(comment.editedAt) ?? asText(comment.updatedAt) ?? ''
   const order = `1${quote.createdAt ?? ''}/${externalId ?? ''}/${edited}`
-  return piece(issue, order, {}, [quote], place)
+  return [piece(issue, order, {}, [quote], place), ...answers]
 }
 
 function quoteOf(record: JsonObject, text: string): QuoteInput {
