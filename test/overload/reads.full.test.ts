@@ -20,11 +20,6 @@ const POSTERS = 2
 const REST_MS = 20
 const MOST_REFUSED = 0.05
 const LEAST_RATE = 0.5
-/**
- * Four posts of 10,000 quotes at a time fill the emulator of MongoDB, which runs one command at a
- * time: a sixth of the rate was left on a quiet machine. They must refuse no other tenant.
- */
-const IS_POST = /posts that repeat/
 
 /**
  * Reads an answer to its end, and keeps nothing of it. Returns the status, or why there is none.
@@ -105,11 +100,10 @@ describe('callers without pause', () => {
         besideCallers: [] as unknown[],
         ofCallers: [] as unknown[],
       }
-      const leastRate = IS_POST.test(it) ? 0 : LEAST_RATE
       const requests = Object.values(window).map((requestOf) => requestOf(prepared))
       const stored = (of: unknown[]) => of.filter((status) => status === 200).length
       const isLeft = ({ besideCallers: { length }, besideCallers }: typeof answers) =>
-        stored(besideCallers) >= leastRate * stored(answers.alone) &&
+        stored(besideCallers) >= LEAST_RATE * stored(answers.alone) &&
         length - stored(besideCallers) <= MOST_REFUSED * length
       for (let round = 1; round <= MOST_ROUNDS && (round === 1 || !isLeft(answers)); round++) {
         if (round > 1) answers.alone.push(...(await postForAWhile()))

@@ -8,7 +8,7 @@ import type { SourceReads } from '@sluice/store/read'
 import type { BodyParser } from './body/body-parser.ts'
 import type { ApiMetrics } from './metrics.ts'
 import type { RequestContext } from './request/request-context.ts'
-import type { Budget, ReadTurns } from './request/shares.ts'
+import type { Budget, TenantTurns } from './request/shares.ts'
 import type { ApiSettings } from './settings.ts'
 
 export interface ApiDeps extends SourceReads {
@@ -49,7 +49,9 @@ export interface ApiDeps extends SourceReads {
   suppressions: Suppressions
   /** Limits concurrent reads of sources (a Budget used as a semaphore: each read takes 1). */
   readBudget: Budget
-  readTurns: ReadTurns
+  readTurns: TenantTurns
+  /** Of large posts: they do not delay the tenant's reads. */
+  postTurns: TenantTurns
   parser: Pick<BodyParser, 'thread' | 'array' | 'jobAnswer'>
   /**
    * The memory of all bodies in flight (including inflaters), and of answers that have not been

@@ -25,7 +25,7 @@ import {
   sampleApi,
   watchLoopDelay,
 } from './metrics.ts'
-import { createBudget, createReadTurns } from './request/shares.ts'
+import { createBudget, createTenantTurns } from './request/shares.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
@@ -141,7 +141,8 @@ await runProcess({
       ...createSourceReads(db),
       exportThreads: createExportThreads(db),
       readBudget: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
-      readTurns: createReadTurns(),
+      readTurns: createTenantTurns(),
+      postTurns: createTenantTurns(),
       imports: queue.createImports(redis, keys),
       viewFor,
       erasures,

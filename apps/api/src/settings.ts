@@ -84,7 +84,7 @@ export const apiSettings = {
   tenantShare: setting.number({
     env: 'TENANT_SHARE',
     description:
-      'The share of these three bounds, MAX_BODIES_BYTES and MAX_SPILL_BYTES that one tenant may use.',
+      'The share of these three bounds, MAX_BODIES_BYTES, MAX_SPILL_BYTES and large posts that one tenant may use.',
     default: 0.5,
     min: 0.01,
     max: 1,

@@ -69,7 +69,8 @@ export async function readBody(
 
 const JSON_TYPE = 'application/json'
 
-function codingOfJson(request: IncomingMessage): Coding {
+/** Returns the coding of a body that must be JSON. @throws {ProblemError} 415. */
+export function codingOfJson(request: IncomingMessage): Coding {
   const { 'content-type': type, 'content-encoding': coding } = request.headers
   return type === JSON_TYPE && coding === undefined
     ? 'identity'

@@ -1,6 +1,6 @@
 // Bounds what a request or a tenant may take of what all requests share: memory and disk space,
-// quota for large answers, and turns to read. A tenant that reads without pause leaves most of a
-// replica's time to others.
+// quota for large answers, and turns for large reads and posts. A tenant that sends them without
+// pause leaves most of a replica's time to others.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Enqueuer } from '@sluice/queue'
 import { FREE_ANSWER_BYTES } from '../settings.ts'
@@ -105,7 +105,7 @@ export function jsonAnswer(
 
 export interface RoomDeps extends AnswerDeps {
   readBudget: Budget
-  readTurns: ReadTurns
+  readTurns: TenantTurns
   enqueuer: Pick<Enqueuer, 'quotaLeft'>
 }
 
@@ -131,7 +131,7 @@ export async function readWithinLimits<Result>(
   }
 }
 
-/** A read is refused if it would wait for its turn for longer than this. */
+/** A read or post is refused if it would wait for its turn for longer than this. */
 const MOST_WAIT_MS = 5_000
 /**
  * After a large read, MongoDB is left to others for this many times as long, because reads slow
@@ -139,40 +139,43 @@ const MOST_WAIT_MS = 5_000
  */
 const REST_TIMES = 2
 
-type Reader = Pick<RequestContext, 'tenant' | 'signal' | 'chargedBytes'>
+type TurnTaker = Pick<RequestContext, 'tenant' | 'signal' | 'chargedBytes'>
 
-export type ReadTurns = ReturnType<typeof createReadTurns>
+export type TenantTurns = ReturnType<typeof createTenantTurns>
 
-/** Creates the turns. After a large read, the next reads of its tenant wait. */
-export function createReadTurns() {
+/** Creates the turns. After a large read or post, the next ones of its tenant wait. */
+export function createTenantTurns() {
   const restUntil = new Map<string, number>()
-  const nextTurnOf = (tenant: string) => Math.max(performance.now(), restUntil.get(tenant) ?? 0)
+  const nextTurnOf = (tenant: string) => restUntil.get(tenant) ?? 0
   return {
     /**
      * Reads when it is the tenant's turn.
      *
-     * @param restMs how long the tenant's next read waits, if that is known in advance. Otherwise,
+     * @param restMs how long the tenant's next turn waits, if that is known in advance. Otherwise,
      * if the answer is charged, it waits `REST_TIMES` times as long as this read took.
      * @throws {ProblemError} 503.
      */
     async take<Result>(
-      context: Reader,
+      context: TurnTaker,
       read: () => Promise<Result>,
       restMs?: number,
     ): Promise<Result> {
       const { tenant, signal } = context
-      const start = nextTurnOf(tenant)
-      const waitMs = start - performance.now()
-      if (waitMs > MOST_WAIT_MS) throw overloaded()
-      if (restMs !== undefined) restUntil.set(tenant, start + restMs)
-      else if (waitMs <= 0) restUntil.delete(tenant)
+      const since = performance.now()
       try {
-        if (waitMs > 0) await delay(waitMs, undefined, { signal })
+        // Nothing is taken before the turn, so a caller that hangs up leaves it to the next one.
+        for (let at = since; at < nextTurnOf(tenant); at = performance.now()) {
+          if (nextTurnOf(tenant) - since > MOST_WAIT_MS) throw overloaded()
+          await delay(nextTurnOf(tenant) - at, undefined, { signal })
+        }
         const began = performance.now()
+        if (restMs === undefined) restUntil.delete(tenant)
+        else restUntil.set(tenant, began + restMs)
         const found = await read()
+        const ended = performance.now()
         const restsNow = restMs === undefined && context.chargedBytes > 0
         if (restsNow)
-          restUntil.set(tenant, nextTurnOf(tenant) + REST_TIMES * (performance.now() - began))
+          restUntil.set(tenant, Math.max(ended, nextTurnOf(tenant)) + REST_TIMES * (ended - began))
         return found
       } catch (error) {
         throw signal.aborted ? signal.reason : error

@@ -7,7 +7,7 @@ import { NO_PREFERENCES, type SourcePage } from '@sluice/contract'
 import { test } from 'vitest'
 import { createRequestSignals } from '../request/middleware.ts'
 import { CallerGoneError, ProblemError } from '../request/problem-error.ts'
-import { createBudget, createReadTurns } from '../request/shares.ts'
+import { createBudget, createTenantTurns } from '../request/shares.ts'
 import { getSource } from './get-sources.ts'
 
 const ID = 'x'.repeat(24)
@@ -19,7 +19,7 @@ function setUp() {
   const begun: { end(page?: SourcePage): void; gone: AbortSignal }[] = []
   const handler = getSource({
     readBudget: createBudget({ maxBytes: 4, tenantShare: 0.5 }),
-    readTurns: createReadTurns(),
+    readTurns: createTenantTurns(),
     bodyBudget: createBudget({ maxBytes: 1_000, tenantShare: 1 }),
     enqueuer: { quotaLeft: () => undefined },
     readSource: (_tenant, _id, _query, gone) =>

@@ -14,7 +14,7 @@ import {
 } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { threadAnswer } from '../body/body-parser.ts'
-import { readBody } from '../body/read-body.ts'
+import { checkContentLength, codingOfJson, readBody } from '../body/read-body.ts'
 import {
   idempotencyKeyInvalid,
   jobFailed,
@@ -35,7 +35,7 @@ type AnswerDeps = Pick<
   | 'settings'
 >
 export type AcceptDeps = EnqueueDeps & AnswerDeps
-type PostSourceDeps = AcceptDeps & Pick<ApiDeps, 'parser' | 'bodyBudget'>
+type PostSourceDeps = AcceptDeps & Pick<ApiDeps, 'parser' | 'bodyBudget' | 'postTurns'>
 
 export function postSource(deps: PostSourceDeps): Handler {
   return async (context) => {
@@ -75,11 +75,29 @@ export async function acceptJob(
 const QUOTE_BYTES = 256
 
 /**
- * Reads and checks in this order: media type, announced size, actual size, JSON, schema.
+ * Above this, a post waits for its tenant's turn, because it occupies the API, Redis and a worker
+ * for as long as dozens of small ones.
+ */
+const LARGE_BYTES = 256 * 1024
+/** Large posts may take a third of two common cores, which store 30 MB of them a second. */
+const LARGE_BYTES_PER_MS = 12_000
+
+/**
+ * Reads and checks in this order: media type, announced size, actual size, JSON, schema. Waits for
+ * the tenant's turn before a large body is read, or once a thread turns out to be large.
  * @throws {ProblemError}
  */
 async function readThread(deps: PostSourceDeps, context: RequestContext): Promise<Posted> {
-  const text = await readBody(context, deps)
+  const { request } = context
+  async function takeTurn(bytes: number): Promise<void> {
+    const restMs = bytes / (LARGE_BYTES_PER_MS * deps.settings.tenantShare)
+    if (bytes > LARGE_BYTES) await deps.postTurns.take(context, async () => {}, restMs)
+  }
+  const coding = codingOfJson(request)
+  checkContentLength(request, deps.settings.bodyBytes, 'bodyBytes')
+  const announced = Number(request.headers['content-length'] ?? 0)
+  await takeTurn(announced)
+  const text = await readBody(context, deps, coding)
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
   const parsed = await deps.parser.thread(text, context.prefer)
   if (!parsed.ok) {
@@ -88,8 +106,9 @@ async function readThread(deps: PostSourceDeps, context: RequestContext): Promis
   }
   const { source, quotes } = parsed.thread
   // Until they are answered, many short quotes occupy much more memory than their text.
-  if (quotes.length * QUOTE_BYTES > textBytes)
-    deps.bodyBudget.reserve(context, quotes.length * QUOTE_BYTES - textBytes)
+  const bytes = Math.max(textBytes, quotes.length * QUOTE_BYTES)
+  if (bytes > textBytes) deps.bodyBudget.reserve(context, bytes - textBytes)
+  await takeTurn(bytes - announced)
   Object.assign(context.log, {
     service: source.service,
     externalId: source.externalId,
