@@ -41,7 +41,7 @@ function assertAgrees({ database }: Simulation, source: SourceOrTombstone): void
   assert.deepEqual(totals, { wordCount, quoteCount }, `${source._id} disagrees with its quotes`)
 }
 
-function tokensOf({ database }: Simulation, { meta: { tokens = [] } }: SourceOrTombstone) {
+export function tokensOf({ database }: Simulation, { meta: { tokens = [] } }: SourceOrTombstone) {
   const watermarks = new Map(database.all('writers').map(({ _id, watermark }) => [_id, watermark]))
   return tokens.filter(({ writer, batch }) => batch > (watermarks.get(writer) ?? 0))
 }

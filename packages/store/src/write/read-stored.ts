@@ -52,11 +52,15 @@ export async function readStoredThreads(
     deps,
     found.flatMap(({ meta }) => meta.tokens ?? []),
   )
-  const open = found.map(deps.watermarks.withoutSettledTokens)
-  const sources = new Map(open.map((source) => [source._id, source]))
+  const tenants = new Map(works.map(({ id, requests }) => [id, requests[0]?.names.tenant ?? '']))
+  const sources = new Map(
+    found.map((source) => {
+      const open = deps.watermarks.withoutSettledTokens(source)
+      return [source._id, asSeenBy(tenants.get(source._id) ?? '', open)]
+    }),
+  )
   const threads = works.map((work) => {
-    const found = sources.get(work.id)
-    const source = found && asSeenBy(work.requests[0]?.names.tenant ?? '', found)
+    const source = sources.get(work.id)
     return {
       work,
       source,
