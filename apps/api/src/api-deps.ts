@@ -57,7 +57,7 @@ export interface ApiDeps extends SourceReads {
    * The memory of all bodies in flight (including inflaters), and of answers that have not been
    * read yet.
    */
-  bodyBudget: Pick<Budget, 'reserve'>
+  bodyBudget: Pick<Budget, 'reserve' | 'isShared'>
   /**
    * The bytes of large answers to callers without a key. They count until a second after the
    * connection has closed.

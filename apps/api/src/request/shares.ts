@@ -19,6 +19,10 @@ interface BudgetOptions {
   restMs?: number
 }
 
+/** Long enough that a tenant that posts now and then counts between its posts, too. */
+const SHARED_MS = 1_000
+const NOBODY = { tenant: '', at: Number.NEGATIVE_INFINITY }
+
 /** Bytes that all requests share. */
 export type Budget = ReturnType<typeof createBudget>
 
@@ -30,10 +34,16 @@ export type Budget = ReturnType<typeof createBudget>
 export function createBudget({ maxBytes, tenantShare, restMs = 0 }: BudgetOptions) {
   let inAll = 0
   const ofTenants = new Map<string, number>()
+  let [last, lastOther] = [NOBODY, NOBODY]
   const fits = (taken: number, bytes: number, bound: number) =>
     taken === 0 || taken + bytes <= bound
   const budget = {
     taken: () => inAll,
+    /** Returns whether another tenant has taken some within the last second. */
+    isShared(tenant: string): boolean {
+      const other = last.tenant === tenant ? lastOther : last
+      return performance.now() - other.at < SHARED_MS
+    },
     /**
      * Returns false if a bound would be exceeded. If nothing is taken yet, any number fits, because
      * a large body must be accepted.
@@ -43,6 +53,8 @@ export function createBudget({ maxBytes, tenantShare, restMs = 0 }: BudgetOption
       if (!fits(inAll, bytes, maxBytes) || !fits(own, bytes, maxBytes * tenantShare)) return false
       inAll += bytes
       ofTenants.set(tenant, own + bytes)
+      if (tenant !== last.tenant) lastOther = last
+      last = { tenant, at: performance.now() }
       return true
     },
     release(tenant: string, bytes: number): void {

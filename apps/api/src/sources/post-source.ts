@@ -75,8 +75,8 @@ export async function acceptJob(
 const QUOTE_BYTES = 256
 
 /**
- * Above this, a post waits for its tenant's turn, because it occupies the API, Redis and a worker
- * for as long as dozens of small ones.
+ * Above this, while other tenants post, a post waits for its tenant's turn, because it occupies the
+ * API, Redis and a worker for as long as dozens of small ones.
  */
 const LARGE_BYTES = 256 * 1024
 /** Large posts may take a third of two common cores, which store 30 MB of them a second. */
@@ -90,8 +90,9 @@ const LARGE_BYTES_PER_MS = 12_000
 async function readThread(deps: PostSourceDeps, context: RequestContext): Promise<Posted> {
   const { request } = context
   async function takeTurn(bytes: number): Promise<void> {
+    if (bytes <= LARGE_BYTES || !deps.bodyBudget.isShared(context.tenant)) return
     const restMs = bytes / (LARGE_BYTES_PER_MS * deps.settings.tenantShare)
-    if (bytes > LARGE_BYTES) await deps.postTurns.take(context, async () => {}, restMs)
+    await deps.postTurns.take(context, async () => {}, restMs)
   }
   const coding = codingOfJson(request)
   checkContentLength(request, deps.settings.bodyBytes, 'bodyBytes')
