@@ -78,10 +78,8 @@ test('a small run posts unchanged threads again, and an import', AGAIN, async (t
   const { folder } = await runBench(t, '--only', 'reposts,import')
   for (const scenario of ['reposts', 'import']) {
     const { measured } = await resultIn(folder, scenario)
-    assert.deepEqual(
-      measured.map(({ median }: { median: { failed: number } }) => median.failed),
-      [0, 0],
-    )
+    for (const { name, median } of measured) assert.equal(median.failed, 0, name)
+    assert(measured.length >= 2)
   }
 })
 

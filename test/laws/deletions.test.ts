@@ -178,6 +178,20 @@ describe('a deleted thread', () => {
     assert.deepEqual(await found(), { texts: ['two words'], totals: [1, 2], stored: 1 })
   })
 
+  it('is stored by its tenant’s post, if another tenant’s deletion hid a quote of an earlier attempt', async () => {
+    const { says, sourceId, deletion, store, found } = aThread()
+    await store(says(1, quote('q1')))
+    const left = await quotes.find({ sourceId }).toArray()
+    await Promise.all([sources.deleteOne({ _id: sourceId }), quotes.deleteMany({ sourceId })])
+    await store(deletion(2, 'other'))
+    await quotes.insertMany(left)
+    const post = { ...says(1, quote('q1')), redelivered: true }
+    const token = { request: post.id, writer: 'dead', batch: 1, since: new Date() }
+    await sources.updateOne({ _id: sourceId }, { $set: { 'meta.tokens': [token] } })
+    await store(post)
+    assert.deepEqual(await found(), { texts: ['two words'], totals: [1, 2], stored: 1 })
+  })
+
   it('hides the quotes of a writer that is late, until the writer finds that it was deleted', async () => {
     const { says, deletion, store, found } = aThread()
     await store(says(1, quote('q1')))

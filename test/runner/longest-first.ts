@@ -2,12 +2,13 @@ import { relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
- * Folders with long files come first, so that short files fill both cores at the end. The soak
- * and the upgrade last for minutes.
+ * Folders with long files come first, so that short files fill both cores at the end. The soak,
+ * the upgrade and the explorer last for minutes.
  */
 const FOLDERS = [
   'test/soak',
   'test/upgrade',
+  'test/laws/explorer',
   'test/faults',
   'apps/local',
   'packages/queue',
