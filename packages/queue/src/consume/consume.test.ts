@@ -425,7 +425,8 @@ it('reports retries, failures and stalled jobs by the events of BullMQ, and no s
   consume({
     async work({ id, attempt }) {
       note(`${id} ${attempt}`)
-      if (id === 'is retried' || id === 'fails') throw new Error('no')
+      // On a slow machine, the next attempt may begin before the test ends.
+      if (id === 'fails' || `${id} ${attempt}` === 'is retried 4') throw new Error('no')
       return { receipts: [RECEIPT] }
     },
   })
