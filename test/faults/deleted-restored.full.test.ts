@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -166,6 +167,11 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   t.onTestFinished(() => rm(folder, { recursive: true }))
   const file = join(folder, 'records.ndjson')
   assert.match((await runSluice(sluice, 'erasures', 'export', file)).stdout, /^Wrote 9 records /)
+  const pipe = `${file}.pipe`
+  execFileSync('mkfifo', [pipe])
+  const piping = runSluice(sluice, 'erasures', 'export', pipe)
+  assert.equal(await readFile(pipe, 'utf8'), await readFile(file, 'utf8'))
+  assert.equal((await piping).code, 0)
   await stop([sluice.api, ...sluice.workers])
   const totals = async () => {
     const found = await db.collection('sources').find({ tenant: 'acme' }).toArray()

@@ -159,7 +159,7 @@ const LARGE = {
   })),
 }
 const MANY = JSON.stringify(LARGE)
-/** The emulator of MongoDB needs many windows to delete 10,000 quotes, and nobody is served then. */
+/** The emulator needs many windows to delete 10,000 quotes, in some of which nobody is served. */
 const DELETED = JSON.stringify({ ...LARGE, quotes: LARGE.quotes.slice(0, 1_000) })
 const PAGES = {
   ...aThread(),

@@ -50,7 +50,7 @@ export interface ApiDeps extends SourceReads {
   /** Limits concurrent reads of sources (a Budget used as a semaphore: each read takes 1). */
   readBudget: Budget
   readTurns: TenantTurns
-  /** Of large posts: they do not delay the tenant's reads. */
+  /** The turns of large posts, which do not delay the tenant's reads. */
   postTurns: TenantTurns
   parser: Pick<BodyParser, 'thread' | 'array' | 'jobAnswer'>
   /**

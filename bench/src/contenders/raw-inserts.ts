@@ -13,8 +13,8 @@ const BATCH = 1_000
  * The limit: `insertMany` of the same documents in batches of 1,000, one after the other, from this
  * process. Its times are times of batches.
  *
- * @param indexesOf a database whose indexes the documents get, too: on some servers, Sluice needs an
- *   index of quotes that costs more than the documents.
+ * @param indexesOf a database whose indexes the documents get, too. On some servers, Sluice needs
+ * an index of quotes that costs more than the documents.
  */
 export async function openRawInserts(
   bench: Bench,

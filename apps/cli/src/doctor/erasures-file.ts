@@ -1,7 +1,7 @@
 // The file of the command `sluice erasures export`: the records of all deletions, for a restore of
 // both servers.
 import { createWriteStream } from 'node:fs'
-import { open, rename } from 'node:fs/promises'
+import { open, rename, stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { readRecord } from '@sluice/boot/deletion-records'
 import type { DeletionRecord } from '@sluice/contract'
@@ -15,7 +15,10 @@ interface Head {
   records: number
 }
 
-/** Writes a file. Until it is complete, an earlier one of this name stays. */
+/**
+ * Writes a file. Until it is complete, an earlier one of this name stays. A device or a pipe, such
+ * as `/dev/stdout`, is written as it is: a rename would replace it.
+ */
 export async function writeErasures(
   file: string,
   db: Db,
@@ -27,10 +30,12 @@ export async function writeErasures(
     yield `${JSON.stringify(head)}\n`
     for await (const record of records) yield `${JSON.stringify(record)}\n`
   }
-  const part = `${file}.sluice-part`
+  const found = await stat(file).catch(() => undefined)
+  const isFile = found === undefined || found.isFile()
+  const part = isFile ? `${file}.sluice-part` : file
   try {
-    await pipeline(lines, createWriteStream(part, { flush: true }))
-    await rename(part, file)
+    await pipeline(lines, createWriteStream(part, { flush: isFile }))
+    if (isFile) await rename(part, file)
   } catch (error) {
     throw faultOf(part, error)
   }

@@ -217,7 +217,7 @@ export async function renewStoreId(db: Db): Promise<Store> {
   return readStore(db)
 }
 
-/** Reads the id that a store began with. Its backups and copies also have it, whatever their ids. */
+/** Reads the id that a store began with. Backups and copies of the store also have it. */
 export async function readFirstId(db: Db): Promise<string | undefined> {
   const found = await db.collection<IdentityDocument>('layout', PRIMARY).findOne({ _id: STORE })
   return found?.first ?? found?.id

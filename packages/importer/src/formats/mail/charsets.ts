@@ -10,8 +10,8 @@ export interface Utf8Text {
 /**
  * Converts a text to UTF-8. Without a charset, it is taken for UTF-8, except for lines that are not
  * valid UTF-8, which are taken for windows-1252. If a single-byte charset is declared, or a charset
- * in which characters are lost, but the text is valid UTF-8, it is read as UTF-8: many programs make
- * this mistake, and UTF-8 is never a meaningful text in such a charset.
+ * in which characters are lost, but the text is valid UTF-8, it is read as UTF-8: many programs
+ * make this mistake, and UTF-8 is never a meaningful text in such a charset.
  */
 export function toUtf8(bytes: Buffer, charset = ''): Utf8Text {
   const name = charset.trim().toLowerCase()
