@@ -6,10 +6,10 @@ import { test } from 'vitest'
 import type { Ingested } from './ingest.ts'
 import { createNoteTimes, createWork, requestsOf } from './job.ts'
 import { workerMetrics } from './metrics.ts'
-import type { SuppressionCopy } from './suppressions.ts'
+import { createSuppressionCopy, type SuppressionCopy } from './suppressions.ts'
 
 const NO_DELETIONS = { name: async () => {}, record: async () => {}, purge: async () => {} }
-const NO_SUPPRESSIONS: Pick<SuppressionCopy, 'mark'> = { mark: async (_, requests) => requests }
+const NO_SUPPRESSIONS: Pick<SuppressionCopy, 'mark'> = { mark: (_, requests) => requests }
 
 const aThread = (externalId: string) => ({
   source: { service: 'slack' as const, externalId, title: externalId },
@@ -193,6 +193,31 @@ function aJob(threads: FetchedJob['data']['threads']) {
     quarantined: false,
   }
 }
+
+test('a job is in a batch as soon as it is fetched, so its lane does not fetch again meanwhile', async () => {
+  const { metrics } = openMetrics('test', workerMetrics)
+  const suppressions = createSuppressionCopy(async () => ({ key: 'k', idsOf: new Map() }))
+  const job = { ...aJob([aThread('a')]), waitsSince: 0, suppressions: '', redelivered: false }
+  let isInBatch = false
+  const work = createWork({
+    ingest: {
+      async ingest() {
+        isInBatch = true
+        return { unavailable: true, reason: 'no', since: 0 }
+      },
+    },
+    suppressions,
+    deletions: NO_DELETIONS,
+    noteLost: () => ({ unavailable: true }),
+    noteTimes: createNoteTimes(metrics, createDurations()),
+    log: createLogger('test', 'silent'),
+  })
+  // The worker's first job reads the list.
+  await suppressions.mark(job, [])
+  const working = work(job)
+  assert(isInBatch)
+  await working
+})
 
 /**
  * Works on a job of this age, which the store stores unless it is unavailable. Returns counts and

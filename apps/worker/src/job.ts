@@ -57,19 +57,22 @@ export function createWork({
     )
   }
 
+  /** Makes the requests of a job, after what must precede its deletions. */
+  function prepare(job: FetchedJob, deletes: boolean, trace?: string) {
+    const requests = () => suppressions.mark(job, requestsOf(job, trace))
+    if (!deletes) return requests()
+    return Promise.all([deletions.name(job), deletions.record(job)]).then(requests)
+  }
+
   async function work(job: FetchedJob, trace?: string): Promise<Worked> {
     const began = performance.now()
     // The clock of a promoted Redis may be behind the clock of the Redis that accepted the job.
     const queuedMs = Math.max(Math.round(began - job.waitsSince), 0)
     const { threads } = job.data
     const deletes = threads.some((one) => 'deletes' in one)
-    const unready = deletes
-      ? await Promise.all([deletions.name(job), deletions.record(job)]).catch(asError)
-      : undefined
-    const requests =
-      unready instanceof Error
-        ? unready
-        : await suppressions.mark(job, requestsOf(job, trace)).catch(asError)
+    const prepared = prepare(job, deletes, trace)
+    // Not awaited without need: a lane that finds no request under way fetches again (see `ready`).
+    const requests = prepared instanceof Promise ? await prepared.catch(asError) : prepared
     if (requests instanceof Error)
       return noteLost(job, { unavailable: true, reason: requests.message, since: began })
     const before = knownReceipts(job)

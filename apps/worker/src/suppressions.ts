@@ -16,16 +16,22 @@ export type SuppressionCopy = ReturnType<typeof createSuppressionCopy>
 
 /** Makes the functions that find the suppressed speakers of jobs. */
 export function createSuppressionCopy(readList: () => Promise<SuppressedIds>) {
-  let copy: { state: string; list: Promise<SuppressedIds> } | undefined
+  let copy: { state: string; list: SuppressedIds | Promise<SuppressedIds> } | undefined
 
-  function listAt(state: string): Promise<SuppressedIds> {
+  function listAt(state: string): SuppressedIds | Promise<SuppressedIds> {
     if (copy?.state === state) return copy.list
-    const read = { state, list: readList() }
+    const list = readList()
+    const read: NonNullable<typeof copy> = { state, list }
     copy = read
-    read.list.catch(() => {
-      if (copy === read) copy = undefined
-    })
-    return read.list
+    list.then(
+      (known) => {
+        read.list = known
+      },
+      () => {
+        if (copy === read) copy = undefined
+      },
+    )
+    return list
   }
 
   return {
@@ -34,12 +40,24 @@ export function createSuppressionCopy(readList: () => Promise<SuppressedIds>) {
       copy = undefined
     },
     /**
-     * Adds the tenant's suppressions to the requests of a job. @throws {CommandFailedError}
+     * Adds the tenant's suppressions to the requests of a job. Returns a promise only if the list
+     * must be read first. @throws {CommandFailedError}
      */
-    async mark(job: FetchedJob, requests: IngestRequest[]): Promise<IngestRequest[]> {
-      const suppressions = suppressionsOf(await listAt(job.suppressions), job.data.tenant)
-      if (suppressions === undefined) return requests
-      return requests.map((request) => ({ ...request, suppressions }))
+    mark(job: FetchedJob, requests: IngestRequest[]): IngestRequest[] | Promise<IngestRequest[]> {
+      const list = listAt(job.suppressions)
+      return list instanceof Promise
+        ? list.then((known) => withSuppressions(known, job, requests))
+        : withSuppressions(list, job, requests)
     },
   }
+}
+
+function withSuppressions(
+  list: SuppressedIds,
+  job: FetchedJob,
+  requests: IngestRequest[],
+): IngestRequest[] {
+  const suppressions = suppressionsOf(list, job.data.tenant)
+  if (suppressions === undefined) return requests
+  return requests.map((request) => ({ ...request, suppressions }))
 }
