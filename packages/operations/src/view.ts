@@ -1,22 +1,29 @@
 // What people see of a queue and can do with it, depending on their role. Viewers see ids, and
-// reasons without values. They see no payloads, stacks, faults or stored texts, because these quote
-// the content of threads.
+// reasons without values. They see no payloads, stacks, validation errors or stored texts, because
+// these quote the content of threads.
 import { createDeletionRecords } from '@sluice/boot/deletion-records'
 import type * as contract from '@sluice/contract'
 import { type KeyRole, listExpiring, shortKeyId } from '@sluice/credentials/keys'
 import { shareFor } from '@sluice/process'
-import { createImports, isJobId, LANES, orUnavailable, type QueueKeys } from '@sluice/queue'
+import {
+  createImports,
+  type FoundImport,
+  isJobId,
+  LANES,
+  orUnavailable,
+  type QueueKeys,
+} from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 import { createErasures, eraseSpeaker } from './erase/erase-speaker.ts'
 import { createSuppressions } from './erase/suppressions.ts'
 import { createFailedJobs } from './failed/failed-jobs.ts'
-import * as masks from './failed/masks.ts'
 import { createOperations, type RunOptions, runOperations } from './failed/operations.ts'
+import { type MaskedReason, reasonGroupOf, VARIES } from './failed/reasons.ts'
 import { createFind, createFindStored } from './find/find.ts'
 import { createReadThread, type ThreadPage } from './find/thread-page.ts'
 import { createListJobs, createListRecent } from './jobs/list-jobs.ts'
-import { createReadJob, maskDetail } from './jobs/read-job.ts'
+import { createReadJob, type JobDetail } from './jobs/read-job.ts'
 import { createReadHistory } from './overview/history.ts'
 import { createReadOverview, createReadTenant } from './overview/overview.ts'
 import { judge } from './overview/verdict.ts'
@@ -117,7 +124,7 @@ function openReads(redis: Redis, keys: QueueKeys, db: Db) {
     findImport: async (id: string) => (isJobId(id) ? imports.find(id) : undefined),
     async outlineJob(id: string) {
       const found = await readJob(id)
-      return found && masks.withoutPayload(found)
+      return found && withoutPayload(found)
     },
     async readOutline(...query: Parameters<typeof readThread>) {
       const found = await readThread(...query)
@@ -150,7 +157,7 @@ function viewOf(reads: Reads, { role, by }: Person) {
   const isOperator = role === 'operator'
   function read<Args extends unknown[], Value>(
     find: (...args: Args) => Promise<Value>,
-    toViewers: masks.Mask<Value>,
+    toViewers: Mask<Value>,
   ) {
     return async (...args: Args): Promise<Value> => {
       const found = await orUnavailable(find(...args))
@@ -164,31 +171,31 @@ function viewOf(reads: Reads, { role, by }: Person) {
   }
   // A verdict quotes reasons, so make it from what the person may see.
   async function judged(find: () => Promise<contract.Status>): Promise<contract.Status> {
-    const status = await read(find, masks.maskStatus)()
+    const status = await read(find, maskStatus)()
     return { ...status, verdict: judge(status) }
   }
   const list = ({ filter, ...page }: contract.FailedJobQuery) =>
     failedJobs.list({ filter: permitted(filter), ...page })
   const group = (filter: contract.FailedJobFilter) => failedJobs.groups(permitted(filter))
   return {
-    listFailed: read(list, (page) => ({ ...page, jobs: page.jobs.map(masks.masked) })),
-    groupFailed: read(group, masks.maskGroups),
+    listFailed: read(list, (page) => ({ ...page, jobs: page.jobs.map(masked) })),
+    groupFailed: read(group, maskGroups),
     /** Returns the groups of all failed jobs, at most `GROUPS_SHARED_MS` old. */
-    readGroups: read(reads.readGroups, masks.maskGroups),
-    listOperations: read(operations.list, (found) => found.map(masks.maskOperation)),
-    findOperation: read(reads.findOperation, (found) => found && masks.maskOperation(found)),
+    readGroups: read(reads.readGroups, maskGroups),
+    listOperations: read(operations.list, (found) => found.map(maskOperation)),
+    findOperation: read(reads.findOperation, (found) => found && maskOperation(found)),
     listImports: read(reads.listImports, (found) => found),
-    findImport: read(reads.findImport, (found) => found && masks.maskImport(found)),
+    findImport: read(reads.findImport, (found) => found && maskImport(found)),
     /** Lists the jobs of a state. */
     listJobs: read(reads.listJobs, ({ jobs, ...page }) => ({
       ...page,
-      jobs: jobs.map(masks.masked),
+      jobs: jobs.map(masked),
     })),
     readTenant: read(reads.readTenant, (load) => load),
     /** Reads a job in any state, without its stacks and its payload. */
     readJob: read(reads.outlineJob, (found) => found && maskDetail(found)),
     listRecent: read(reads.listRecent, ({ jobs, next }) => ({
-      jobs: jobs.map(masks.masked),
+      jobs: jobs.map(masked),
       next,
     })),
     readStatus: () => judged(reads.readStatus),
@@ -198,7 +205,7 @@ function viewOf(reads: Reads, { role, by }: Person) {
     /** Looks up: see `createFind`. @throws {OperatorOnlyError} */
     async find(query: contract.FindQuery, signal: AbortSignal): Promise<contract.FindAnswer> {
       const found = await reads.find(permitted(query), signal)
-      return isOperator ? found : masks.maskFound(found)
+      return isOperator ? found : maskFound(found)
     },
     /**
      * Reads a page of a stored thread, without its texts.
@@ -209,6 +216,79 @@ function viewOf(reads: Reads, { role, by }: Person) {
     acts: isOperator ? openActs(reads, by) : undefined,
   }
 }
+
+/**
+ * What viewers see instead of each field that may quote values, wherever a result has such a field.
+ */
+interface Hidden {
+  reason: MaskedReason
+  payload: null
+  stack: never[]
+  detail: ''
+  errors: never[]
+  warnings: never[]
+}
+
+/** A result without values. */
+type Masked<Value> = {
+  [Name in keyof Value]: Name extends keyof Hidden ? Hidden[Name] : Masked<Value[Name]>
+}
+
+/**
+ * Reduces what operators see to what viewers see. A mask that forgets a field of `Hidden` does not
+ * compile.
+ */
+type Mask<Value> = (found: Value) => Value & Masked<Value>
+
+/** Masks the reason of a job, a group, an attempt, a thread or a hit. */
+function masked<Value extends { reason?: string }>(found: Value) {
+  return { ...found, ...(found.reason !== undefined && { reason: reasonGroupOf(found.reason) }) }
+}
+
+const maskGroups: Mask<contract.FailedJobGroups> = (found) => ({
+  ...found,
+  groups: found.groups.map(masked),
+})
+
+const maskFound: Mask<contract.FindAnswer> = (found) => ({ ...found, hits: found.hits.map(masked) })
+
+const maskStatus: Mask<contract.Status> = ({ storeAway, ...status }) => ({
+  ...status,
+  ...(storeAway && { storeAway: masked(storeAway) }),
+})
+
+const NO_PAYLOAD: Pick<Hidden, 'stack' | 'payload'> = { stack: [], payload: null }
+
+/** Shows neither the stacks nor the payload of a job. */
+const withoutPayload = <Job extends object>(job: Job) => ({ ...job, ...NO_PAYLOAD })
+
+/** The reason in a filter was written by a person, so all of it is masked. */
+const maskOperation: Mask<contract.Operation> = ({ filter, ...operation }) => {
+  if (filter === undefined) return operation
+  const { reason, ...fields } = filter
+  return { ...operation, filter: { ...fields, ...(reason !== undefined && { reason: VARIES }) } }
+}
+
+const NO_DETAILS: Pick<Hidden, 'detail' | 'errors' | 'warnings'> = {
+  detail: '',
+  errors: [],
+  warnings: [],
+}
+
+const maskImport: Mask<FoundImport> = ({ problems, ...found }) => ({
+  ...found,
+  problems: problems.map(({ refused, ...item }) =>
+    refused ? { ...item, refused: { ...refused, ...NO_DETAILS } } : item,
+  ),
+})
+
+/** Reduces a job without its payload to what viewers see. */
+const maskDetail: Mask<JobDetail & Pick<Hidden, 'stack' | 'payload'>> = (job) => ({
+  ...job,
+  hit: masked(job.hit),
+  tries: job.tries.map(masked),
+  failedThreads: job.failedThreads.map(masked),
+})
 
 function withoutTexts({ source, quotes, ...page }: ThreadPage) {
   const { id, service, externalId, status, wordCount, createdAt } = source

@@ -14,7 +14,6 @@ import {
   sourceNameOf,
 } from '@sluice/queue'
 import type { Redis } from 'ioredis'
-import { type Hidden, type Mask, masked } from '../failed/masks.ts'
 import { reasonGroupOf } from '../failed/reasons.ts'
 import { createScanRecent, NEWEST } from './list-jobs.ts'
 
@@ -46,9 +45,17 @@ function jobHit(
   id: string,
   { tenant, requestId, keyId, threads, import: of, trace }: IngestJob,
 ): Hit {
-  const by = { requestId, ...(keyId && { keyId }) }
-  const ids = { ...by, ...(of && { importId: of.id }), ...(trace && { traceId: traceIdOf(trace) }) }
-  return { kind: 'job', id, tenant, name: nameJob(threads), threads: threads.length, ...ids }
+  return {
+    kind: 'job',
+    id,
+    tenant,
+    name: nameJob(threads),
+    threads: threads.length,
+    requestId,
+    ...(keyId && { keyId }),
+    ...(of && { importId: of.id }),
+    ...(trace && { traceId: traceIdOf(trace) }),
+  }
 }
 
 /** Makes functions that read jobs by their ids. */
@@ -150,31 +157,27 @@ export function failedJobOf({ hit, reasonGroup, ...job }: JobDetail): FailedJob 
     keyId,
   } = hit
   if (reasonGroup === undefined) return undefined
-  const by = { tenant, ...(keyId && { keyId }) }
-  const summary = {
+  const { tries, failedThreads, failedThreadCount, stack, payload } = job
+  return {
     id,
-    ...by,
+    tenant,
+    ...(keyId && { keyId }),
     threads,
     lane,
     name,
     enqueuedAt: acceptedAt,
     failedAt: endedAt,
     attempts,
+    // If one of BullMQ's tools failed the job, no attempt is recorded.
+    failedThreadCount: tries.length === 0 ? threads : failedThreadCount,
+    reason,
+    reasonGroup,
+    tries,
+    failedThreads,
+    stack,
+    payload,
   }
-  const { tries, failedThreads, failedThreadCount, stack, payload } = job
-  // If one of BullMQ's tools failed the job, no attempt is recorded.
-  const failedCount = tries.length === 0 ? threads : failedThreadCount
-  const failures = { failedThreadCount: failedCount, reason, reasonGroup, tries, failedThreads }
-  return { ...summary, ...failures, stack, payload }
 }
-
-/** Reduces a job without its payload to what viewers see. */
-export const maskDetail: Mask<JobDetail & Pick<Hidden, 'stack' | 'payload'>> = (job) => ({
-  ...job,
-  hit: masked(job.hit),
-  tries: job.tries.map(masked),
-  failedThreads: job.failedThreads.map(masked),
-})
 
 const isoOf = (ms: number) => new Date(ms).toISOString()
 
