@@ -191,10 +191,7 @@ const MOST_KEYS = 1_000
  * Counts the requests that were refused because of their key: by reason in a metric, and by key for
  * operators.
  */
-export function countRefusedKeys(
-  { keysRefused }: Pick<ApiMetrics, 'keysRefused'>,
-  now = () => performance.now(),
-) {
+export function countRefusedKeys({ keysRefused }: Pick<ApiMetrics, 'keysRefused'>) {
   const byKey = new Map<string, Omit<RefusedKeyCount, 'lastMsAgo'> & { lastAt: number }>()
   return {
     /**
@@ -207,15 +204,16 @@ export function countRefusedKeys(
       if (keyId === undefined || why === 'unknown') return
       if (byKey.size >= MOST_KEYS && !byKey.has(keyId)) return
       const requests = (byKey.get(keyId)?.requests ?? 0) + 1
-      byKey.set(keyId, { keyId, tenant, why, requests, lastAt: now() })
+      byKey.set(keyId, { keyId, tenant, why, requests, lastAt: performance.now() })
     },
     /** Lists the recently refused keys, those with the most refusals first. */
     list(): RefusedKeyCount[] {
-      for (const [keyId, { lastAt }] of byKey) if (now() - lastAt > SHOWN_MS) byKey.delete(keyId)
+      const now = performance.now()
+      for (const [keyId, { lastAt }] of byKey) if (now - lastAt > SHOWN_MS) byKey.delete(keyId)
       const counts = [...byKey.values()].sort((one, other) => other.requests - one.requests)
       return counts
         .slice(0, SHOWN_KEYS)
-        .map(({ lastAt, ...count }) => ({ ...count, lastMsAgo: now() - lastAt }))
+        .map(({ lastAt, ...count }) => ({ ...count, lastMsAgo: now - lastAt }))
     },
   }
 }

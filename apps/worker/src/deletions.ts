@@ -1,4 +1,4 @@
-// What a worker does for the deletions of a job beside storing them: it leaves their record, and
+// What a worker does for the deletions of a job besides storing them: it writes their record, and
 // removes the words of what was deleted from Redis.
 import type { DeletionRecords } from '@sluice/boot/deletion-records'
 import type { DeletionRecord } from '@sluice/contract'
@@ -26,7 +26,7 @@ export function createDeletions(
   )
   return {
     /**
-     * Leaves the record of a job's deletions, unless an operation has left one for all its jobs.
+     * Writes the record of a job's deletions, unless an operation has written one for all its jobs.
      */
     async record({ id, data }: FetchedJob): Promise<void> {
       const { tenant, stamp, keyId, threads, recorded } = data
@@ -40,9 +40,9 @@ export function createDeletions(
       await write({ kind: 'deletion', id, stamp, ...by, tenant, deletes })
     },
     /**
-     * Writes the names of sources that are deleted by their ids into the job's payload. The purge
-     * finds posts by these names, and nothing has them once the sources are deleted, even if the
-     * worker dies then.
+     * Writes the names of sources that are deleted by their ids into the job's payload, for the
+     * purge, which finds posts by these names: once a source is deleted, nothing else has its name,
+     * and the worker may die before it purges.
      */
     async name(job: FetchedJob): Promise<void> {
       const { tenant, threads } = job.data
@@ -72,7 +72,7 @@ export function createDeletions(
           const one = threads[place]
           const { source } = receipts[place] ?? {}
           if (source === undefined || one === undefined || !('deletes' in one)) return undefined
-          // Retention has left a thread with a later post whole.
+          // Retention deleted nothing: the thread has a later post.
           if (one.deletes.until !== undefined && source.outcome === 'absent') return undefined
           return purge({ tenant, stamp, ...one.deletes, name: nameIn(tenant, one) })
         }),

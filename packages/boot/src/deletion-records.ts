@@ -55,7 +55,7 @@ export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db)
   const writeToRedis = (records: readonly DeletionRecord[]) =>
     orUnavailable(addRecords(base, RECORDS_KEPT_MS, MOST_IN_REDIS, ...records))
 
-  /** Reads records of MongoDB, which has all after `complete`. */
+  /** Reads the records from MongoDB. It has all of them after `complete`. */
   async function* stored(filter: Document = {}): AsyncGenerator<DeletionRecord> {
     const kept = { ...filter, stamp: { $gt: oldestStamp() } }
     for await (const { _id: id, ...record } of collection.find(kept, { batchSize: AT_ONCE }))
@@ -74,7 +74,7 @@ export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db)
 
   return {
     /**
-     * Leaves records in both servers. Call it before anything is removed.
+     * Writes records to both servers. Call it before anything is removed.
      * @throws {CommandFailedError | QueueUnavailableError}
      */
     async write(records: readonly DeletionRecord[]): Promise<void> {
@@ -121,7 +121,7 @@ async function* pagesOf(
   yield page
 }
 
-/** Returns the records that are newer than the known ones, which they become. */
+/** Returns the records that `known` has in an older version or not at all, and adds them to it. */
 function takeNewer(page: readonly DeletionRecord[], known: Map<string, Version>): DeletionRecord[] {
   const newer = new Map<string, DeletionRecord>()
   for (const record of page) {

@@ -32,9 +32,9 @@ export interface MarkNote extends Pick<Status, 'paused' | 'redisLoss'> {
 export const MARK_ANSWER_MS = 5_000
 
 /** A loss is reported for a day. */
-export const LOSS_TOLD_MS = 86_400_000
+export const LOSS_SHOWN_MS = 86_400_000
 
-/** The answer of a primary that has just been replaced is less than this behind, by far. */
+/** A primary that has just been replaced may answer with an older note, but never by this much. */
 const OLD_STORE_MS = 30_000
 
 /**
@@ -70,8 +70,8 @@ export async function readMarks(
   const differs = note !== null && mark < note.mark && mark !== note.before
   const isOther = differs && (mark >= seen || other === 1)
   // A loss that another Redis reported is no loss of this one.
-  const told = isOther ? undefined : note?.redisLoss
-  const earlier = told && now - Date.parse(told.at) < LOSS_TOLD_MS ? told : undefined
+  const noted = isOther ? undefined : note?.redisLoss
+  const earlier = noted && now - Date.parse(noted.at) < LOSS_SHOWN_MS ? noted : undefined
   const isLost = differs && !isOther
   return {
     _id,

@@ -1,4 +1,4 @@
-// Prevents that a process uses documents of another layout, or a queue that feeds another store
+// Keeps a process from using documents of another layout, or a queue that feeds another store
 // (docs/adr/0023-identity-and-marks.md).
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'

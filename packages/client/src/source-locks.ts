@@ -1,4 +1,4 @@
-// Prevents that two requests for the same source are in flight together, so that a retry never
+// Keeps two requests for the same source from being in flight together, so that a retry never
 // arrives after a newer request.
 import { unlessAborted } from './abort.ts'
 import type { ThreadRequest } from './contract.generated.ts'

@@ -7,7 +7,10 @@ import { SERVICES } from './thread-request.ts'
 const about = {
   /** The id of the job or of the operation. */
   id: Type.String(),
-  /** What was accepted up to this stamp was removed. May be higher once an operation has ended. */
+  /**
+   * Everything that was accepted up to this stamp is deleted. The last record of an operation may
+   * have a later stamp than its first.
+   */
   stamp: Type.Integer(),
   /** The id of the key. */
   by: optional(Type.String()),

@@ -14,16 +14,17 @@ export const ERASED = '[erased]'
 export const REDACTED = { text: ERASED, speaker: ERASED } as const
 
 /**
- * What a redaction takes words from: quotes, or also the title, the description and the URL of
- * their source (`all`), and the name of its channel, too (`channel`).
+ * What a redaction replaces: texts and speakers of quotes (`quotes`), the title, the description
+ * and the URL of their source as well (`all`), and also the name of its channel (`channel`).
  */
 export type Redacts = 'quotes' | 'all' | 'channel'
 
 /**
- * What a deletion removes: a source or, with `quoteIds`, only these of its quotes. With `redacts`,
- * the quotes stay: only their texts and speakers go and, with `all`, the title and description of
- * the source, which then notes `speaker`, the hash of the person who is erased. With `until`, which
- * is then its stamp, it removes nothing of a source that has a later post.
+ * What a deletion removes: a source or, with `quoteIds`, only these of its quotes.
+ * - `redacts`: the quotes stay, without their texts and speakers. With `all` or `channel`, fields
+ * of the source are redacted, too. The source then records `speaker`, the hash of the erased
+ * person.
+ * - `until`: the stamp of the deletion. It removes nothing of a source that has a later post.
  */
 export interface DeletionScope {
   sourceId: string
@@ -34,9 +35,10 @@ export interface DeletionScope {
 }
 
 /**
- * Makes the function that says what goes with a quote of a source. Title, description and URL go if
- * they name the speaker, if the text begins with the title or the description, which may end in
- * `…`, or if the source's externalId is the quote's, perhaps behind a prefix.
+ * Makes the function that returns what a redaction of a quote replaces in its source. Title,
+ * description and URL are replaced if they name the speaker, if the text begins with the title or
+ * the description, which may end in `…`, or if the source's externalId is the quote's, perhaps
+ * behind a prefix.
  */
 export function createRedactsOf({ externalId, title, description, url, channelName }: Repeating) {
   const starts = [title, description].flatMap((words = '') => {
@@ -59,7 +61,7 @@ export function createRedactsOf({ externalId, title, description, url, channelNa
   }
 }
 
-/** Returns which one of two takes more words. */
+/** Returns the one that replaces more. */
 export const moreOf = (one: Redacts, other: Redacts): Redacts =>
   REDACTS.indexOf(one) < REDACTS.indexOf(other) ? other : one
 
@@ -79,7 +81,7 @@ interface RepeatedQuote {
   speaker?: string
 }
 
-/** Returns the erased fields of a source, which go with an erased quote. */
+/** Returns the fields of a source that a redaction replaces, with their new texts. */
 export function erasedWith(
   redacts: Redacts,
   { description, url, channelName }: Omit<Repeating, 'externalId'>,
@@ -93,7 +95,7 @@ export function erasedWith(
   }
 }
 
-/** Returns the fields of a source, with the ones erased that go with an erased quote. */
+/** Returns the fields of a source as a redaction leaves them. */
 export function withErased<Fields extends Omit<Repeating, 'externalId'>>(
   redacts: Redacts,
   fields: Fields,

@@ -152,7 +152,7 @@ function QuoteRequestSchema(limits: Limits) {
 export type ThreadRequest = Static<ReturnType<typeof ThreadRequestSchema>>
 export type QuoteRequest = ThreadRequest['quotes'][number]
 
-/** Leaves out null: an absent field is a missing key, except in requests, which may use null. */
+/** The type without null. Only requests may have null, for an absent field. */
 type Present<T> = { [K in keyof T]: NonNullable<T[K]> }
 
 export type PrunedQuote = Present<QuoteRequest>

@@ -205,7 +205,10 @@ function createFaultList(print: (line: string) => void): (record: RejectedRecord
   }
 }
 
-/** The summary is the result. With `--quiet`, prints only problems, as errors. */
+/**
+ * Prints the summary, which is the result of the command. With `--quiet`, prints it only if the
+ * import was not completed, to standard error.
+ */
 function printSummary(
   summary: Summary,
   { json, quiet }: Output,

@@ -100,7 +100,7 @@ function tooManyErrors({ reasons }: Tally, most: number): TooManyErrors {
   )
 }
 
-/** Explains what ended an import. Of an unknown error, this program is the cause. */
+/** Explains what ended an import. If the error is unknown, this program is at fault. */
 export function failureOf(error: unknown): {
   state: State
   problem?: string

@@ -1,4 +1,5 @@
-// What is left to do after an import was killed. Its parent process loads nothing else of it.
+// What the parent process does after it has killed an import. It loads no other file of the
+// importer.
 import { removeTemporaryFolders } from './formats/read/temporary-folder.ts'
 import { EXIT_CODES } from './show/exit-codes.ts'
 

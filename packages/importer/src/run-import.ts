@@ -80,7 +80,7 @@ interface Run {
 async function importAll(run: Run): Promise<void> {
   const { request, deps, state, stops } = run
   const { encoding, stateDir, tempDir, rejected } = request
-  // If the file exists, its folder need not be writable: for example, /dev/null is in a folder of
+  // If the file exists, its folder need not be writable: /dev/null, for example, is in a folder of
   // devices. The default folder for sorting is not checked, because not all inputs use it.
   const ofRejected = rejected === undefined || existsSync(rejected) ? undefined : dirname(rejected)
   for (const folder of [stateDir, ofRejected, tempDir === tmpdir() ? undefined : tempDir])

@@ -77,9 +77,9 @@ export function seenQuote(
 }
 
 /**
- * Returns the filter of the quotes of which `seenQuote` leaves something in these sources, but for
- * single deleted quotes: `gone` are those. One condition for each would cost all quotes of a source
- * as much as there are.
+ * Returns a filter for the quotes of these sources of which `seenQuote` leaves something. `gone`:
+ * the ids of quotes that were deleted one by one. They share one condition, because the server
+ * would compare every quote with each further one.
  */
 export function seenFilter(
   sources: readonly { _id: string; meta: SourceMarks }[],

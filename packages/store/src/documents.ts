@@ -96,8 +96,8 @@ export interface WriterDocument {
 export const DELETIONS_MS = 31 * 24 * 3_600_000
 
 /**
- * The most single quotes of a source that it remembers as deleted. Each takes 34 bytes of it, and a
- * condition of each sum and page of its quotes.
+ * A source remembers at most this number of quotes as deleted one by one. Each takes 34 bytes of
+ * the source, and adds a condition to each sum and page of its quotes.
  */
 export const MOST_SINGLE = 10_000
 
@@ -187,8 +187,8 @@ export interface SourceDocument extends SourceValues, SourceOrTombstone {
 }
 
 /**
- * Returns whether this is a source, and no tombstone. A worker from before deletions adds a post's
- * fields to a tombstone, with null for the tenant and the names: it stays one.
+ * Returns whether this is a source, and no tombstone. A worker of a release without deletions may
+ * add a post's fields to a tombstone, with null as tenant and names. That is still a tombstone.
  */
 export function isLive(source: SourceOrTombstone): source is SourceDocument {
   return typeof source.tenant === 'string'

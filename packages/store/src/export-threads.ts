@@ -80,13 +80,14 @@ export function createExportThreads(db: Db) {
 const LINE_CHARACTERS = 1024 * 1024
 const LINE_QUOTES = 5_000
 /**
- * The quotes of neighbours are read by one query, up to this number of words. A quote counts as
- * more words, and a source as many more, as its fields can be long.
+ * The quotes of neighbours are read by one query, up to this number of words. `sizeOf` adds words
+ * for the other fields of a source and of its quotes, which can be long.
  */
 const GROUP_WORDS = 50_000
 const sizeOf = ({ quoteCount, wordCount }: SourceDocument) => 500 + 10 * quoteCount + wordCount
 /**
- * If a group has more characters, its words are longer than words are: its sources are read alone.
+ * Above this number of characters, the words of a group are unusually long, and its sources are
+ * read one by one.
  */
 const GROUP_CHARACTERS = 4 * LINE_CHARACTERS
 /** With more documents of other sources in between, another query is faster. */
@@ -252,9 +253,9 @@ async function* linesOf(
 }
 
 /**
- * Writes a line, unless no quote is in it that should be. A derived score is left out: it follows
- * from the votes again, also from later ones. A derived date is written, as it would be another one
- * in another store.
+ * Makes a line. Makes none if it would have no quotes, and the thread began in an earlier line or
+ * the export is of a speaker. Leaves out a derived score, because another store derives it again,
+ * also after later votes. Writes a derived date, because another store would derive another one.
  */
 function lineOf(
   { query: { speaker } }: Read,

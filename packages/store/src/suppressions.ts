@@ -49,7 +49,7 @@ export function hashSpeaker(key: string, tenant: string, speaker: string): strin
   return hash('sha256', key + name, 'base64url').slice(0, 24)
 }
 
-/** A tenant may have millions of speakers. */
+/** Bounds the memory of `createHashOf`, because a tenant may have millions of speakers. */
 const MOST_HASHES = 10_000
 
 /** Makes a function that hashes speakers, each different one rarely more than once. */
@@ -83,7 +83,7 @@ type SuppressionDocument = Suppression & { _id: string; tenant: string }
 
 const documentsIn = (db: Db) => db.collection<SuppressionDocument>('suppressions', PRIMARY_MAJORITY)
 
-/** Returns the id of a suppression, which a tenant has once. */
+/** Returns the id of a suppression, which is unique within its tenant. */
 export const suppressionIdOf = ({ speaker, service }: Pick<Suppression, 'speaker' | 'service'>) =>
   service === undefined ? speaker : `${speaker}.${service}`
 
@@ -95,7 +95,7 @@ function after(tenant: string, id: string) {
 
 /**
  * Adds a suppression, or replaces the same one. Returns false if the tenant has `MOST` of them.
- * Then call `noteSuppressions`, before you answer.
+ * After a change, call `noteSuppressions` before you answer.
  * @throws {CommandFailedError}
  */
 export async function addSuppression(db: Db, tenant: string, added: Suppression): Promise<boolean> {
@@ -110,8 +110,8 @@ export async function addSuppression(db: Db, tenant: string, added: Suppression)
 }
 
 /**
- * Removes a suppression. Returns false if there is none. Then call `noteSuppressions`, before you
- * answer.
+ * Removes a suppression. Returns false if there is none. In both cases, call `noteSuppressions`
+ * before you answer.
  * @throws {CommandFailedError}
  */
 export async function removeSuppression(db: Db, tenant: string, id: string): Promise<boolean> {

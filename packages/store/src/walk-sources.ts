@@ -9,8 +9,8 @@ import { PRIMARY } from './mongodb/commands.ts'
 import { NOBODY, withinTime } from './read-source.ts'
 
 /**
- * The approximate number of sources in a part. (If there are more than 64 times as many, a part has
- * a 64th of all.) Parts are not smaller, because the emulator walks all sources for each.
+ * A part has about this number of sources, or a 64th of all if that is more. Parts are not smaller,
+ * because the emulator walks all sources for each.
  */
 const PART = 25_000
 
@@ -41,7 +41,7 @@ async function* walk<Found>(db: Db, read: Read<Found>, after = ''): AsyncGenerat
   }
 }
 
-/** What is stored of a tenant. `stamp`: of the last post of one of its threads. */
+/** The sums of what is stored of a tenant. `stamp`: the stamp of its newest post. */
 export type TenantTotals = Record<'threads' | 'quotes' | 'words' | 'stamp', number>
 
 const SUM = {
@@ -112,10 +112,10 @@ export async function* findThreads(
       })
 }
 
-/** Quotes of a source that were found, and what goes with them. */
+/** Quotes of a source that were found, and what a redaction of them replaces. */
 export interface FoundQuotes {
   ids: string[]
-  /** Wanted, too, but redacted already. */
+  /** Wanted quotes that are redacted already. */
   redacted: string[]
   redacts: Redacts
   /** Whether the source can't remember all of `ids` as deleted. */
@@ -150,7 +150,7 @@ export async function* findQuotes(
       quotes.find({ sourceId, _id: range }, { ...order, limit: QUOTES_AT_ONCE, signal }).toArray(),
     )
     isLast = found.length < QUOTES_AT_ONCE
-    // Behind the last one: no id ends with this.
+    // Continue behind the last quote: no id contains a space.
     range = { ...ids, $gte: `${found.at(-1)?._id} ` }
     const wanted = found.filter(isWanted)
     const bySource = Map.groupBy(wanted, (quote) => quote.sourceId)
@@ -167,8 +167,8 @@ export async function* findQuotes(
   }
 
   /**
-   * Reads texts of the wanted quotes only. Returns what goes with them, and the number of single
-   * quotes that are marked as deleted, by the ids of sources.
+   * Reads the texts of the wanted quotes only. Returns, by the ids of their sources, what a
+   * redaction replaces, and how many single quotes are marked as deleted.
    */
   function findAbout(wanted: readonly QuoteDocument[]): Promise<Map<string, AboutSource>> {
     const ofWanted = quotesOf(...new Set(wanted.map((quote) => quote.sourceId)))

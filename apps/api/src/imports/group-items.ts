@@ -26,7 +26,10 @@ export interface ThreadItem extends ItemNumber {
 export interface RefusedItem {
   /** The result as JSON, because its bytes are counted. */
   result: string
-  /** The item was not accepted, or perhaps not: its caller may post it again. */
+  /**
+   * Whether the caller may post the item again, because it was not accepted, or nobody knows
+   * whether it was.
+   */
   mayComeAgain: boolean
 }
 

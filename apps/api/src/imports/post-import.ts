@@ -35,7 +35,7 @@ import {
   type RequestContext,
   STREAMED,
 } from '../request/request-context.ts'
-import { jsonAnswer, type RoomDeps, readWithinLimits } from '../request/shares.ts'
+import { jsonAnswer, type ReadLimitDeps, readWithinLimits } from '../request/shares.ts'
 import { IMPORT_ITEMS } from '../settings.ts'
 import { chooseTenant, deletionOf } from '../sources/deletions.ts'
 import {
@@ -85,7 +85,10 @@ export function postImport(deps: PostedImport['deps']): Handler {
   }
 }
 
-/** Bounds a line or an array of deletions, which is parsed here: longer ones would block others. */
+/**
+ * Bounds a line or an array of deletions. They are parsed in this thread, so a longer one would
+ * block other requests.
+ */
 const REFERENCES_BYTES = 256 * 1024
 
 /** POST /sources:delete. Its caller always waits, and it is not listed among the imports. */
@@ -156,7 +159,7 @@ async function readArray(
   coding: Coding,
 ): Promise<ImportGroups> {
   const text = await readBody(context, deps, coding)
-  const textBytes = text.length // A large text is moved to another thread, and is empty then.
+  const textBytes = text.length // Parsing moves a large text to another thread, and empties it.
   const parsed = await parseArray(text, {
     strict: context.prefer.strict,
     maxItems: IMPORT_ITEMS.value,
@@ -303,7 +306,7 @@ async function* endWithProblem(
 }
 
 /** GET /batches/{id}: the progress of an import whose caller does not wait. */
-export function getImport(deps: RoomDeps & Pick<ApiDeps, 'imports'>): Handler {
+export function getImport(deps: ReadLimitDeps & Pick<ApiDeps, 'imports'>): Handler {
   return async (context, params) => {
     const { tenant, requestId, log } = context
     const id = String(params.id)

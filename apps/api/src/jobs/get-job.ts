@@ -3,10 +3,10 @@ import { type FoundJob, isJobId } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { jobFailed, overloaded, ProblemError, problemBody } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
-import { chargeAnswer, type RoomDeps } from '../request/shares.ts'
+import { chargeAnswer, type ReadLimitDeps } from '../request/shares.ts'
 import { FREE_ANSWER_BYTES } from '../settings.ts'
 
-type JobDeps = RoomDeps & { enqueuer: Pick<ApiDeps['enqueuer'], 'admitRead'> } & Pick<
+type JobDeps = ReadLimitDeps & { enqueuer: Pick<ApiDeps['enqueuer'], 'admitRead'> } & Pick<
     ApiDeps,
     'findJob' | 'readRetained' | 'replyListener' | 'parser' | 'settings' | 'loopDelay'
   >
@@ -24,7 +24,7 @@ export function getJob(deps: JobDeps): Handler {
     const isDone = found.state === 'completed' || found.state === 'failed'
     if (wait === 0 || isDone) return jobAnswer(deps, context, id, found)
     const waitMs = Math.min(wait, deps.settings.waitSeconds) * 1000
-    // The code below answers for a job that Redis no longer knows.
+    // A failed wait does not matter: `findOrRefuse` reports a job that Redis no longer knows.
     await deps.replyListener
       .wait(id, waitMs, context.signal, { lookUpAtOnce: true })
       .result.catch(() => {})

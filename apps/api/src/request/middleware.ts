@@ -16,7 +16,13 @@ import {
   ProblemError,
   QUOTA_POLICY,
 } from './problem-error.ts'
-import type { Answer, Ending, Handler, PathParams, RequestContext } from './request-context.ts'
+import type {
+  Answer,
+  Handler,
+  PathParams,
+  RequestContext,
+  RequestResult,
+} from './request-context.ts'
 import { STREAMED, safeRequestId } from './request-context.ts'
 
 export type Locals = { context: RequestContext }
@@ -209,7 +215,7 @@ const SHOWN_PATH = 200
 const PATIENCE_MS = 1_000
 
 /** Sends the answer of a request, counts it, and writes its one log line. */
-export function finish(deps: MiddlewareDeps, context: RequestContext, result: Ending): void {
+export function finish(deps: MiddlewareDeps, context: RequestContext, result: RequestResult): void {
   const { metrics, log, enqueuer } = deps
   const { requestId, path, route, tenant, quota, request, chargedBytes, span, key, refusedKey } =
     context
@@ -226,22 +232,30 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: En
   if (status === 403) deps.noteRefusedKey(key ?? refusedKey)
   if (typeof context.log.code === 'string') deps.noteProblem(context.log.code, context)
   const trace = traceparentOf(span)
-  const ids = { requestId, traceId: trace && traceIdOf(trace) }
-  // Only operators may learn to whom a refused key belonged. The caller gets the same answer as for
-  // an unknown key.
-  const by = {
+  const fields = {
+    requestId,
+    traceId: trace && traceIdOf(trace),
+    method,
+    path: path.slice(0, SHOWN_PATH),
+    status,
+    // Only operators may learn to whom a refused key belonged. The caller gets the same answer as
+    // for an unknown key.
     tenant: refusedKey?.tenant ?? tenant,
     keyId: (key ?? refusedKey)?.keyId,
     keyRefused: refusedKey?.why,
+    ...context.log,
+    durationMs,
   }
-  const about = { method, path: path.slice(0, SHOWN_PATH), status, ...by, ...context.log }
-  const fields = { ...ids, ...about, durationMs }
   span?.setAttribute('http.response.status_code', Number(status) || 499).end()
   log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
 }
 
 /** Sends an answer. Returns its status, or `gone` if the caller can't get the answer. */
-function send(deps: MiddlewareDeps, context: RequestContext, result: Ending): number | 'gone' {
+function send(
+  deps: MiddlewareDeps,
+  context: RequestContext,
+  result: RequestResult,
+): number | 'gone' {
   const { request, response } = context
   if (result === STREAMED) return response.statusCode
   if (result === 'gone' || response.closed || response.headersSent) {
@@ -266,7 +280,7 @@ function isUnread({ readableEnded, destroyed, headers }: IncomingMessage): boole
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
-/** Writes the head of an answer. `last`: the connection closes after the answer. */
+/** Writes the head of an answer. `closes`: the connection closes after the answer. */
 export function writeHead(
   {
     enqueuer,
@@ -274,14 +288,14 @@ export function writeHead(
   }: Pick<ApiDeps, 'stopping'> & { enqueuer: Pick<ApiDeps['enqueuer'], 'quotaLeft'> },
   context: RequestContext,
   answer: Pick<Answer, 'status' | 'headers'>,
-  last = false,
+  closes = false,
 ): void {
   context.response.writeHead(answer.status, {
     'content-type': answer.status >= 400 ? PROBLEM_MEDIA_TYPE : 'application/json',
     'x-request-id': context.requestId,
     ...answer.headers,
     ...quotaHeaders(enqueuer, context, answer),
-    ...((last || stopping.aborted) && { connection: 'close' }),
+    ...((closes || stopping.aborted) && { connection: 'close' }),
   })
 }
 

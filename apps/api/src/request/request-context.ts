@@ -99,8 +99,8 @@ export type Answer = { status: number; headers?: Readonly<Record<string, string>
 /** The handler has written its answer itself. */
 export const STREAMED = 'streamed'
 
-/** How a request ends. `gone`: the caller hung up. */
-export type Ending = Answer | typeof STREAMED | 'gone'
+/** The result of a request. `gone`: the caller hung up. */
+export type RequestResult = Answer | typeof STREAMED | 'gone'
 
 /** The parameters of a route's path, such as `id`. */
 export type PathParams = Readonly<Record<string, string | string[]>>

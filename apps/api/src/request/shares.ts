@@ -1,6 +1,6 @@
 // Bounds what a request or a tenant may take of what all requests share: memory and disk space,
-// quota for large answers, and turns for large reads and posts. A tenant that sends them without
-// pause leaves most of a replica's time to others.
+// quota for large answers, and turns for large reads and posts. With turns, a tenant whose large
+// requests never pause leaves most of a replica's time to others.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Enqueuer } from '@sluice/queue'
 import { FREE_ANSWER_BYTES } from '../settings.ts'
@@ -19,7 +19,10 @@ interface BudgetOptions {
   restMs?: number
 }
 
-/** Long enough that a tenant that posts now and then counts between its posts, too. */
+/**
+ * A tenant counts as active for this time after it has taken bytes, so that the pauses between its
+ * posts do not matter.
+ */
 const SHARED_MS = 1_000
 const NOBODY = { tenant: '', at: Number.NEGATIVE_INFINITY }
 
@@ -39,7 +42,7 @@ export function createBudget({ maxBytes, tenantShare, restMs = 0 }: BudgetOption
     taken === 0 || taken + bytes <= bound
   const budget = {
     taken: () => inAll,
-    /** Returns whether another tenant has taken some within the last second. */
+    /** Returns whether another tenant has taken bytes within the last second. */
     isShared(tenant: string): boolean {
       const other = last.tenant === tenant ? lastOther : last
       return performance.now() - other.at < SHARED_MS
@@ -115,7 +118,7 @@ export function jsonAnswer(
   return { status: 200, content }
 }
 
-export interface RoomDeps extends AnswerDeps {
+export interface ReadLimitDeps extends AnswerDeps {
   readBudget: Budget
   readTurns: TenantTurns
   enqueuer: Pick<Enqueuer, 'quotaLeft'>
@@ -127,7 +130,7 @@ export interface RoomDeps extends AnswerDeps {
  * used up, a page ends at its free size.
  */
 export async function readWithinLimits<Result>(
-  { readBudget, readTurns, enqueuer }: RoomDeps,
+  { readBudget, readTurns, enqueuer }: ReadLimitDeps,
   context: RequestContext,
   read: (mostCharacters?: number) => Promise<Result>,
   restMs?: number,
@@ -161,21 +164,21 @@ export function createTenantTurns() {
   const nextTurnOf = (tenant: string) => restUntil.get(tenant) ?? 0
   return {
     /**
-     * Reads when it is the tenant's turn.
+     * Calls `run` when it is the tenant's turn.
      *
      * @param restMs how long the tenant's next turn waits, if that is known in advance. Otherwise,
-     * if the answer is charged, it waits `REST_TIMES` times as long as this read took.
+     * if the answer is charged, it waits `REST_TIMES` times as long as `run` took.
      * @throws {ProblemError} 503.
      */
     async take<Result>(
       context: TurnTaker,
-      read: () => Promise<Result>,
+      run: () => Promise<Result>,
       restMs?: number,
     ): Promise<Result> {
       const { tenant, signal } = context
       const since = performance.now()
       try {
-        // Nothing is taken before the turn, so a caller that hangs up leaves it to the next one.
+        // A waiting caller has not taken the turn yet. If it hangs up, the next one takes it.
         for (let at = since; at < nextTurnOf(tenant); at = performance.now()) {
           if (nextTurnOf(tenant) - since > MOST_WAIT_MS) throw overloaded()
           await delay(nextTurnOf(tenant) - at, undefined, { signal })
@@ -183,12 +186,12 @@ export function createTenantTurns() {
         const began = performance.now()
         if (restMs === undefined) restUntil.delete(tenant)
         else restUntil.set(tenant, began + restMs)
-        const found = await read()
+        const result = await run()
         const ended = performance.now()
         const restsNow = restMs === undefined && context.chargedBytes > 0
         if (restsNow)
           restUntil.set(tenant, Math.max(ended, nextTurnOf(tenant)) + REST_TIMES * (ended - began))
-        return found
+        return result
       } catch (error) {
         throw signal.aborted ? signal.reason : error
       }

@@ -50,12 +50,12 @@ const FREE = `${FREE_ANSWER_BYTES / 1024} KiB`
  */
 export const ANSWER_BOUNDS = {
   fixed: 'The size of the answer does not depend on what is stored.',
-  request: `The answer has the quotes of the request. Beyond ${FREE}, and a kilobyte for each quote, it charges the quota.`,
+  request: `The answer has the quotes of the request. Above ${FREE}, and a kilobyte for each quote, it charges the quota.`,
   items: 'The answer has a result of bounded size for each item.',
-  page: `A page ends once its texts have about half a million characters. Beyond ${FREE}, it charges the quota.`,
-  stream: `A page ends after 16 MiB or three seconds. Beyond ${FREE}, it charges the quota, and it ends when that is used up.`,
-  size: `Beyond ${FREE}, the answer charges the quota, and is read only while that is not used up.`,
-  payload: `The answer has the request of the job. After one beyond ${FREE}, the next of an operator waits.`,
+  page: `A page ends once its texts have about half a million characters. Above ${FREE}, it charges the quota.`,
+  stream: `A page ends after 16 MiB or three seconds. Above ${FREE}, it charges the quota, and it ends when that is used up.`,
+  size: `Above ${FREE}, the answer charges the quota, and is read only while that is not used up.`,
+  payload: `The answer has the request of the job. After one above ${FREE}, the next of an operator waits.`,
   entries: 'The answer has a bounded number of entries of bounded size.',
 } as const
 

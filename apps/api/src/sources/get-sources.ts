@@ -22,11 +22,16 @@ import {
   type RequestContext,
   STREAMED,
 } from '../request/request-context.ts'
-import { chargeAnswer, jsonAnswer, type RoomDeps, readWithinLimits } from '../request/shares.ts'
+import {
+  chargeAnswer,
+  jsonAnswer,
+  type ReadLimitDeps,
+  readWithinLimits,
+} from '../request/shares.ts'
 import { FREE_ANSWER_BYTES } from '../settings.ts'
 import { chooseTenant } from './deletions.ts'
 
-type ReadDeps = RoomDeps & Pick<ApiDeps, 'readSource'>
+type ReadDeps = ReadLimitDeps & Pick<ApiDeps, 'readSource'>
 
 /** GET /sources/{id}: a source, with a page of its quotes. */
 export function getSource(deps: ReadDeps): Handler {
@@ -84,7 +89,9 @@ async function sourceAnswer(
  * POST /sources:lookup: many sources, without their quotes. Sources that are not stored are left
  * out.
  */
-export function lookUpSources(deps: RoomDeps & Pick<ApiDeps, 'readSources' | 'settings'>): Handler {
+export function lookUpSources(
+  deps: ReadLimitDeps & Pick<ApiDeps, 'readSources' | 'settings'>,
+): Handler {
   const parse = createLookupParser(deps.settings)
   return async (context) => {
     const parsed = parse(await readBody(context, deps))
@@ -107,7 +114,7 @@ export function lookUpSources(deps: RoomDeps & Pick<ApiDeps, 'readSources' | 'se
 
 /** The most characters of a page of an export. */
 const EXPORT_CHARACTERS = 16 * 1024 * 1024
-/** How long a page is read: with a rest afterwards while threads are stored, else without one. */
+/** How long a page may take. While threads are stored (`busy`), the tenant rests after the page. */
 const PAGE_MS = { busy: 500, calm: 3_000 }
 const BUSY_MS = 1_000
 /** Memory of an export: a long line, and the documents of some replies. */
@@ -115,13 +122,16 @@ const MEMORY_BYTES = 4 * 1024 * 1024
 
 /** Streams a page. It ends when the quota of the key is used up. */
 export function exportSources(
-  deps: RoomDeps & Pick<ApiDeps, 'enqueuer' | 'exportThreads' | 'settings' | 'stopping'>,
+  deps: ReadLimitDeps & Pick<ApiDeps, 'enqueuer' | 'exportThreads' | 'settings' | 'stopping'>,
 ): Handler {
   const { bodyBudget, enqueuer, exportThreads, settings } = deps
   const parse = createExportParser(settings)
   let [drained, busyAt] = [enqueuer.drained(), Number.NEGATIVE_INFINITY]
 
-  /** Whether threads were stored since an earlier page, of which several may begin at once. */
+  /**
+   * Returns whether threads are being stored. Remembers it for `BUSY_MS`, because only the first of
+   * several pages that begin at once sees a change.
+   */
   function isBusy(): boolean {
     const before = drained
     drained = enqueuer.drained()

@@ -50,7 +50,7 @@ export function postSource(deps: PostSourceDeps): Handler {
 
 /**
  * Enqueues a thread or a deletion and, unless its caller prefers otherwise, waits for the result.
- * Without a result, it is confirmed that Redis keeps the job.
+ * If there is none, waits until enough replicas of Redis have the job.
  */
 export async function acceptJob(
   deps: AcceptDeps,
@@ -79,7 +79,10 @@ const QUOTE_BYTES = 256
  * API, Redis and a worker for as long as dozens of small ones.
  */
 const LARGE_BYTES = 256 * 1024
-/** Large posts may take a third of two common cores, which store 30 MB of them a second. */
+/**
+ * Two common cores store about 30 MB of large posts a second. Large posts may use up to 12 MB of
+ * that, and each tenant its share of the 12 MB.
+ */
 const LARGE_BYTES_PER_MS = 12_000
 
 /**
@@ -99,7 +102,7 @@ async function readThread(deps: PostSourceDeps, context: RequestContext): Promis
   const announced = Number(request.headers['content-length'] ?? 0)
   await takeTurn(announced)
   const text = await readBody(context, deps, coding)
-  const textBytes = text.length // A large text is moved to another thread, and is empty then.
+  const textBytes = text.length // Parsing moves a large text to another thread, and empties it.
   const parsed = await deps.parser.thread(text, context.prefer)
   if (!parsed.ok) {
     context.chargedBytes += textBytes
@@ -169,16 +172,21 @@ export async function enqueueJob(
     tenant,
     requestId,
     quota,
-    span: request,
+    span,
   }: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'span'>,
   jobId: string,
   lane: Lane,
   job: Pick<IngestJob, 'threads' | 'retained' | 'replyTo' | 'import' | 'claim'>,
 ): Promise<string> {
   const enqueue = (trace?: string) => {
-    const by = { tenant, requestId, ...(quota && { keyId: quota.keyId }) }
-    const traced = { ...by, ...(trace !== undefined && { trace }), ...job }
-    return enqueuer.enqueue(jobId, lane, traced, quota)
+    const input = {
+      tenant,
+      requestId,
+      ...(quota && { keyId: quota.keyId }),
+      ...(trace !== undefined && { trace }),
+      ...job,
+    }
+    return enqueuer.enqueue(jobId, lane, input, quota)
   }
   const attributes = {
     'sluice.job_id': jobId,
@@ -186,9 +194,9 @@ export async function enqueueJob(
     'sluice.threads': job.threads.length,
   }
   const options = { kind: SpanKind.PRODUCER, attributes }
-  const id = await (request === undefined
+  const id = await (span === undefined
     ? enqueue()
-    : inSpan('enqueue', traceparentOf(request), options, enqueue))
+    : inSpan('enqueue', traceparentOf(span), options, enqueue))
   if (id === jobId) metrics.accepted.inc(job.threads.length)
   return id
 }

@@ -55,7 +55,7 @@ export async function applyDeletions(
   const store = createBatchStore(commands)
   const read = (all: readonly ToDelete[]) =>
     commands.find('sources', [...new Set(all.map(({ deletes }) => deletes.sourceId))], 'majority')
-  // Few, but for deletions.
+  // All other records are few, so they fit into memory.
   const others: DeletionRecord[] = []
   for await (const record of stored({ kind: { $ne: 'deletion' } })) others.push(record)
   const changed = await restoreSuppressions(db, others)
@@ -64,7 +64,8 @@ export async function applyDeletions(
     let [count, threads, quotes] = [0, 0, 0]
     const apply = async (page: readonly ToDelete[]) => {
       for (const all of chunksOf(page, AT_ONCE)) {
-        // Count by the totals: a second run gets the same answers, but deletes nothing.
+        // Count by the totals of the sources, because a deletion that is applied a second time
+        // answers as the first time, but removes nothing.
         const before = await read(all)
         quotes += await storeAll(all)
         const after = await read(all)
@@ -78,7 +79,8 @@ export async function applyDeletions(
       count += 1
       for await (const page of pagesOf(db, record)) {
         waiting = [...waiting, ...page]
-        // An erasure finds the next page by what is left after this one.
+        // Only deletions of single sources may wait for others. The next page of an erasure depends
+        // on what this page has left.
         if (kind === 'deletion' && waiting.length < AT_ONCE) continue
         await apply(waiting)
         waiting = []
@@ -89,7 +91,8 @@ export async function applyDeletions(
     if (count > 0) lines.push(`Applied again: ${counted(count, noun)}, which removed ${removed}.`)
   }
   await store.settle()
-  // In the restored Redis, they would go on with new stamps, and remove what was posted since.
+  // End the operations that the restored Redis has open: they would continue with new stamps, and
+  // remove what was posted since.
   const operations = createOperations(redis, keys)
   for await (const { id, done = 0 } of stored({ done: { $exists: true } }))
     await operations.end(id, done)
@@ -163,8 +166,8 @@ async function restoreSuppressions(db: Db, records: readonly DeletionRecord[]): 
 }
 
 /**
- * Makes a function that finds what is deleted of a job: by the marks of its sources, and by the
- * records of tenants and erasures, of which a thread that is not stored has no mark.
+ * Makes a function that finds what is deleted of a job: by the marks of its sources and, because a
+ * thread that is not stored has no source, by the records of tenants and erasures.
  */
 function createFindDeleted(
   { find }: Pick<ReturnType<typeof mongoCommands>, 'find'>,

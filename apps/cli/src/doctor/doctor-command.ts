@@ -162,7 +162,7 @@ async function examineServers(
   }
   try {
     const examined = await withQueue(async (redis, keys) => {
-      // A Redis that lost its data has lost these, too.
+      // A Redis that lost its data has lost its records of deletions, too.
       if (repair) await createDeletionRecords(redis, keys, db).complete()
       return checkRedis(redis, keys, db, minMemory, replicas)
     })

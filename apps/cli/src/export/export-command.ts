@@ -138,7 +138,10 @@ async function writePages(deps: ExportDeps, { target, options, output, at, stopp
 
 const fetchPage: typeof fetch = (...args) => createBoundedFetch(PAGE_WITHIN_MS, PAGE_BYTES)(...args)
 
-/** Refuses what no export answers, and pages that could follow for ever. */
+/**
+ * Refuses a text that is no page of an export, and a page that does not advance, because such pages
+ * could follow for ever.
+ */
 function checked(page: ExportPage, after: string | undefined): ExportPage {
   const { ndjson, next } = page
   const hasForm = ndjson === '' || (ndjson.startsWith('{') && ndjson.endsWith('}\n'))

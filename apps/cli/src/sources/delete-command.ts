@@ -118,7 +118,7 @@ async function deleteThreads(
 
 const checkResult = createAnswerCheck(DeletedItemSchema)
 
-/** A single thread goes before imports. */
+/** A single thread is deleted by the route whose jobs go before imports. */
 async function* resultsOf(
   client: Client,
   all: readonly SourceReference[],

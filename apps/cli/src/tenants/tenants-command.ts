@@ -65,7 +65,7 @@ export function tenantsCommand(deps: TenantsDeps): Command {
   return tenants
 }
 
-/** An empty variable of a script is no name. */
+/** A script may pass an empty variable. */
 function parseTenant(text: string): string {
   if (text.trim() !== '') return text
   throw new UserError('The name of the tenant is blank.')

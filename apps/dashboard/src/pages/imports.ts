@@ -125,8 +125,8 @@ ${problems.length > 0 && failures}</div>`
 }
 
 /**
- * The page shows the reasons of at most this number of failed jobs, which all failed jobs of most
- * imports fit into.
+ * The page shows the reasons of at most this number of failed jobs, which is enough for most
+ * imports.
  */
 const JOBS_READ = 20
 

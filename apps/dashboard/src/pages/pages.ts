@@ -115,8 +115,8 @@ export const acts: Record<string, PageHandler> = {
   '/failures/retry': operate('retry', grouped),
   '/failures/discard': operate('discard', grouped),
   '/jobs/retry': operate('retry', selected),
-  // The form of the list leads to the question. The forms of the question and of a job's page lead
-  // to the operation.
+  // The form of the list asks for a confirmation first. The forms that send `confirmed` are on that
+  // page and on the page of a job.
   '/jobs/discard': (visit) => {
     requireActs(visit.view)
     const isConfirmed = Object(visit.body).confirmed === 'yes'

@@ -76,7 +76,7 @@ function seenWords({ seenMsAgo }: SeenProcess): Html | string {
   return seenMsAgo >= ALIVE_MS ? html`<strong>gone for ${time}</strong>` : `${time} ago`
 }
 
-/** Lists the jobs that workers have had for long. */
+/** Lists the jobs that workers have had locked for long. */
 export function slowJobTable(jobs: ReturnType<typeof summarize>['slowJobs']): Html {
   const rows = jobs.map(({ id, name, activeMs, worker }): Cell[] => {
     return [html`<a href="/jobs/${id}">${name}</a>`, duration(activeMs), worker]

@@ -58,7 +58,10 @@ export interface Piece {
   fields: SourceInput
   quotes: readonly QuoteInput[]
   place: Place
-  /** Whether even a date such as 1970-01-01T00:00:00Z is one. */
+  /**
+   * Whether a date such as 1970-01-01T00:00:00Z is kept. In most formats, it stands for a missing
+   * date.
+   */
   keepsZeroDates?: true
 }
 
@@ -257,7 +260,8 @@ export interface Format {
     own: ReadonlySet<string>,
   ): (path: string, isRecognised: boolean) => boolean
   /**
-   * Returns whether the export's program wrote a file that no format recognises, by its beginning.
+   * Returns whether the beginning of a file that no format recognises shows that the export's
+   * program wrote it.
    */
   wrote?(beginning: Buffer): boolean
   /**

@@ -1,5 +1,5 @@
-// Recognises files that no format reads: those without messages are counted, and for those that
-// people have instead of files that can be read, it says what to download or save instead.
+// Recognises files that no format reads. Counts those without messages. For files that people have
+// instead of a readable export, it says what to download or save.
 import type { Format, InputFile, Noted } from '../formats/format.ts'
 import { csvColumns } from '../formats/read/csv-rows.ts'
 import { fileBeside, isMedia, kindWithoutMessages } from '../formats/read/files-beside.ts'
@@ -9,7 +9,7 @@ import relatives from './known-relatives.json' with { type: 'json' }
 
 /** The marks of a file. A file must have all marks that are given here. */
 interface Marks {
-  /** Matches its path. */
+  /** A regular expression that matches the file's path. */
   name?: string
   /** The file's first bytes, as Latin-1. */
   magic?: string

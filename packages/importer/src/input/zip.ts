@@ -42,7 +42,10 @@ export async function openZip(path: string): Promise<{ files: RawFile[]; close: 
 /** This flag says that a name is UTF-8. Many programs write UTF-8 without it. */
 const UTF8_FLAG = 0x800
 
-/** Removes a drive, `.`, `..` and empty parts. (No name is dangerous: nothing is written.) */
+/**
+ * Removes a drive, `.`, `..` and empty parts. (A hostile name does no harm, because no file is
+ * written under it.)
+ */
 function nameOf({ fileNameRaw, generalPurposeBitFlag, extraFields }: Entry): string {
   const flags = isUtf8(fileNameRaw) ? generalPurposeBitFlag | UTF8_FLAG : generalPurposeBitFlag
   const name = getFileNameLowLevel(flags, fileNameRaw, extraFields, false)

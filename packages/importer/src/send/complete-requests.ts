@@ -21,7 +21,10 @@ interface CompleteDeps {
   signal: AbortSignal
 }
 
-/** Neither the input nor the store has a title. The API refuses it, and names the field. */
+/**
+ * Stands for a title that neither the input nor the store has. The API refuses it, and names the
+ * field.
+ */
 const NO_TITLE = ''
 
 /**

@@ -62,7 +62,10 @@ const emptyPart = () => ({
   equal: new Map<string, number>(),
 })
 
-/** Also adds the equal quotes of earlier parts. Returns false if the part has no room. */
+/**
+ * Adds a quote to a part. Adds the equal quotes of earlier parts in front of it, because the store
+ * numbers equal quotes of a request to identify them. Returns false if the part has no room.
+ */
 function add(quote: QuoteRequest, key: string | undefined, part: Part, state: SplitState): boolean {
   const before = key === undefined ? 0 : (state.equalBefore.get(key) ?? 0)
   const missing = key === undefined ? 0 : before - (part.equal.get(key) ?? 0)

@@ -84,7 +84,10 @@ export function summaryLines(summary: Summary): string[] {
   return lines.filter((line) => line !== false)
 }
 
-/** After `gave_up`, the same command would give up again: the checkpoint counts rejected ones. */
+/**
+ * After `gave_up`, the same command would give up again, because the checkpoint also counts
+ * rejected records.
+ */
 function commandAfter({ state }: Summary): string {
   return state === 'gave_up' ? 'command again with a higher --max-errors' : 'same command again'
 }

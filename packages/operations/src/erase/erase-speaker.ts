@@ -131,7 +131,8 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
       }
   }
 
-  // Some results may have a speaker who was corrected since: no stored quote leads to them.
+  // Results in Redis may name the speaker although no stored quote does, because a later post has
+  // corrected the name. So look through the results, too.
   const stamp = Date.parse(open.operation.createdAt) * 1_000
   const toPurge = ({ threads }: IngestJob) =>
     threads.flatMap(find.inPost).map(({ deletes, name }) => ({ tenant, stamp, name, ...deletes }))
@@ -167,8 +168,8 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
   }
 
   /**
-   * Erases what failed jobs have of the speaker, also in their payloads: it stays gone after a
-   * retry.
+   * Erases the quotes of the speaker that failed jobs have stored, and the quotes in their
+   * payloads, so that a retry does not store them again.
    */
   async function* eraseFailed(): Steps {
     let place: FailedJobPlace | undefined
@@ -261,8 +262,8 @@ export function createFindErased({ tenant, service, speaker, key, mode }: Erased
   }
 
   /**
-   * If the title goes with one of the quotes, it is redacted by a deletion of no quotes. Quotes
-   * that the source can't remember as removed are redacted, which needs no mark.
+   * The fields of the source are redacted by a separate deletion, without quotes. Quotes that the
+   * source can no longer remember as removed (`isFull`) are redacted instead, which needs no mark.
    */
   function deletionsOf(
     { id: sourceId, name }: Pick<AgedThread, 'id' | 'name'>,

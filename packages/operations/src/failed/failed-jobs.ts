@@ -213,16 +213,14 @@ type About = Pick<Summary, 'id' | 'lane' | 'tenant' | 'threads'>
 /** @param fields as scan-failed.lua returns them, from the name on. */
 function summaryOf(about: About, failedAt: unknown, fields: readonly unknown[]): Summary {
   const [name, failedReason, enqueuedAt, tries, triedBefore, failedThreads] = fields
-  const times = { enqueuedAt: isoOf(enqueuedAt), failedAt: isoOf(failedAt) }
   const reason = String(failedReason ?? '')
-  const attempts = Number(triedBefore) + attemptsShown(tries)
-  const failedThreadCount = Number(failedThreads) < 0 ? about.threads : Number(failedThreads)
-  const counts = { attempts, failedThreadCount }
   return {
     ...about,
     name: String(name),
-    ...times,
-    ...counts,
+    enqueuedAt: isoOf(enqueuedAt),
+    failedAt: isoOf(failedAt),
+    attempts: Number(triedBefore) + attemptsShown(tries),
+    failedThreadCount: Number(failedThreads) < 0 ? about.threads : Number(failedThreads),
     reason,
     reasonGroup: reasonGroupOf(reason),
   }

@@ -31,7 +31,7 @@ return 1
 -- each paused lane (JSON): by, since, why and, if it ends automatically (see fetch.lua), untilMs.
 -- ARGV  1  pause or resume
 --       2  the lane
---       3  beginning of its keys
+--       3  prefix of its keys
 --       4  the pause (JSON): by, since, and if given why and seconds
 --       5  ms to keep the operation
 --       6  most operations to list

@@ -45,7 +45,7 @@ export interface StepDone {
   examined: number
   done: number
   isLast: boolean
-  /** Present if the operation found this number of threads beside those that are examined. */
+  /** Present if this step has found the threads that are still to be examined: their number. */
   found?: number
   /** The last job, or the last thread, that this step examined. */
   after?: OperationPlace | undefined
@@ -194,8 +194,15 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       const state = step.isLast ? 'completed' : 'active'
       const failed = (operation.failed ?? 0) + (step.failed ?? 0)
       const total = step.found === undefined ? operation.total : operation.examined + step.found
-      const counts = { total, examined, done, ...(failed > 0 && { failed }) }
-      const changed = { ...operation, state, changedAt: new Date().toISOString(), ...counts }
+      const changed = {
+        ...operation,
+        state,
+        changedAt: new Date().toISOString(),
+        total,
+        examined,
+        done,
+        ...(failed > 0 && { failed }),
+      }
       const keptMs = step.isLast ? FINISHED_KEPT_MS : UNFINISHED_KEPT_MS
       const after = step.after ? JSON.stringify(step.after) : ''
       return (
@@ -237,7 +244,7 @@ const LOOK_MS = 1_000
 const REST_MS = 5
 /** The most jobs of one step, which is one script. */
 const JOBS_PER_STEP = 100
-/** This number of threads that an erasure reads counts as one job. */
+/** Reading this number of threads for an erasure counts as one job against `jobsPerSecond`. */
 const READ_PER_JOB = 10
 
 /**

@@ -22,12 +22,6 @@ import { SHOWN_REASON } from '../failed/reasons.ts'
 import { createScanRecent, NEWEST } from '../jobs/list-jobs.ts'
 import { createReadJob } from '../jobs/read-job.ts'
 
-/** Looks up stored threads. `notes` say what the result leaves out. */
-export type FindStored = (
-  query: FindQuery,
-  signal: AbortSignal,
-) => Promise<Pick<FindAnswer, 'hits' | 'notes'>>
-
 const FAILED_SHOWN = 100
 /**
  * Matching this many ids blocks Redis for about 0.7 ms. With fewer, a look-up needs many round
@@ -41,7 +35,7 @@ export function createFind(
   redis: Redis,
   keys: QueueKeys,
   failedJobs: Pick<FailedJobs, 'list'>,
-  findStored: FindStored,
+  findStored: ReturnType<typeof createFindStored>,
 ) {
   const imports = createImports(redis, keys)
   const { readInQueue, readRetained } = createReadJob(redis, keys)
@@ -249,8 +243,8 @@ export function createFindStored(db: Db) {
   }
 
   /**
-   * If MongoDB is unavailable, does not throw, but adds a note, so that the rest of the look-up
-   * continues.
+   * `notes` say what the result leaves out. If MongoDB is unavailable, does not throw, but adds a
+   * note, so that the rest of the look-up continues.
    */
   return async (
     query: FindQuery,

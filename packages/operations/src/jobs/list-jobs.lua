@@ -1,6 +1,6 @@
 -- Examines the next waiting, delayed or active jobs of a lane, and returns those that match. Blocks
 -- Redis for about a millisecond.
--- ARGV  1  a JSON object: beginning of the lane's keys, state, from (the place to begin at), most (jobs to return), tenant,
+-- ARGV  1  a JSON object: prefix of the lane's keys, state, from (the place to begin at), most (jobs to return), tenant,
 --          service and text (a part of the name); '' for any
 -- Returns the place to continue at (-1 if no job is left), and for each job found: id, tenant,
 -- threads, name, time of enqueueing (ms), attempts, reason of the last failed attempt.

@@ -75,13 +75,14 @@ export function createListJobs(
 
   const failed: ReadSome = async ({ tenant, group, operation, since, until }, after, most) => {
     const place = readPlace(after)
-    const of = {
-      ...(tenant && { tenant }),
-      ...(group && { group }),
-      ...(operation && { operation }),
-    }
     const { jobs, next } = await failedJobs.scan({
-      filter: { ...of, ...(since && { since }), ...(until && { until }) },
+      filter: {
+        ...(tenant && { tenant }),
+        ...(group && { group }),
+        ...(operation && { operation }),
+        ...(since && { since }),
+        ...(until && { until }),
+      },
       limit: most,
       ...(place && { after: place }),
     })

@@ -178,7 +178,7 @@ export function createReadRefusal(redis: Redis, { base }: QueueKeys) {
 function writeFaults(info: string, refusal: string): string[] {
   const unwritten = unwrittenOf(info)
   if (refusal === '' && unwritten === undefined) return []
-  // Redis's text says it at length.
+  // Only the first sentence of Redis's text, which is long.
   const what =
     refusal === ''
       ? 'Redis could not write to its disk'

@@ -1,8 +1,8 @@
 -- Counts the jobs and threads of a lane by state, and finds the age of the oldest job in each
 -- state. Takes about 0.1 ms, at most 2 ms.
 -- KEYS  1    the queue's base
--- ARGV  1    beginning of the lane's keys
---       2    beginning of the interactive lane's keys
+-- ARGV  1    prefix of the lane's keys
+--       2    prefix of the interactive lane's keys
 --       3    the lane
 -- Returns
 --       1    who paused the lane (JSON; '' unless it is paused)

@@ -2,7 +2,7 @@
 // same mark, renewed about every second. After a loss, their marks differ.
 import { setTimeout as delay } from 'node:timers/promises'
 import {
-  LOSS_TOLD_MS,
+  LOSS_SHOWN_MS,
   type Loss,
   MARK_ANSWER_MS,
   type MarkNote,
@@ -15,7 +15,7 @@ import type { Db } from 'mongodb'
 import { createOperations } from '../failed/operations.ts'
 import { createReadState } from './overview.ts'
 
-/** Redis may lose at most twice this time unnoticed. */
+/** A loss of what was written within twice this time may stay unnoticed. */
 const CHECK_EVERY_MS = 1_000
 /** If there are several APIs, the first one of them renews the mark. */
 const RENEW_AFTER_MS = 900
@@ -63,7 +63,7 @@ export function watchRedisLoss(
     seen = mark
     if (isOther) await redis.set(`${keys.base}other-redis`, 1, 'PX', OTHER_MS)
     if (mark !== note?.mark || now - mark >= RENEW_AFTER_MS) await renew(marks)
-    if (loss) await redis.set(`${keys.base}lost`, JSON.stringify(loss), 'PX', LOSS_TOLD_MS)
+    if (loss) await redis.set(`${keys.base}lost`, JSON.stringify(loss), 'PX', LOSS_SHOWN_MS)
     else await redis.del(`${keys.base}lost`)
     known = loss
   }
@@ -80,12 +80,13 @@ export function watchRedisLoss(
       0,
     )
     const mark = Math.max(now, before + 1, (note?.mark ?? 0) + 1)
-    const counts = { threads: load.threads, failed, oldest: Math.floor(now - Math.max(...ages)) }
     const next: MarkNote = {
       _id,
       mark,
       before,
-      ...counts,
+      threads: load.threads,
+      failed,
+      oldest: Math.floor(now - Math.max(...ages)),
       paused,
       ...(loss && { redisLoss: loss }),
     }

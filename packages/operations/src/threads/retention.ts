@@ -13,7 +13,7 @@ export interface RetentionRule {
   seconds: number | null
 }
 
-/** The rules are in the collection `layout`, beside what else concerns a store as a whole. */
+/** The rules are in the collection `layout`, which has what concerns the whole store. */
 const rulesIn = (db: Db) => db.collection<RetentionRule & { _id: string }>('layout')
 const nameOf = (tenant: string, service?: string) => `retain:${JSON.stringify([tenant, service])}`
 
@@ -33,7 +33,7 @@ export async function readRules(db: Db): Promise<RetentionRule[]> {
   return (await rules.toArray()).map(({ _id, ...rule }) => rule)
 }
 
-/** A thread of which everything that was accepted up to `until` is due to be deleted. */
+/** A thread to delete. `until`: the stamp up to which its posts are deleted. */
 export interface DueThread extends AgedThread {
   until: number
 }

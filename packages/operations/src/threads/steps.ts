@@ -1,4 +1,4 @@
-// Takes the steps of operations on threads, and leaves their records. The deletions of a step are a
+// Takes the steps of operations on threads, and writes their records. The deletions of a step are a
 // job, so what was accepted before them is never seen again (law 6 in docs/glossary.md).
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DeletionRecords } from '@sluice/boot/deletion-records'
@@ -36,7 +36,7 @@ export interface StepDeps {
  * it.
  */
 export const THREADS_PER_JOB = 20
-/** The pause between two looks at what must end first. */
+/** While a step waits for a job, it looks this often whether the job has ended. */
 const LOOK_MS = 50
 
 /**
@@ -119,7 +119,7 @@ type RecordDeps = Pick<RetentionDeps, 'redis' | 'db' | 'retainDays'> & {
 }
 
 /**
- * Makes steps that leave the record of an operation that deletes or erases, because its jobs leave
+ * Makes steps that write the record of an operation that deletes or erases, because its jobs write
  * none: at the beginning, before anything is removed, and at the end with the count. A record names
  * what is asked for, not what is found, so it stays small. Retention, which finds nothing on most
  * days, is recorded when it has found something.

@@ -11,7 +11,10 @@ const NOTHING: Buffer = Buffer.alloc(0)
  * next read.
  */
 const CUT_END = /\r(\n\r?)?$/
-/** Every chunk costs about 2 µs, however small it is, so a piece of a body in chunks is small. */
+/**
+ * A piece of a body in chunks, which is parsed in one turn, has at most this size, because each
+ * chunk costs about 2 µs, however small it is.
+ */
 const CHUNKED_PIECE_BYTES = 1024
 /**
  * After we have ended a connection, at most this number of bytes is discarded before the connection

@@ -84,7 +84,7 @@ export async function readWithoutData(
     finishedOn = 0,
     processedOn = 0,
   ] = numbers.map(Number)
-  const content = {
+  const fieldsOfBullmq = {
     id,
     name,
     data: JSON.stringify(data),
@@ -92,13 +92,15 @@ export async function readWithoutData(
     returnvalue: '',
     priority: 0,
     progress: 0,
-  }
-  const times = { delay, timestamp, finishedOn, processedOn }
-  const failure = { failedReason: failedReason ?? '', stacktrace: stacktrace ?? '[]' }
-  const counts = {
+    delay,
+    timestamp,
+    finishedOn,
+    processedOn,
     attemptsStarted,
     attemptsMade: Math.min(attempts, opts.attempts),
     stalledCounter: 0,
+    failedReason: failedReason ?? '',
+    stacktrace: stacktrace ?? '[]',
   }
-  return Job.fromJSON(queue, { ...content, ...times, ...counts, ...failure }, id)
+  return Job.fromJSON(queue, fieldsOfBullmq, id)
 }

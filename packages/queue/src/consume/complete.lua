@@ -10,7 +10,7 @@
 --            transientMs  ms to keep a transient result
 --            resultBytes  bytes bound of all results
 --            recentBytes  bytes bound of `recent`
---            jobs         each with id, beginning of its lane's keys, token, attempt, tenant, retained (if its result
+--            jobs         each with id, prefix of its lane's keys, token, attempt, tenant, retained (if its result
 --                         must be) and, if it has them, reply stream, claim, the operation that retried it, purged
 --                         (see load.lua), and a payload to retain in place of its own
 --       2 …  of each job: result, and line for `recent`

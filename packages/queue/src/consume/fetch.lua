@@ -3,7 +3,7 @@
 -- complete free memory. A quarantined job is fetched alone, because its worker runs it alone and
 -- would return all others.
 --
--- KEYS  1   beginning of the lane's keys
+-- KEYS  1   prefix of the lane's keys
 -- ARGV  1   a JSON object:
 --           token     the value of the jobs' locks
 --           lockMs    ms to lock a job for

@@ -10,11 +10,11 @@
 -- ARGV  1     a JSON object:
 --             most         most threads, bytes and interactive threads in the load
 --             share        the part of each that one tenant may have
---             interactive  beginning of the interactive lane's keys
+--             interactive  prefix of the interactive lane's keys
 --             server       id of this server ('' if unknown)
 --             claims       ms to keep claims and the bytes bound of all; absent if no entry has a claim
 --             callers      each with its tenant and, if its quotes are charged: bucket, perSecond, burst
---             entries      each with caller (from 1), deadline (µs), quotes to charge, beginning of its lane's keys, id
+--             entries      each with caller (from 1), deadline (µs), quotes to charge, prefix of its lane's keys, id
 --                          ('' only charges the bucket), name, number of threads and claim
 --       2     the jobs' options, as BullMQ stores them
 --       3 …   the data of each entry after its stamp, which comes first

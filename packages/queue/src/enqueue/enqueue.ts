@@ -112,15 +112,22 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
         }),
       })),
       entries: entries.map(({ caller, quotes, lane, id, name, threads, claim, since }) => {
-        const deadline = Math.floor((since + ENQUEUE_MS + aheadMs) * 1000)
-        const about = { caller: ids.indexOf(callerId(caller)) + 1, deadline, lane: keys.jobs[lane] }
-        return { ...about, quotes, id, name, threads, claim }
+        return {
+          caller: ids.indexOf(callerId(caller)) + 1,
+          deadline: Math.floor((since + ENQUEUE_MS + aheadMs) * 1000),
+          lane: keys.jobs[lane],
+          quotes,
+          id,
+          name,
+          threads,
+          claim,
+        }
       }),
     }
     for (const entry of entries) entry.state = 'sent'
     const texts = [input, JOB_OPTIONS, ...entries.map(({ rest }) => rest)]
     const [timeUs, totals, loads, outcomes] = asList(
-      await orLost(enqueueEntries(keys.base, ...texts)),
+      await replyOf(enqueueEntries(keys.base, ...texts)),
     )
     clock.note(Number(timeUs) / 1_000)
     const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] =
@@ -141,7 +148,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
    * Waits for the script's reply. @throws {QueueUnavailableError | QueueFullError} if the script
    * wrote nothing.
    */
-  async function orLost(running: Promise<unknown>): Promise<unknown> {
+  async function replyOf(running: Promise<unknown>): Promise<unknown> {
     const { promise: closed, reject } = Promise.withResolvers<never>()
     onClose = () => reject(new Error('the connection broke'))
     try {
@@ -165,17 +172,8 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
 
   /** Charges a key for a refused request. Never throws or waits. */
   function charge(caller: Caller, quotes: number): void {
-    const entry = {
-      caller,
-      quotes,
-      lane: 'bulk',
-      id: '',
-      name: '',
-      threads: 0,
-      rest: '',
-      ...arrived(),
-    } as const
-    if (isAnswering()) send(entry).catch(() => {})
+    const noJob = { lane: 'bulk', id: '', name: '', threads: 0, rest: '' } as const
+    if (isAnswering()) send({ caller, quotes, ...noJob, ...arrived() }).catch(() => {})
   }
 
   /** Refreshes the copy of the load, which comes with every reply, by a charge of 0 quotes. */

@@ -17,9 +17,9 @@
 -- ARGV  1  a JSON object:
 --          keptMs   ms to keep failed jobs
 --          bytes    their bytes bound
---          lanes    beginning of both lanes' keys
+--          lanes    prefixes of both lanes' keys
 --          imports  bounds of imports: see write-import.lua
---          job      absent if this call only evicts: id, beginning of its lane's keys, token, most bytes of its attempts,
+--          job      absent if this call only evicts: id, prefix of its lane's keys, token, most bytes of its attempts,
 --                   the attempt, the failed threads, and purged if it has it (see load.lua)
 --          final    in `job`, if the attempt is final: tenant, reason, stacks, progress and result, and if it has them,
 --                   reply stream, import and its outcome for the import, and the operation that retried it
@@ -87,7 +87,7 @@ return {1, math.max(more, evictImports(base, input.imports, now)), discarded, re
 -- its data, including its stamp (its place in the order of acceptance), and is counted in the load
 -- again.
 -- ARGV  1    retry or discard
---       2-3  beginning of both lanes' keys
+--       2-3  prefixes of both lanes' keys
 --       4    a retry as a line of `tries`
 --       5    the most attempts that count
 --       6    id of the operation

@@ -86,17 +86,14 @@ export function createRecordAttempt(
     // An error of the whole job does not name its threads.
     const count =
       final?.result.receipts.filter((receipt) => receipt === null).length ?? failed.length
-    const texts = {
-      attempt: JSON.stringify(attempt),
-      failedThreads: JSON.stringify(fitting(failed, count)),
-    }
     const job = {
       id,
       lane: jobs[lane],
       token,
       purged: data.purged,
       most: FIELD_BYTES,
-      ...texts,
+      attempt: JSON.stringify(attempt),
+      failedThreads: JSON.stringify(fitting(failed, count)),
       final: final && finalOf(id, data, final),
     }
     let input: object = { ...bounds, job }
@@ -114,16 +111,19 @@ export function createRecordAttempt(
 
 function finalOf(id: string, data: LockedJob['data'], { result, progress, stacks }: FinalFailure) {
   const { tenant, replyTo: stream, import: { id: ofImport } = {} } = data
-  const texts = {
+  return {
+    tenant,
+    stream,
+    operation: progress.operation,
+    reason: result.failure ?? '',
     result: JSON.stringify(result),
     progress: JSON.stringify(progress),
     stacks: JSON.stringify(stacks),
+    ...(ofImport !== undefined && {
+      import: ofImport,
+      outcome: progressOf({ id, data, result }),
+    }),
   }
-  const { operation } = progress
-  const about = { tenant, stream, operation, reason: result.failure ?? '', ...texts }
-  return ofImport === undefined
-    ? about
-    : { ...about, import: ofImport, outcome: progressOf({ id, data, result }) }
 }
 
 function fitting(failed: readonly FailedThread[], count: number): FailedThreads {

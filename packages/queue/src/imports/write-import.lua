@@ -59,9 +59,9 @@ local function evictImports(base, bounds, now)
   return evictOfTenants(base .. 'imports', bounds.bytes, now, IMPORTS_AT_ONCE, remove)
 end
 --part find
--- Returns the number of an import's outcomes, and outcomes: all if they are few, otherwise only
--- outcomes with problems, until the bytes are reached. Returns nothing if the import belongs to
--- another tenant.
+-- Returns the number of an import's outcomes, and the outcomes: all if they are few, otherwise only
+-- those with problems, up to a bound in bytes. Returns nothing if the import belongs to another
+-- tenant.
 -- ARGV  id, tenant ('' for any), the most outcomes, their bytes
 --include write-import.lua
 local about, progress, problems = keysOf(KEYS[1], ARGV[1])

@@ -51,7 +51,9 @@ export interface IngestJob {
    */
   trace?: string
   threads: (QueuedThread | Deletion)[]
-  /** Whether an operation has left the record of these deletions. */
+  /**
+   * Present if an operation has written the record of these deletions, so the worker writes none.
+   */
   recorded?: true
   /** The stamp of the last deletion that changed this payload: see `purge.ts`. */
   purged?: number
@@ -230,7 +232,9 @@ export interface DeletionReceipt {
 
 export type Receipt = ThreadReceipt | DeletionReceipt
 
-/** The outcome by which a receipt is counted: a deletion of nothing leaves all unchanged. */
+/**
+ * The outcome by which a receipt is counted. A deletion that found nothing counts as `unchanged`.
+ */
 export function countedOutcome({ source: { outcome } }: Receipt): Outcome {
   return outcome === 'absent' ? 'unchanged' : outcome
 }

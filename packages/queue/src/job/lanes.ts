@@ -55,8 +55,8 @@ export function jobKeysIn({ jobs }: QueueKeys, keys: readonly string[]): string[
 export type Queues = Readonly<Record<Lane, Queue<IngestJob>>>
 
 /**
- * Bounds BullMQ's events. They only serve people who look for a fault, and may contain the reason
- * of a failure.
+ * Bounds BullMQ's events. They only help people to find the cause of a failure, and may contain its
+ * reason.
  */
 const EVENTS_KEPT = 1_000
 

@@ -193,7 +193,7 @@ function capacityAfter(capacity: number, last: Sample, next: Sample): number {
  */
 const ROOM = 0.9
 const MOST_SECONDS = 60
-/** A shorter span of samples is too short to measure a rate. */
+/** Samples within a shorter time measure no rate. */
 const LEAST_SPAN_MS = 500
 
 /**
@@ -202,13 +202,13 @@ const LEAST_SPAN_MS = 500
  * bound of `load`.
  */
 function retryAfter(load: Load, most: Load, samples: readonly Sample[], capacity: number): number {
-  const perSecond = drained(samples, 'drained') ?? capacity
+  const perSecond = drainRate(samples, 'drained') ?? capacity
   const bytesPerSecond = perSecond * (load.bytes / Math.max(load.threads, 1))
   const each = [
     (load.threads - ROOM * most.threads) / perSecond,
     (load.bytes - ROOM * most.bytes) / bytesPerSecond,
     (load.interactive - ROOM * most.interactive) /
-      (drained(samples, 'drainedInteractive') ?? capacity),
+      (drainRate(samples, 'drainedInteractive') ?? capacity),
   ]
   const seconds = Math.max(...each.filter((one) => !Number.isNaN(one)))
   // Random, so that the callers do not all come again in the same second.
@@ -217,9 +217,10 @@ function retryAfter(load: Load, most: Load, samples: readonly Sample[], capacity
 }
 
 /**
- * Returns how many threads a second left the load. Returns undefined if the samples do not show it.
+ * Returns how many threads a second left the load. Returns undefined if the samples span too short
+ * a time.
  */
-function drained(
+function drainRate(
   [first, ...others]: readonly Sample[],
   field: 'drained' | 'drainedInteractive',
 ): number | undefined {

@@ -3,7 +3,7 @@
 --   all           threads, bytes, interactive threads, tenants with interactive threads, threads and interactive
 --                 threads that ever left the load, and the last stamp
 --   of:TENANT     threads, bytes and interactive threads of a tenant
---   failed:LANE   threads that a lane's failed jobs could not store, as a text; LANE is the beginning of its keys
+--   failed:LANE   threads that a lane's failed jobs could not store, as a text; LANE is the prefix of its keys
 --   ceiling       a time above all stamps, as a text: see enqueue.lua
 --   server        the server that wrote `ceiling`
 -- The hash `load:jobs` has what each job adds, by its id, so that each job counts once. For a
@@ -163,7 +163,7 @@ end
 -- version of the scripts may have counted differently.
 -- ARGV  1    cursor
 --       2    number of jobs to look at
---       3 …  beginning of both lanes' keys
+--       3 …  prefixes of both lanes' keys
 -- Returns the next cursor and, after the last job, `right`, `corrected`, or `many` if they were not
 -- compared.
 --include load.lua#release

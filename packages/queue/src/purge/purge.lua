@@ -15,7 +15,7 @@ end
 #!lua flags=allow-oom
 -- Refuses late results of these threads from now on (see `isDeleted`), and removes BullMQ's events,
 -- whose reasons may quote a text.
--- ARGV  1-2  beginning of both lanes' keys
+-- ARGV  1-2  prefixes of both lanes' keys
 --       3 …  name digits of the threads
 -- Returns the keys of transient results, and the keys of reply streams.
 --include ../replies/results.lua#change
@@ -35,7 +35,7 @@ return {groups, streams}
 -- words from results that have no payload, and finds the jobs and retained results whose payload may
 -- have a thread: the caller rewrites these.
 -- ARGV  1  a JSON object:
---          lanes    beginning of both lanes' keys
+--          lanes    prefixes of both lanes' keys
 --          tenants  of the threads, as keys
 --          digits   their name digits, as keys
 --          names    SERVICE/EXTERNAL-ID as in JSON, as keys; absent to find all jobs of the tenants

@@ -23,11 +23,11 @@ import { jobKeysIn, ownStore, type QueueKeys, walkKeys } from '../job/lanes.ts'
 
 type Name = NonNullable<StoredDeletion['name']>
 
-/** The most deletions of one purge: each slice gets the names of all. */
+/** The most deletions of one purge, because each slice gets the names of all. */
 const MOST = 500
 /** An erasure examines this number of results in a step. */
 const RESULTS_AT_ONCE = 100
-/** The pause after a slice, in times of what it took: Redis serves others. */
+/** After a slice, Redis serves others for this many times as long as the slice took. */
 const REST = 2
 
 export type Purge = ReturnType<typeof createPurge>
@@ -39,8 +39,8 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
   const begin = openScript(redis, new URL('./purge.lua#begin', import.meta.url))
   const scan = openScript(redis, new URL('./purge.lua#scan', import.meta.url))
   const rewrite = openScript(redis, new URL('./purge.lua#rewrite', import.meta.url))
-  // Failed jobs twice, because a job may fail meanwhile. A job that completes meanwhile is a
-  // result.
+  // Look through the failed jobs twice, because a job may fail meanwhile. A job that completes
+  // meanwhile has become a result.
   const failed = lanes.map((key) => ({ kind: 'failed', key }))
   const jobSteps = [...failed, { kind: 'load', key: `${base}load:jobs` }, ...failed]
 
@@ -131,8 +131,9 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
 
   return {
     /**
-     * Removes the words of a deletion. Call it once the deletion is stored: a worker that has read
-     * the source before can't write words afterwards. Deletions that wait share the next purge.
+     * Removes from Redis the words of what was deleted. Call it once the deletion is stored: a
+     * worker that read the source before can then write none of them. Deletions that wait share the
+     * next purge.
      */
     purge: createGroupCommit(
       async (deletions: StoredDeletion[]) => {
@@ -253,8 +254,9 @@ function withoutWords(
 }
 
 /**
- * The ids of quotes without an externalId count equal ones before, so of these all go, or none: one
- * that stays has the same words.
+ * Returns a thread without the texts of these quotes. The id of a quote without an externalId
+ * depends on how many equal quotes come before it. So such a quote stays if an equal one stays,
+ * which has the same words.
  */
 function withoutQuotes(
   thread: QueuedThread,

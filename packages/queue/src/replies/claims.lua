@@ -1,5 +1,5 @@
 -- A claim says for which job a tenant has used an Idempotency-Key. A claim is a hash `claim:NAME`,
--- which expires. Its fields are `tenant`, `job`, `lane` (the beginning of the lane's keys), the
+-- which expires. Its fields are `tenant`, `job`, `lane` (the prefix of the lane's keys), the
 -- request's `fingerprint`, once the job is done `result`, and `purged` (see load.lua). Claims are
 -- members of `claims`, a bounded store of tenants.
 --include ../bounded.lua

@@ -48,8 +48,8 @@ end
 local function hasResult(base, lane, id)
   return findTransient(base, id) or redis.call('EXISTS', base .. 'retained:' .. id) == 1 or failureOf(lane, id)
 end
--- Returns whether a thread with the digits of a job's id was deleted lately: see purge.lua. An API
--- or a frozen worker may send words of a job that Redis no longer knows.
+-- Returns whether the thread of a job was deleted lately, by the last digits of the job's id: see
+-- purge.lua. An API or a frozen worker may still send words of a job that Redis no longer knows.
 local DELETED_SECONDS = 600
 local function isDeleted(base, id)
   return redis.call('ZSCORE', base .. 'deleted', string.sub(id, -8)) and true
@@ -72,7 +72,7 @@ local function retainResult(base, tenant, id, result, data, attempts, now, keptM
 end
 --part find
 -- Returns the result of each job: '' if it has none yet, nil if Redis does not know the job.
--- ARGV  1-2  beginning of both lanes' keys
+-- ARGV  1-2  prefixes of both lanes' keys
 --       3 …  job ids
 --include results.lua#change
 local base, found, ids = KEYS[1], {}, {unpack(ARGV, 3)}
@@ -101,7 +101,7 @@ return found
 -- Returns nothing if Redis does not know the job, or if the job has several threads: only operators
 -- use the ids of such jobs.
 -- ARGV  1    job id
---       2-3  beginning of both lanes' keys
+--       2-3  prefixes of both lanes' keys
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#inspect
 local base, id = KEYS[1], ARGV[1]
@@ -124,7 +124,7 @@ end
 -- ARGV  1    job id
 --       2    the job's data or ''
 --       3    ms to keep the result
---       4-5  beginning of both lanes' keys
+--       4-5  prefixes of both lanes' keys
 --       6    tenant
 --include results.lua#change
 --include ../load/load.lua#failed

@@ -51,8 +51,8 @@ export function inputThread({
 
 /**
  * Redacts the quotes of suppressed speakers. They keep the ids of what was posted, so that
- * different quotes stay different, and a repeat finds them. The digest goes: it would recognise a
- * thread with the words.
+ * different quotes stay different, and a repeat finds them. The digest is left out, because it is
+ * of a thread with the words.
  */
 function suppress(
   { digest, ...input }: InputThread,

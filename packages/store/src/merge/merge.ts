@@ -377,7 +377,8 @@ function digestToKeep(
   { quotes }: Pick<ThreadPlan, 'quotes'>,
 ): string | undefined {
   if (request?.digest === undefined || stored?.meta.tokens !== undefined) return undefined
-  // A quote of it may be deleted, and would be stored again by the next request.
+  // If one of its quotes was deleted, the next equal request must store it again, so that one is no
+  // repeat.
   if (request.quotes.some(({ names }) => !quotes.has(names._id))) return undefined
   let known = 0
   for (const draft of quotes.values()) {

@@ -60,9 +60,9 @@ export async function deleteSources(
 }
 
 /**
- * Returns the newest of these deletions of a source and, after it, the deletions of single quotes
- * that one mark can have with it. The others wait: the mark has one cover, which counts for the
- * newest.
+ * Returns the deletions of a source that one mark can record: the newest one, then deletions of
+ * single quotes. The others wait for a later call, because a mark has one cover, which counts for
+ * the newest deletion.
  */
 function markedTogether(
   some: readonly DeleteRequest[],
@@ -170,8 +170,8 @@ function removedBy(
 }
 
 /**
- * Makes the mark of a deletion, and of others of single quotes. `quotes`: those that they name and
- * that are stored.
+ * Makes the mark of a deletion, and of the deletions of single quotes (`more`) that share it.
+ * `quotes`: the stored quotes that these name.
  */
 function markOf(
   request: DeleteRequest,

@@ -151,15 +151,12 @@ function agrees({ stored, counted }: ComparedSource): boolean {
  * contained. Returns the number of removed digests. Each source gets a new version, so that the
  * write of a worker that has read the digest is refused.
  */
-export async function forgetDigests(
-  commands: StoreCommands,
-  runtime = processRuntime,
-): Promise<number> {
+export async function forgetDigests(commands: StoreCommands): Promise<number> {
   let removed = 0
   for await (const page of commands.scanSources()) {
     const ids = page.filter(({ meta }) => meta.digest !== undefined).map(({ _id }) => _id)
     for (const some of chunksOf(ids, SOURCES_AT_ONCE)) {
-      const u = { $set: { 'meta.version': runtime.newId() }, $unset: { 'meta.digest': 1 } }
+      const u = { $set: { 'meta.version': processRuntime.newId() }, $unset: { 'meta.digest': 1 } }
       const { n } = await commands.update('sources', [
         { q: { _id: { $in: some } }, u, multi: true },
       ])

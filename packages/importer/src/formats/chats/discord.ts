@@ -54,7 +54,7 @@ export const discordFormat: Format = {
     for (const file of files) yield* orRejected(file, readFile(file, files.length === 1, names))
   },
   restore: (record, { guild = {}, channel = {} }, path) => {
-    // A faulty row of CSV is not a message yet. The channel is named by its path.
+    // A rejected row of a CSV file is not JSON. It needs no channel, which the path names.
     if (!record.startsWith('{')) return { [path]: record }
     const [server, place] = [JSON.stringify(guild), JSON.stringify(channel)]
     return { [path]: `{"guild":${server},"channel":${place},"messages":[${record}]}` }
@@ -90,7 +90,10 @@ async function* readFile(
   else yield [fileBeside(file, 'uploads, and data of Discord other than messages')]
 }
 
-/** The server comes first, unless a program has sorted the members by name. */
+/**
+ * The exporter writes the server (`guild`) first. Other programs may have sorted the members by
+ * name.
+ */
 function isDiscord({ root, members }: JsonShape): boolean {
   const [first] = members
   return root === '{' && (first === 'guild' || (members.has('guild') && members.has('channel')))

@@ -10,7 +10,10 @@ const LARGEST_BYTES = 128 * 1024 * 1024
 
 export type Attributes = Readonly<Record<string, string>>
 
-/** Gets names without namespaces, which each program abbreviates differently. */
+/**
+ * Receives a file's elements. Their names have no namespaces, which each program abbreviates
+ * differently.
+ */
 export interface XmlHandler {
   open?: (name: string, attributes: Attributes) => void
   text?: (text: string) => void

@@ -41,7 +41,10 @@ const PARTS =
   /^(your_\w+_activity\/)?((about_you|activity_messages|ads|apps_and_websites|archive|bug_bounty|calls|campus|comments|connections|events|facebook_|feed|follow|friends|fundraisers|groups|interactions|journalist|likes|live_|location|logged_|marketplace|media|music|navigation|news|notifications|other_|pages|payment|personal_information|photos_|polls|posts|preferences|privacy|profile|reels|reviews|rooms|saved_|search|security_|settings|shop|short_videos|spark|stories|story_|support|trash|voice_|volunteering|your_)\w*\/(.*\/)?[^/]+\.json|messages\/[^/]+\.json|no-data\.txt|start_here\.html)$/
 /** The path of a chat or of a list of posts within a download. */
 const WITHIN = /(?<![^/])(your_\w+_activity\/)?(messages\/.*|([^/]+\/)?[^/]*)$/s
-/** A list of Facebook is named by the first member of its file, for example `friends_v2`. */
+/**
+ * The first member of a file names the list in it, such as `friends_v2`. It is within this number
+ * of bytes.
+ */
 const BEFORE_NAME = 200
 /** The types of messages whose text is Facebook's. Newer downloads only mark calls. */
 const NOTICES = /^(Call|Subscribe|Unsubscribe)$/

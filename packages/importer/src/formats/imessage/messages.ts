@@ -50,7 +50,7 @@ function queryOf(columns: ReadonlySet<unknown>): string {
     (name) => `${columns.has(name) ? `CAST(m.${name} AS TEXT)` : 'NULL'} AS ${name}`,
   )
   const body = columns.has('attributedBody') ? 'm.attributedBody' : 'NULL'
-  // Nearly all messages have this list. It is needed only if the text is nowhere else.
+  // Nearly all messages have this list, so read it only if neither other column has a text.
   const info = columns.has('message_summary_info') ? 'm.message_summary_info' : 'NULL'
   return `
     SELECT m.ROWID AS id, m.guid AS guid, m.text AS text, m.is_from_me AS is_from_me, h.id AS handle, ${later.join()},

@@ -47,7 +47,10 @@ function decodeUtf16(bytes: Buffer, name: string): Buffer {
 
 const utf16le = new TextDecoder('utf-16le')
 
-/** Names of UTF-8 and ASCII, and none. Programs write any 8-bit text under each of them. */
+/**
+ * Matches the names of UTF-8 and ASCII, and an absent name. Programs use each of them for any 8-bit
+ * text.
+ */
 const UNICODE = /^$|^(3d)?utf-?8|^(us-)?ascii|^ansi_x3\.|^iso-?646|^(x-)?unknown|^default/
 
 const SINGLE_BYTE = /8859|125\d$|^latin/

@@ -118,7 +118,10 @@ function decodeNext(decoding: Decoding): void {
   decoding.at = skipDelimiters(decoding, next)
 }
 
-/** If the mail is encoded, the boundaries around it are not searched for in it. */
+/**
+ * Decodes an attached mail. If it is encoded as a whole, it is decoded as a mail of its own:
+ * boundaries of the parts around it do not count in it.
+ */
 function decodeMail(
   decoding: Decoding,
   head: Buffer,

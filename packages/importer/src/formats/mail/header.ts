@@ -16,7 +16,9 @@ export function isHeaderLine(text: string): boolean {
   return HEADER_LINE.test(text)
 }
 
-/** Returns whether the text begins with a header of at least this number of mails' names. */
+/**
+ * Returns whether the text begins with a header that has at least this number of names from mails.
+ */
 export function hasHeader(text: string, atLeast = 1): boolean {
   if (!HEADER_LINE.test(text)) return false
   const end = text.search(/\n\r*\n/)
@@ -90,7 +92,10 @@ const [CHARSET, BOUNDARY, FORMAT, DELSP] = ['charset', 'boundary', 'format', 'de
     new RegExp(`[;\\s]${name}(?:\\*0)?\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"?|([^\\s;]+))`, 'i'),
 )
 
-/** Between pieces of a long parameter: `boundary*0="a"; boundary*1="b"` (RFC 2231). */
+/**
+ * Matches what separates the pieces of a long parameter, `boundary*0="a"; boundary*1="b"` (RFC
+ * 2231).
+ */
 const CONTINUED = /(?:"|(?<!["\s]))\s*;\s*[\w-]+\*[1-9]\d?\s*=\s*"?/g
 
 /** Reads the header of a part. If a header occurs twice, the first one counts. */

@@ -154,7 +154,7 @@ function toQuote(
   return { externalId, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
 }
 
-/** (The separator does not have it: Thunderbird writes the time of an import there.) */
+/** Not read from the separator, into which Thunderbird writes the time of an import. */
 function deliveryDate(mail: Email): string | undefined {
   return mailDate(headerOf(mail, 'received')?.split(';').at(-1))
 }

@@ -97,7 +97,10 @@ async function* parseRows(file: InputFile): AsyncGenerator<ParsedRow> {
   }
 }
 
-/** The parser would replace invalid bytes, and thereby change the text. */
+/**
+ * Refuses chunks that are not UTF-8, because the parser would replace invalid bytes, and thereby
+ * change the text.
+ */
 async function* checkedChunks(file: InputFile): AsyncGenerator<Buffer> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   for await (const chunk of utf8Chunks(file)) {

@@ -77,7 +77,10 @@ function blocksOf(message: JsonObject, text: string): readonly JsonObject[] {
   )
 }
 
-/** Slack adds previews for links in the text. A shared message has an address, but is none. */
+/**
+ * Separates attachments from the previews that Slack adds for links in the text. A shared message
+ * has an address, too, but is no preview.
+ */
 function attachmentsOf(message: JsonObject, text: string) {
   const all = asObjects(message.attachments)
   const isPreview = ({ is_share, is_msg_unfurl, from_url, original_url }: JsonObject) =>
@@ -88,7 +91,10 @@ function attachmentsOf(message: JsonObject, text: string) {
   return { attachments: all.filter((one) => !isPreview(one)), previews: all.filter(isPreview) }
 }
 
-/** Apps repeat all or some of the words of their blocks as the text. */
+/**
+ * Returns a text and its blocks without what they repeat: apps repeat all or some of the words of
+ * their blocks as the text.
+ */
 function withoutRepeats(text: string, more: readonly string[]): string {
   const known = words(text)
   const parts = more.filter((part) => !known.includes(words(part)))

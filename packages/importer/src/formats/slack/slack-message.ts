@@ -34,7 +34,9 @@ export interface MessageContext {
   directory: Directory
   conversation: SlackConversation
   options: FormatOptions
-  /** The broadcasts of this day that have been read: in memory are those of one channel and day. */
+  /**
+   * The broadcasts that were read in this channel on this day. Older ones are not kept in memory.
+   */
   broadcasts: Set<string>
 }
 

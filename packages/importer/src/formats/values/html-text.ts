@@ -48,11 +48,13 @@ const MOST_PREFIXED = 4_000_000
 
 /** Returns the text, without images. If HTML nests or quotes too much, only removes its tags. */
 export function htmlToText(html: string): string {
-  return (isTooDear(html) ? html.replace(/<[^<>]*>/g, ' ') : convert(html)).trim()
+  return (isTooExpensive(html) ? html.replace(/<[^<>]*>/g, ' ') : convert(html)).trim()
 }
 
-/** Counts by the converter's parser: a closing tag may end several elements, or none. */
-function isTooDear(html: string): boolean {
+/**
+ * Counts with the converter's own parser, because a closing tag may end several elements, or none.
+ */
+function isTooExpensive(html: string): boolean {
   let depth = 0
   let prefixes = 0
   let prefixed = 0

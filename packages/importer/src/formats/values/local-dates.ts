@@ -8,7 +8,10 @@ const ZEROS = [
   0xf20, 0x1040, 0x17e0, 0xff10,
 ]
 
-/** Without dots and spaces. Chinese and Korean have more parts of the day. */
+/**
+ * The words for AM (and below, for PM) in many languages. Chinese and Korean divide the day into
+ * more parts.
+ */
 const MORNINGS =
   'ص صباحا ق.ظ ق.م قبلازظهر לפנה״צ पूर्वाह्न सुबह म.पू सकाळी পূর্বাহ্ণ পূর্বাহ্ন সকাল முற்பகல் காலை పూర్వాహ్నం ಪೂರ್ವಾಹ್ನ પૂર્વાહ્ન ਪੂ.ਦੁ പൂർവ്വാഹ്നം පෙ.ව ก่อนเที่ยง နံနက် ກ່ອນທ່ຽງ ព្រឹក SA PG p.d paradite de dop f.h fm ap vm vorm пр.об претпл пренеподне дп д.п priešpiet priekšp r.n ጥዋት ү.ө ب.ن غ.م ÖÖ TO ТО 凌晨 清晨 早上 上午 午前 오전 새벽 아침'
 const EVENINGS =

@@ -79,7 +79,7 @@ interface Chat {
   name: string
   dates: ReadDate
   hasMarks: boolean
-  /** Names of which none is the beginning of a notice. */
+  /** Names, before a colon, of which a message was found that is no notice. */
   people: Set<string>
 }
 

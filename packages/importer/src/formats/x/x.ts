@@ -29,7 +29,9 @@ import { withoutEntities } from '../values/typography.ts'
 const piece = piecesOf('x')
 /** Matches files of posts. Posts in a community or for a circle have separate files. */
 const POSTS = /(^|\/)((community|twitter-circle)-)?tweets?(-part\d+)?\.js$/
-/** Matches the files that are read: files of posts, and files with what posts need. */
+/**
+ * Matches the files that are read: posts, notes (the whole texts of long posts), and the account.
+ */
 const READ = /(^|\/)((((community|twitter-circle)-)?tweets?|note-tweet)(-part\d+)?|account)\.js$/
 
 /** Matches what is beside the scripts of the archive. Scripts themselves say that they are X's. */

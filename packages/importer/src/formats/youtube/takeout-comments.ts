@@ -28,8 +28,8 @@ export function commentOfTakeout({ values }: CsvRow): JsonObject | undefined {
 }
 
 /**
- * Returns a text. It consists of JSON objects, separated by commas, each with a piece of the text.
- * In older files, it is one object with a list of pieces.
+ * Joins the pieces of a text: JSON objects, separated by commas, each with a piece. In older files,
+ * one object has a list of pieces.
  */
 function textOfPieces(field: string): string {
   if (!field.startsWith('{"')) return field

@@ -73,7 +73,7 @@ export async function surveyExport(files: readonly InputFile[]) {
    * Memory: about 100 bytes each.
    */
   const deleted = new Map<string, string>()
-  /** Whether there are events or comments as records, so comments outside their tickets. */
+  /** Whether comments exist outside their tickets: as records, or in events. */
   let hasComments = false
   await forEachRecord(files, ({ kind, value }) => {
     const id = asId(value.id)

@@ -66,7 +66,10 @@ function isZendesk({ members }: JsonShape): boolean {
   )
 }
 
-/** Users, organisations and comments are recognised only beside tickets: others write such, too. */
+/**
+ * Recognises users, organisations and comments only beside tickets, because other programs write
+ * such records, too.
+ */
 function isBesideTickets({ members }: JsonShape): boolean {
   const isUsers = ['', '[].', 'users[].'].some(
     (at) => members.has(`${at}name`) && members.has(`${at}role`),
