@@ -17,7 +17,7 @@ interface ImportProgress {
 export type Checkpoint = ReturnType<typeof createCheckpoint<ImportProgress>>
 
 /** Raise this if an event may get another number, or if the fields of the tally change. */
-const VERSION = 10
+const VERSION = 11
 
 /**
  * Opens the checkpoint file.
@@ -27,10 +27,7 @@ export function createCheckpoint<Progress = ImportProgress>(path: string, finger
   const digest = digestOf(JSON.stringify([VERSION, fingerprint]))
   return {
     path,
-    /**
-     * Reads the progress. `isOther`: the file belongs to another input or target, or to other
-     * options.
-     */
+    /** Reads the progress. `isOther`: the file is of another input, target or options. */
     async load(): Promise<{ progress?: Progress; isOther: boolean }> {
       const text = await readFile(path, 'utf8').catch(unlessMissing)
       if (text === undefined) return { isOther: false }
@@ -51,10 +48,7 @@ export function createCheckpoint<Progress = ImportProgress>(path: string, finger
   }
 }
 
-/**
- * Writes a file and removes it, so that a missing, read-only or full folder is reported before the
- * input is read.
- */
+/** Writes a file and removes it, to report a missing, read-only or full folder before reading. */
 export async function checkFolder(folder: string): Promise<void> {
   const probe = join(folder, `.sluice-${randomUUID()}`)
   const removeIt = () => rm(probe, { force: true }).catch(() => {})

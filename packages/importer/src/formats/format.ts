@@ -91,7 +91,20 @@ export interface Noted {
   place: Place
 }
 
-export type Found = Piece | Rejected | Noted
+/** A page of an answer. Only when all files are read, it shows whether the input lacks others. */
+export interface AnswerPage {
+  kind: 'page'
+  /** The list in it, such as `/issues`. */
+  list: string
+  items: number
+  /** The number of items that all pages have, if the answer says it. */
+  total?: number | undefined
+  /** Whether the answer says that it is not the last page. */
+  hasMore: boolean
+  place: Place
+}
+
+export type Found = Piece | Rejected | Noted | AnswerPage
 
 export type FoundLists = AsyncGenerator<readonly Found[]>
 
@@ -217,9 +230,7 @@ export interface FormatOptions {
   set: ReadonlyMap<string, string>
 }
 
-/**
- * A format. The lists and tables of the documents, and the command's help, derive from its texts.
- */
+/** A format. The documents' lists and tables, and the command's help, derive from its texts. */
 export interface Format {
   name: string
   /** The name of the format in lists, such as "Slack". */
@@ -228,10 +239,7 @@ export interface Format {
   description: string
   /** What becomes a source, such as "a ticket". In Markdown. */
   sourceIs: string
-  /**
-   * How to get such an export. Shown to users who name no file. For a format without this text,
-   * only its name is shown.
-   */
+  /** How to get such an export, for users who name no file. If missing, only the name is shown. */
   howTo?: string
   /** Whether each piece is a whole thread. If not, the pieces of a source may be far apart. */
   hasWholeThreads?: boolean

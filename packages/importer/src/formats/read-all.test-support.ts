@@ -85,7 +85,9 @@ export async function readAll(
   const all = { map: new Map(), set: new Map(), ...options }
   for await (const list of format.read(files, optionsOf(format, all))) found.push(...list)
   const pieces = found.filter((each) => each.kind === 'piece')
-  const notes = found.filter((each) => each.kind !== 'piece' && each.kind !== 'rejected')
+  const notes = found.filter(
+    (each) => each.kind !== 'piece' && each.kind !== 'rejected' && each.kind !== 'page',
+  )
   return {
     pieces,
     rejected: found.filter((each) => each.kind === 'rejected'),

@@ -3,13 +3,13 @@ import { contentOf } from '@sluice/contract'
 import type {
   Format,
   FormatOptions,
-  Found,
   InputFile,
   Noted,
   Piece,
   QuoteInput,
   Rejected,
 } from '../formats/format.ts'
+import { withoutPages } from '../formats/read/pages.ts'
 import { digestOf } from '../formats/values/digest.ts'
 import type { Done } from '../input/read-counted.ts'
 import type { ConversationIds } from './conversations.ts'
@@ -28,10 +28,7 @@ export interface ThreadInput extends Omit<Piece, 'order' | 'references'> {
   ids?: readonly string[]
 }
 
-/**
- * Returns whether it counts as a thread: it is neither the beginning of a larger one, nor a
- * conversation of empty mails.
- */
+/** Whether it is neither the beginning of a larger one nor a conversation of empty mails. */
 export function isThread({ service, quotes, isContinued }: ThreadInput): boolean {
   return isContinued !== true && !isEmptyConversation({ service, quotes })
 }
@@ -49,10 +46,7 @@ export type ImportEvent = ThreadInput | Rejected | Noted
 
 export type Events = AsyncGenerator<readonly ImportEvent[]>
 
-/**
- * Bounds the JSON of a source, in UTF-16 units, and so its memory and the time for which it blocks
- * the event loop.
- */
+/** Bounds a source's JSON, in UTF-16 units, and so memory, and how long the event loop waits. */
 const SOURCE_UNITS = 4 * 1024 * 1024
 
 /**
@@ -66,7 +60,7 @@ export async function* readGathered(
   options: FormatOptions,
   { openSort, sorted }: { openSort: () => ExternalSort; sorted: Done },
 ): Events {
-  const found = format.read(files, options)
+  const found = withoutPages(format.read(files, options))
   if (format.hasWholeThreads) return yield* found
   using sort = openSort()
   yield* sortPieces(found, sort, sorted)
@@ -74,7 +68,7 @@ export async function* readGathered(
 }
 
 async function* sortPieces(
-  found: AsyncIterable<readonly Found[]>,
+  found: ReturnType<typeof withoutPages>,
   sort: ExternalSort,
   sorted: Done,
 ): Events {
@@ -92,10 +86,7 @@ async function* sortPieces(
   }
 }
 
-/**
- * `mail`: the key of the mail. The mail's fields become the source's if the conversation has the
- * same key.
- */
+/** `mail`: the mail's key. Its fields become the source's if the conversation has the same key. */
 type FieldsRecord = Pick<Piece, 'fields'> & { mail?: string }
 type QuotesRecord = Pick<Piece, 'quotes' | 'place'>
 

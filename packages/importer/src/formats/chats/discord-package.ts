@@ -1,7 +1,14 @@
 // Reads the data package that Discord sends to an account. It has only the messages that the
 // account itself wrote.
 import { basename, dirname, join } from 'node:path/posix'
-import { type InputFile, type Noted, ownsFolder, type Rejected } from '../format.ts'
+import {
+  type Found,
+  type InputFile,
+  type Noted,
+  ownsFolder,
+  type Piece,
+  type Rejected,
+} from '../format.ts'
 import { csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { type JsonRecord, readJsonFile } from '../read/json-records.ts'
@@ -63,7 +70,7 @@ export function channelOf(path: string, names: Names) {
 export async function* readPackaged(
   file: InputFile,
   author: JsonObject,
-): AsyncGenerator<(JsonRecord | Rejected | Noted)[]> {
+): AsyncGenerator<(JsonRecord | Exclude<Found, Piece>)[]> {
   const exported = (value: unknown) => ({ ...asExported(asObject(value) ?? {}), author })
   if (file.path.endsWith('.csv'))
     for await (const { rows } of readCsvRows(file))

@@ -229,6 +229,11 @@ describe('messages', () => {
     expect(quote).toMatchObject({ text: 'Rye?\n• Yes\n• No', speaker: 'user1' })
   })
 
+  test('what a channel publishes is by the person who signs it', async () => {
+    const signed = { ...message, from: 'Ovens', from_id: 'channel77', author: 'Bo' }
+    expect((await quoteOf(signed))?.speaker).toBe('Bo')
+  })
+
   test.each([
     [{ poll: { question: 'Rye?', answers: [{ text: 'Yes' }] } }, 'Cold oven\nRye?\n• Yes'],
     [

@@ -156,8 +156,9 @@ function idOfChat(id: string, type: string): string {
 }
 
 function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat): QuoteInput {
+  // `author` signs what was sent in the name of a channel or a group.
   const speaker =
-    asName(message.from) ?? asText(message.from_id) ?? asName(message.author) ?? asName(chat.name)
+    asName(message.author) ?? asName(message.from) ?? asText(message.from_id) ?? asName(chat.name)
   // A reply with `reply_to_peer_id` answers a message of another chat, whose id means nothing in
   // this chat.
   const replyingTo =

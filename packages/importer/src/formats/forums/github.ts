@@ -6,12 +6,11 @@ import { fileBeside } from '../read/files-beside.ts'
 import { byShape, jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
-import { nodesIn } from '../values/graphql.ts'
+import { nodesIn, nodesOf } from '../values/graphql.ts'
 import { asIsoDate } from '../values/iso-date.ts'
 import {
   asId,
   asObject,
-  asObjects,
   asText,
   asTexts,
   type JsonObject,
@@ -42,14 +41,11 @@ const ARCHIVED_ISSUES = /(?:^|\/)(?:issues|pull_requests|issue_comments)_\d{6}\.
 
 /** Prefixes of records in a list, or in a list of pages (`gh api --paginate --slurp`). */
 const PAGES = [
-  'issues[].',
-  'items[].',
-  'issue_comments[].',
-  'data.search.nodes[].',
-  'data.repository.issues.nodes[].',
-  'data.repository.pullRequests.nodes[].',
-  'data.repository.issue.',
-  'data.repository.pullRequest.',
+  ...['issues[].', 'items[].', 'issue_comments[].'],
+  ...['data.repository.issue.', 'data.repository.pullRequest.'],
+  ...['search', 'repository.issues', 'repository.pullRequests'].flatMap((list) =>
+    ['nodes[]', 'edges[].node'].map((one) => `data.${list}.${one}.`),
+  ),
 ]
 const PLACES = ['', '[].', '[][].', ...PAGES, ...PAGES.map((page) => `[].${page}`)]
 
@@ -112,9 +108,7 @@ async function* readFile(file: InputFile): FoundLists {
 function pageOf(value: unknown): unknown {
   const { items, issues, data } = asObject(value) ?? {}
   if (Array.isArray(value)) return value
-  const { issue, pullRequest } = asObject(asObject(data)?.repository) ?? {}
-  const one = issue ?? pullRequest
-  return items ?? issues ?? (one && [one]) ?? (data === undefined ? undefined : nodesIn(data))
+  return items ?? issues ?? (data === undefined ? undefined : nodesIn(data, 'title'))
 }
 
 function readRecord(value: unknown, place: Place): Found | Found[] {
@@ -149,7 +143,7 @@ function readIssue(issue: JsonObject, externalId: string, place: Place): Found[]
   const quotes = text === undefined ? [] : [toQuote(issue, externalId, text)]
   const comments = commentsIn(issue).map((comment) => readCommentOf(externalId, comment, place))
   const reviews = [issue.reviews, issue.reviewThreads]
-    .flatMap((one) => asObjects(asObject(one)?.nodes ?? one))
+    .flatMap(nodesOf)
     .map(() => skipped(REVIEWS, place))
   const order = `${createdAt ?? ''}${versionOf(issue, '')}`
   const isPart = asObject(asObject(issue.comments)?.pageInfo)?.hasNextPage === true
@@ -165,10 +159,10 @@ const ONLY_COUNTED =
 
 /** The REST API only counts them, but `gh`, GraphQL and python-github-backup write them. */
 function commentsIn({ comments, comment_data, timelineItems }: JsonObject): readonly JsonObject[] {
-  const inTimeline = asObjects(asObject(timelineItems)?.nodes).filter(
+  const inTimeline = nodesOf(timelineItems).filter(
     ({ __typename, body }) => __typename !== 'PullRequestReview' && asText(body) !== undefined,
   )
-  return [comments, asObject(comments)?.nodes, comment_data, inTimeline].flatMap(asObjects)
+  return [comments, comment_data, inTimeline].flatMap(nodesOf)
 }
 
 function readComment(comment: JsonObject, issueUrl: string, place: Place): Found {

@@ -270,10 +270,16 @@ describe('Reddit', () => {
   })
 
   it('rejects records that are neither', async () => {
-    const { rejected } = await read({ id: 't5_2kb', display_name: 'keyboards' }, [], {
-      ...comment,
-      id: null,
-    })
+    const { rejected, notes } = await read(
+      { id: 't5_2kb', display_name: 'keyboards' },
+      [],
+      { ...comment, id: null },
+      { id: 'm', dest: 'ada', subject: 'Hi', body: 'Hi', subreddit: null },
+    )
+    assert.deepEqual(
+      notes.map(({ reason }) => reason),
+      ['private messages'],
+    )
     assert.deepEqual(
       rejected.map(({ reason, place }) => [reason, place.line]),
       [1, 2, 3].map((line) => ['The record is neither a submission nor a comment.', line]),

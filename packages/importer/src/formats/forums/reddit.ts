@@ -56,6 +56,7 @@ function readRecord({ value, place }: JsonRecord): Found | Found[] {
     if (value.title !== undefined)
       return readSubmission(value, fullName(SUBMISSION, value.id), place)
   }
+  if (isRecord(value) && value.dest !== undefined) return skipped('private messages', place)
   return rejected('The record is neither a submission nor a comment.', place, value)
 }
 

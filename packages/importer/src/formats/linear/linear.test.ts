@@ -80,6 +80,9 @@ test('reads issues of the API with their comments, however they are wrapped', as
     { nodes: [issue] },
     { data: { issues: { nodes: [issue] } } },
     [{ data: { team: { issues: { nodes: [issue] } } } }],
+    { data: { issue } },
+    { data: { issues: { edges: [{ node: issue }] } } },
+    [{ ...issue, identifier: 'OVN-1', children: { nodes: [issue, { id: 'i9' }] } }],
     { ...issue, comments: issue.comments.nodes },
   ]) {
     const file = inputFile('issues.json', content)

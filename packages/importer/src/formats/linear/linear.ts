@@ -5,9 +5,9 @@ import { type CsvRow, csvColumns, foundInRows } from '../read/csv-rows.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
-import { nodesIn } from '../values/graphql.ts'
+import { nodesIn, nodesOf } from '../values/graphql.ts'
 import { asIsoDate, isoDateIn } from '../values/iso-date.ts'
-import { asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+import { asObject, asText, type JsonObject, present } from '../values/record-fields.ts'
 
 const piece = piecesOf('linear', (id) => ({ placeholderTitle: id }))
 const COLUMNS = ['ID', 'Team', 'Title', 'Description', 'Status', 'Creator', 'Created']
@@ -68,13 +68,10 @@ function dateIn(text = ''): string | undefined {
   )
 }
 
-/**
- * Reads a record: an issue, or the issues of an answer such as `{ data: { issues: { nodes } } }`.
- */
+/** Reads an issue, or an answer: `{ data: { issue } }` or `{ data: { issues: { nodes } } }`. */
 function readRecord(value: unknown, place: Place): Found[] {
-  const isIssue = asText(asObject(value)?.identifier) !== undefined
-  const nodes = isIssue ? [] : nodesIn(value)
-  return nodes.length > 0 ? nodes.flatMap((one) => readIssue(one, place)) : readIssue(value, place)
+  const issues = nodesIn(value, 'identifier')
+  return (issues.length > 0 ? issues : [value]).flatMap((one) => readIssue(one, place))
 }
 
 function readIssue(value: unknown, place: Place): Found[] {
@@ -95,12 +92,14 @@ function readIssue(value: unknown, place: Place): Found[] {
   }
   const own: QuoteInput[] = text === undefined ? [] : [{ externalId, ...quoteOf(record, text) }]
   const order = `0${asText(record.updatedAt) ?? ''}`
-  const { nodes = record.comments, pageInfo } = asObject(record.comments) ?? {}
-  const isPart = asObject(pageInfo)?.hasNextPage === true
+  const isPart = asObject(asObject(record.comments)?.pageInfo)?.hasNextPage === true
+  // A query can ask for the issues in an issue, perhaps only for their ids.
+  const inside = nodesOf(record.children).filter(({ identifier, title }) => identifier && title)
   return [
     piece(externalId, order, present(fields), own, place),
-    ...asObjects(nodes).flatMap((comment) => readComment(comment, externalId, place)),
+    ...nodesOf(record.comments).flatMap((comment) => readComment(comment, externalId, place)),
     ...(isPart ? [skipped('issues whose comments are not all in the file', place)] : []),
+    ...inside.flatMap((one) => readIssue(one, place)),
   ]
 }
 
@@ -108,7 +107,7 @@ function readIssue(value: unknown, place: Place): Found[] {
 function readComment(comment: JsonObject, issue: string, place: Place): Found[] {
   const text = asText(comment.body)
   const externalId = asText(comment.id)
-  const answers = asObjects(asObject(comment.children)?.nodes).flatMap((one) =>
+  const answers = nodesOf(comment.children).flatMap((one) =>
     readComment({ parentId: externalId, ...one }, issue, place),
   )
   if (text === undefined) return [skipped('comments without text', place), ...answers]

@@ -128,6 +128,8 @@ describe('a header', () => {
     ['ada at a.example (Ada Baker)', 'Ada Baker'],
     ['ada at a.example (=?utf-8?Q?Ad=C3=A1?= (the baker))', 'Adá (the baker)'],
     ['ada at a.example', 'ada at a.example'],
+    ['ada at a.example (Ada \\(Bakers\\))', 'Ada (Bakers)'],
+    ['ada@a.example (Ada \\(Bakers\\))', 'Ada (Bakers)'],
     ['ada@a.example (Ada Baker)', 'Ada Baker'],
     ['"Ada at work" <ada@a.example>', 'Ada at work'],
     ['Baker, Ada <ada@a.example>', 'Baker, Ada'],

@@ -180,14 +180,14 @@ function idsIn(header = ''): string[] {
   return ids.map((id) => id.replace(/[<>\s]/g, '')).filter(Boolean)
 }
 
-/** Matches a sender in the archives of Mailman: `ada at a.example (Ada Baker)`. */
-const ARCHIVED = /^\S+ at \S+\s+\((.+)\)\s*$/
+/** Matches a sender in the old form, also in Mailman's archives: `ada at a.example (Ada Baker)`. */
+const ARCHIVED = /^(?:[^\s@]+@|\S+ at )[^\s@]+\s+\((.+)\)\s*$/
 
 function speakerOf(mail: Email): string | undefined {
   const [, archived = ''] = ARCHIVED.exec(headerOf(mail, 'from') ?? '') ?? []
-  return (
+  const name =
     decodeWords(archived).trim() || unquotedName(mail) || nameOf(mail.from) || nameOf(mail.sender)
-  )
+  return name?.replaceAll(/\\(?=[()"\\])/g, '')
 }
 
 /**

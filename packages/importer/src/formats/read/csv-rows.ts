@@ -224,10 +224,7 @@ function lastRow(error: unknown, head: string, path: string): Rejected {
   return rejected(reason, { path, ...(line && { line }) }, head + String(error.raw ?? ''))
 }
 
-/**
- * Yields the rows of a beginning of at most `BEGINNING_BYTES`. If the beginning is cut off, leaves
- * out its last row.
- */
+/** Yields the rows of a file's beginning. If the beginning is cut off, leaves out its last row. */
 export async function* rowsOfBeginning(
   path: string,
   beginning: Buffer,

@@ -8,17 +8,11 @@ export interface JsonShape {
   root: string
   /** As in NDJSON. Also true if the beginning has no line end. */
   isOneLine: boolean
-  /**
-   * The paths of the members, such as `title` and `quotes[].text`. If the root is an array, they
-   * start with `[].`.
-   */
+  /** The members' paths, such as `title` and `quotes[].text`, in a root array `[].title`. */
   members: ReadonlySet<string>
 }
 
-/**
- * Matches a string (with the colon behind it if it is a name), a bracket, or a line end. The last
- * string may be cut off.
- */
+/** Matches a string (a name with its colon; the last may be cut off), a bracket, or a line end. */
 const TOKEN = /"((?:[^"\\]|\\(?:.|$))*)(?:"(\s*:)?|$)|[{}[\]\n]/gs
 
 /** Describes a file by its beginning, which may end anywhere. Never throws. */

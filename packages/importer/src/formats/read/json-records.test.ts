@@ -13,7 +13,7 @@ async function recordsOf(content: string | Buffer, paths = lists) {
   return found.map((each) =>
     each.kind === 'record'
       ? [each.path, each.place.pointer ?? '', each.value]
-      : [each.reason, each.place.pointer ?? ''],
+      : [each.kind === 'page' ? 'page' : each.reason, each.place.pointer ?? ''],
   )
 }
 
@@ -36,12 +36,13 @@ const cases: [rule: string, text: string, records: unknown[][]][] = [
     [['', '', { a: { tickets: [1] }, b: 'tickets' }]],
   ],
   [
-    'the elements of lists in a root object, and nothing else of it',
+    'the elements of lists in a root object, and what else it says of its pages',
     '{"count": 2, "x": {"tickets": [9]}, "tickets": [{"id": 1}, {"id": 2}], "y": [{"z": 1}], "users":[3],"end":null}',
     [
       ['/tickets/*', '/tickets/0', { id: 1 }],
       ['/tickets/*', '/tickets/1', { id: 2 }],
       ['/users/*', '/users/0', 3],
+      ['page', ''],
     ],
   ],
   [

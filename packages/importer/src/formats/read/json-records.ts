@@ -1,12 +1,14 @@
 // Reads the records of a JSON file of any size: selected values of its text, or its lines (NDJSON).
 import { isUtf8 } from 'node:buffer'
-import type { Found, FoundLists, InputFile, Noted, Place, Rejected } from '../format.ts'
+import type { AnswerPage, Found, FoundLists, InputFile, Piece, Place, Rejected } from '../format.ts'
 import { orRejected, rejected } from '../format.ts'
-import type { JsonObject } from '../values/record-fields.ts'
+import { nodesIn } from '../values/graphql.ts'
+import { asObject, type JsonObject } from '../values/record-fields.ts'
 import { LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 import { jsonShape } from './json-beginning.ts'
 import { JsonScanner, type ScannedValue } from './json-scanner.ts'
 import { type FileLine, readLines } from './lines.ts'
+import { pageOf } from './pages.ts'
 import { readBeginning, utf8Chunks } from './utf8-chunks.ts'
 
 export interface JsonRecord {
@@ -16,7 +18,7 @@ export interface JsonRecord {
   place: Place
 }
 
-type Records = AsyncGenerator<readonly (JsonRecord | Rejected)[]>
+type Records<Other = never> = AsyncGenerator<readonly (JsonRecord | Rejected | Other)[]>
 type ToFound = (record: JsonRecord) => Found | readonly Found[]
 
 /**
@@ -32,7 +34,7 @@ export function recordsAndLists(...lists: readonly string[]): readonly string[] 
  * @param contextOf returns other data of the file that a rejected record needs.
  */
 export async function* foundIn(
-  lists: AsyncGenerator<readonly (JsonRecord | Rejected | Noted)[]>,
+  lists: AsyncGenerator<readonly (JsonRecord | Exclude<Found, Piece>)[]>,
   toFound: ToFound,
   contextOf?: (record: unknown) => object,
 ): FoundLists {
@@ -42,8 +44,18 @@ export async function* foundIn(
       : one
   for await (const list of lists)
     yield list
-      .flatMap((record) => (record.kind === 'record' ? toFound(record) : record))
+      .flatMap((record) => (record.kind === 'record' ? orTooDeep(record, toFound) : record))
       .map(addContext)
+}
+
+/** Rejects a record that nests deeper than the stack allows, such as answers in answers. */
+function orTooDeep(record: JsonRecord, toFound: ToFound): Found | readonly Found[] {
+  try {
+    return toFound(record)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    return rejected('The record nests too deep.', record.place, record.value)
+  }
 }
 
 /**
@@ -55,19 +67,34 @@ export function readJsonFile(
   file: InputFile,
   paths: readonly string[],
   prepare?: Prepare,
-): Records {
+): Records<AnswerPage> {
   return orRejected(file, scanJson(file, paths, prepare))
 }
 
 type Prepare = (json: string) => string
 
-async function* scanJson(file: InputFile, paths: readonly string[], prepare?: Prepare): Records {
+async function* scanJson(
+  file: InputFile,
+  paths: readonly string[],
+  prepare?: Prepare,
+): Records<AnswerPage> {
   const scanner = new JsonScanner(paths)
-  const toRecord = (scanned: ScannedValue) => parseValue(scanned, file.path, prepare)
-  for await (const chunk of utf8Chunks(file)) yield scanner.push(chunk).map(toRecord)
-  const last = scanner.end().map(toRecord)
+  const toRecord = (scanned: ScannedValue) => {
+    const record = parseValue(scanned, file.path, prepare)
+    return scanned.path === '' ? withPage(record, scanned.list) : record
+  }
+  for await (const chunk of utf8Chunks(file)) yield scanner.push(chunk).flatMap(toRecord)
+  const last = scanner.end().flatMap(toRecord)
   const isCut = !scanner.isComplete() && last.length === 0
   yield isCut ? [rejected('The file ends before its JSON does.', { path: file.path }, '')] : last
+}
+
+/** What remains of a root whose lists were read only shows whether it is a page. */
+function withPage(record: JsonRecord | Rejected, list: ScannedValue['list']) {
+  const value = record.kind === 'record' ? asObject(record.value) : undefined
+  if (list) return pageOf(value, list.path, list.elements, record.place) ?? []
+  const page = asObject(value?.data) && pageOf(value, '', nodesIn(value).length, record.place)
+  return page ? [record, page] : record
 }
 
 /**
@@ -95,10 +122,7 @@ export async function fieldsBehind(
 
 const SPACE = 0x20
 
-/**
- * Reads lines that are not blank, twice as fast as `readJsonFile`. If a line is not JSON, the other
- * lines are still read.
- */
+/** Reads lines, twice as fast as `readJsonFile`. If one is not JSON, the others are still read. */
 export function readJsonLines(file: InputFile): Records {
   return orRejected(file, parseLines(file))
 }

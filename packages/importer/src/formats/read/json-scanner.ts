@@ -8,6 +8,8 @@ export interface ScannedValue extends Bounded {
   pointer: string
   /** The line on which the value begins, from 1. */
   line: number
+  /** If the value is what remains of a root without the elements of its lists: the first list. */
+  list?: { path: string; elements: number }
 }
 
 interface Choice {
@@ -29,14 +31,17 @@ interface Container {
 const [QUOTE, BACKSLASH, COMMA, COLON, NEWLINE, SPACE] = [0x22, 0x5c, 0x2c, 0x3a, 0x0a, 0x20]
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
 
+/** What remains of a longer root is left out. */
+const LONGEST_FRAME_BYTES = 64 * 1024
+
 /** A longer name is cut, because no path contains it. */
 const LONGEST_NAME = 100
 
 /**
  * Scans a text with one or more roots for the values that paths select. A path is a JSON Pointer
  * with `*` for all elements of a list, such as `/messages/*`. The path `''` selects a root, unless
- * another path finds a list in the root. The scanner does not check JSON: the parser of a value
- * does. Libraries that parse JSON as a stream need ten times as much time, and do not know lines.
+ * another path finds a list in the root: then it selects what remains of the root. The scanner does
+ * not check JSON: the parser of a value does. Libraries that parse JSON as a stream need ten times as much time, and do not know lines.
  */
 export class JsonScanner {
   readonly #root: Choice
@@ -59,7 +64,10 @@ export class JsonScanner {
   /** The selected value that is being read. */
   #kept: Omit<ScannedValue, keyof Bounded> | undefined
   readonly #value = createBoundedBytes(LONGEST_RECORD_BYTES)
-  /** Where the kept value and the name begin in this chunk, or continue. */
+  /** The first list of a selected root, and what was read of the root outside its lists. */
+  #list: ScannedValue['list']
+  readonly #frame = createBoundedBytes(LONGEST_FRAME_BYTES)
+  /** Where the kept value (or a root's remains) and the name begin in this chunk, or continue. */
   #start = 0
   #nameStart = 0
 
@@ -76,6 +84,8 @@ export class JsonScanner {
       at = this.#inside === 'nested' ? this.#readNested(chunk, at) : this.#readByte(chunk, at)
     if (this.#inside === 'nested' && this.#isBeforeName) this.#keepName(chunk, chunk.length)
     if (this.#kept) this.#value.add(chunk.subarray(this.#start))
+    else if (this.#list && !this.#containers.at(-1)?.isList)
+      this.#frame.add(chunk.subarray(this.#start))
     return this.#found
   }
 
@@ -139,7 +149,7 @@ export class JsonScanner {
       byte !== CLOSE_LIST &&
       byte !== CLOSE_OBJECT
     )
-      return this.#inside === 'scalar' ? at + 1 : this.#beginValue(byte, at)
+      return this.#inside === 'scalar' ? at + 1 : this.#beginValue(byte, chunk, at)
     if (this.#inside === 'scalar') {
       this.#inside = undefined
       this.#endValue(chunk, at)
@@ -152,7 +162,7 @@ export class JsonScanner {
   }
 
   /** Begins a name or a value. Returns where to continue reading. */
-  #beginValue(byte: number, at: number): number {
+  #beginValue(byte: number, chunk: Buffer, at: number): number {
     this.#hasBegun = true
     if (byte === QUOTE && this.#isBeforeName) {
       this.#name = ''
@@ -164,7 +174,10 @@ export class JsonScanner {
       const last = container?.isList ? container.elements++ : key
       const pointer = container === undefined ? '' : `${container.pointer}/${last}`
       if (choice?.isChosen) this.#beginKept(choice.path, pointer, at)
-      if (choice && this.#enter(byte, choice, pointer)) return at + 1
+      if (choice && this.#enter(byte, choice, pointer)) {
+        if (byte === OPEN_LIST) this.#leaveOut(choice.path, chunk, at + 1)
+        return at + 1
+      }
     }
     this.#inside =
       byte === QUOTE || byte === OPEN_LIST || byte === OPEN_OBJECT ? 'nested' : 'scalar'
@@ -177,17 +190,38 @@ export class JsonScanner {
       ? choice.inside.has('*')
       : byte === OPEN_OBJECT && choice.inside.size > 0
     if (!isEntered) return false
-    // The elements of the list are selected, so the root itself is not.
-    if (isList) this.#drop()
     this.#containers.push({ choice, isList, pointer, elements: 0 })
     this.#isBeforeName = !isList
     return true
   }
 
+  /** The elements of a list are selected, so only what remains of the root is. */
+  #leaveOut(path: string, chunk: Buffer, end: number): void {
+    const before = chunk.subarray(this.#start, end)
+    if (this.#list) this.#frame.add(before)
+    else if (this.#kept) {
+      this.#value.add(before)
+      const { bytes } = this.#drop()
+      if (this.#containers.length === 1) return
+      this.#list = { path, elements: 0 }
+      this.#frame.add(bytes)
+    }
+  }
+
   #leave(chunk: Buffer, end: number): void {
-    this.#containers.pop()
+    const { isList, choice, elements } = this.#containers.pop() ?? {}
     this.#isBeforeName = false
-    if (this.#containers.length === 0) this.#endValue(chunk, end)
+    if (this.#list && isList) {
+      this.#start = end - 1
+      if (this.#list.path === choice?.path) this.#list.elements = elements ?? 0
+    }
+    if (this.#containers.length > 0) return
+    this.#endValue(chunk, end)
+    if (this.#list === undefined) return
+    this.#frame.add(chunk.subarray(this.#start, end))
+    const root = { path: '', pointer: '', line: this.#line, list: this.#list }
+    this.#found.push({ ...root, ...this.#frame.take() })
+    this.#list = undefined
   }
 
   #beginKept(path: string, pointer: string, at: number): void {

@@ -10,10 +10,7 @@ const LONGEST_MARK = 3
 
 type Convert = (chunk: Buffer) => Buffer
 
-/**
- * Reads a file without its byte order mark. UTF-16 must have one. Any other file is taken for
- * UTF-8, and not checked.
- */
+/** Reads a file without its byte order mark. Without one, takes it for UTF-8, unchecked. */
 export async function* utf8Chunks(file: InputFile): AsyncGenerator<Buffer> {
   let convert: Convert | undefined
   let beginning = Buffer.alloc(0)

@@ -1,5 +1,5 @@
 // Reads the records of a Zendesk export. Surveys all of them before the tickets are read.
-import type { InputFile, Place, Rejected } from '../format.ts'
+import type { AnswerPage, InputFile, Place, Rejected } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -16,11 +16,10 @@ export interface ZendeskRecord {
 const FORGOTTEN = 'Permanently deleted user'
 const LISTS = ['tickets', 'ticket_events', 'audits', 'users']
 
-/**
- * Reads the records of a file: pages of the API, lists, NDJSON, or `{ ticket, comments, users }`
- * for each ticket.
- */
-export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskRecord | Rejected)[]> {
+/** Reads the records of API pages, lists, NDJSON, or `{ ticket, comments, users }` each. */
+export async function* readRecords(
+  file: InputFile,
+): AsyncGenerator<(ZendeskRecord | Rejected | AnswerPage)[]> {
   const { members } = jsonShape(await readBeginning(file))
   // In a root `{ ticket, … }`, the lists belong to the ticket, so the root is read as a whole.
   const lists = members.has('ticket') ? [] : LISTS
@@ -28,8 +27,8 @@ export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskReco
   const beside =
     members.has('tickets[].id') || members.has('comments[].ticket_id') ? ['comments'] : []
   for await (const records of readJsonFile(file, recordsAndLists(...lists, ...beside)))
-    yield records.flatMap<ZendeskRecord | Rejected>((record) =>
-      record.kind === 'rejected' ? record : unwrap(record.value, record.place),
+    yield records.flatMap<ZendeskRecord | Rejected | AnswerPage>((record) =>
+      record.kind === 'record' ? unwrap(record.value, record.place) : record,
     )
 }
 
@@ -51,9 +50,8 @@ function unwrap(value: unknown, place: Place): ZendeskRecord[] {
 
 function kindOf(value: JsonObject): ZendeskRecord['kind'] {
   if (Array.isArray(value.child_events) || Array.isArray(value.events)) return 'event'
-  if (value.ticket_id !== undefined && (value.body !== undefined || value.html_body !== undefined))
-    return 'comment'
   if (value.subject !== undefined || value.raw_subject !== undefined) return 'ticket'
+  if (value.body !== undefined || value.html_body !== undefined) return 'comment'
   return value.name !== undefined && value.role !== undefined ? 'user' : 'other'
 }
 
@@ -62,10 +60,7 @@ const MOST_NAMES = 200_000
 
 export type Survey = Awaited<ReturnType<typeof surveyExport>>
 
-/**
- * Surveys all files. If a ticket was deleted, reads them twice, because the record that restores it
- * may come earlier.
- */
+/** Surveys all files: twice if a ticket was deleted, as an earlier record may restore it. */
 export async function surveyExport(files: readonly InputFile[]) {
   const names = new Map<string, string>()
   /**
@@ -131,7 +126,7 @@ async function forEachRecord(
 ): Promise<void> {
   for (const file of files)
     for await (const records of readRecords(file))
-      for (const record of records) if (record.kind !== 'rejected') visit(record)
+      for (const record of records) if ('value' in record) visit(record)
 }
 
 function updatedAt({ updated_at }: JsonObject): string {

@@ -295,11 +295,12 @@ describe('Zendesk', () => {
       { id: 1, name: 'Support' },
       { ...ticket, id: null },
       { ...event, ticket_id: undefined },
+      comment,
     ])
     assert.deepEqual(reasons(contents), ['records other than tickets and comments'])
     assert.deepEqual(
       contents.rejected.map(({ place }) => place.pointer),
-      ['/1', '/2'],
+      ['/1', '/2', '/3'],
     )
   })
 

@@ -49,7 +49,7 @@ export const zendeskFormat: Format = {
     for (const file of files) {
       for await (const records of readRecords(file)) {
         yield records.flatMap((record) =>
-          record.kind === 'rejected' ? [record] : readRecord(record, survey, options),
+          'value' in record ? readRecord(record, survey, options) : [record],
         )
       }
     }
