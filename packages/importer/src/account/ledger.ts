@@ -97,10 +97,7 @@ export type Ledger = ReturnType<typeof createLedger>
 const NAMED_REASONS = 200
 const OTHER_REASONS = 'for other reasons'
 
-/**
- * Creates a ledger that continues the tally of an earlier run. Passes on rejected records in the
- * order of the input.
- */
+/** Continues the tally of an earlier run. Passes on rejected records in the input's order. */
 export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord) => void) {
   const entries: Entry[] = []
   const advances = new EventEmitter()
@@ -143,10 +140,7 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
       entry.open -= 1
       if (entry === entries[0] && entry.open === 0) advance()
     },
-    /**
-     * Resolves when at most this number of events wait for an earlier one. Throws the signal's
-     * reason.
-     */
+    /** Resolves when at most this number of events wait for an earlier one, or throws. */
     async untilAtMost(most: number, signal: AbortSignal) {
       while (entries.length > most) {
         await once(advances, 'advance', { signal }).catch(() => signal.throwIfAborted())

@@ -5,10 +5,7 @@ import { rename, stat, truncate } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import type { RejectedRecord } from './ledger.ts'
 
-/**
- * Matches `NAME.rejected.ndjson`, `NAME.rejected.old.ndjson`, and `NAME.rejected-2.ndjson` of the
- * next import.
- */
+/** Matches `NAME.rejected.ndjson`, `….rejected.old.ndjson`, and a later `….rejected-2.ndjson`. */
 export const REJECTED_NAME = /\.rejected(?:-(\d{1,9}))?(?:\.old)?\.ndjson$/
 
 /**
@@ -76,10 +73,7 @@ export function createRejectedFile(path: string, keptBytes: number) {
   }
 }
 
-/**
- * Makes one line at a time, because each has its header or channel, which the records share in
- * memory.
- */
+/** Makes one line at a time: each has its header or channel, which records share in memory. */
 function* linesOf(records: readonly RejectedRecord[]): Generator<string> {
   for (const record of records) yield lineOf(record)
 }

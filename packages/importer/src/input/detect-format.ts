@@ -20,10 +20,7 @@ export interface FormattedFiles {
 export interface Detected {
   read: FormattedFiles[]
   unread: UnreadFile[]
-  /**
-   * The formats that would read an unread file if it had what they need. Their options apply to the
-   * input as well.
-   */
+  /** Formats that would read an unread file if it had what they need. Their options apply, too. */
   lacking: Format[]
   /** Files without messages, and files that can't be read. */
   notes: (Noted | Rejected)[]
@@ -153,10 +150,7 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
   return detected
 }
 
-/**
- * What is known before files are claimed: the files that were claimed by name, and the content of
- * archives.
- */
+/** What is known before files are claimed: those claimed by name, and the content of archives. */
 interface Known {
   claimed: ReadonlySet<InputFile>
   archives: ReadonlyMap<InputFile, Detected>

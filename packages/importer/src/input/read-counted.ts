@@ -85,10 +85,7 @@ export interface RawFile {
 /** Node before 20.15 has no CRC-32, so it does not find damage. */
 const crc32 = 'crc32' in zlib ? zlib.crc32 : (_: Buffer, crc: number) => crc
 
-/**
- * Returns a function that opens the file. Each byte is counted only once, even if the function is
- * called several times.
- */
+/** Returns a function that opens the file, and counts each byte once if called several times. */
 export function readCounted(
   { path, checksum, open: openRaw }: RawFile,
   reading: Reading,

@@ -27,10 +27,7 @@ interface CompleteDeps {
  */
 const NO_TITLE = ''
 
-/**
- * Completes the requests of a batch. Waits for batches in flight that have requests for the same
- * sources.
- */
+/** Completes a batch's requests. Waits for batches in flight with requests for the same sources. */
 export async function completeRequests(
   batch: readonly Outgoing[],
   inFlight: InFlight,

@@ -7,10 +7,7 @@ export function fits(text: string, limit: number): boolean {
   return text.length <= limit || endOf(text, limit) === text.length
 }
 
-/**
- * Returns the first `limit` code points of a text. If anything was cut, the last of them is an
- * ellipsis.
- */
+/** Returns the first `limit` code points of a text. If it was cut, the last one is an ellipsis. */
 export function cut(text: string, limit: number): string {
   return fits(text, limit) ? text : `${text.slice(0, endOf(text, limit - 1))}…`
 }
@@ -18,10 +15,7 @@ export function cut(text: string, limit: number): string {
 /** White space is searched for in this number of characters before the bound. */
 const WORD_SEARCH = 200
 
-/**
- * Splits a text into texts of at most `limit` code points, if possible after white space. None of
- * them is blank.
- */
+/** Splits a text at `limit` code points, if possible after white space. No part is blank. */
 export function split(text: string, limit: number): string[] {
   const parts: string[] = []
   for (let rest = text; rest !== ''; ) {

@@ -105,10 +105,7 @@ export function addText(before: string, text: string, path: string): string {
 /** A sheet has too many cells, which it describes with few bytes. */
 export class SheetTooLarge extends FormatError {}
 
-/**
- * Counts cells that a row has in addition to those in the file: repeated cells, and empty cells in
- * front of a far one.
- */
+/** Counts cells that are not in the file: repeated ones, and empty ones before a far one. */
 export type Expand = (row: number, cells: number) => void
 
 const MOST_EXPANDED = 10_000_000

@@ -16,10 +16,7 @@ export interface Edits {
 
 const UNEDITED: Edits = { text: '', hasUnsent: false }
 
-/**
- * Returns the last version of each part. `ec` has the versions by the number of the part, `rp` has
- * the parts that were unsent.
- */
+/** Returns each part's last version. `ec` has versions by part, `rp` the parts that were unsent. */
 export function editsIn(info: unknown): Edits {
   // Nearly all messages were never edited.
   if (!(info instanceof Uint8Array)) return UNEDITED

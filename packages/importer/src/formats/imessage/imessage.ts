@@ -35,10 +35,7 @@ const SQLITE = 'SQLite format 3\0'
 /** 1000 puts a sticker on a message, 2000 and up add a tapback, 3000 and up remove one. */
 const TAPBACK = /^[123]\d{3}$/
 
-/**
- * Reads each UTC day of a chat as a source. Memory: some hundred messages. The database is copied
- * and not changed.
- */
+/** Reads each UTC day of a chat as a source, from a copy. Memory: some hundred messages. */
 export const imessageFormat: Format = {
   name: 'imessage',
   title: 'iMessage',

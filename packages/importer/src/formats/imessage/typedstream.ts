@@ -8,10 +8,7 @@ const LENGTH_BYTES = new Map([
   [0x82, 4],
 ])
 
-/**
- * Returns the first string of the stream, which is the text. Returns '' if there is no stream, or
- * if it is cut off.
- */
+/** Returns the stream's first string, which is the text. Returns '' if none, or if cut off. */
 export function textOfBody(body: unknown): string {
   if (!(body instanceof Uint8Array)) return ''
   // If the stream is cut off, its last length may be at the end.

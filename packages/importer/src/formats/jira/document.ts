@@ -8,10 +8,7 @@ const INLINE = new Set(
 )
 const LINE_END = '\n'
 
-/**
- * Returns the words of a document, and the names of its files. A text in Jira's markup is returned
- * unchanged.
- */
+/** Returns a document's words, and the names of its files. Returns Jira's markup unchanged. */
 export function wordsIn(document: unknown): { text: string; attachments: string[] } {
   if (typeof document === 'string') return { text: document, attachments: [] }
   const parts: string[] = []

@@ -79,10 +79,7 @@ function convertRun(bytes: Buffer, isUtf8: boolean): Buffer {
   return isUtf8 ? bytes : Buffer.from(windows1252.decode(bytes))
 }
 
-/**
- * Joins decoded pieces after this number, because millions of short ones need much more memory than
- * their text.
- */
+/** Joins decoded pieces after this number: short ones need much more memory than their text. */
 const PIECES_AT_ONCE = 1000
 
 const windows1252 = new TextDecoder('windows-1252')
@@ -180,10 +177,7 @@ function unshiftHz(text: string): string {
   return text.replace(/~(?:\{([^\n]*?)(?:~\}|(?=\n|$))|(~)|\r?\n)/g, replace)
 }
 
-/**
- * Decodes UTF-7: `+AOk-` is é as UTF-16 in base64, and `+-` is a plus sign. A shorter code is an
- * unescaped text.
- */
+/** Decodes UTF-7: `+AOk-` is é as UTF-16 in base64, and `+-` a plus sign. Shorter is text. */
 function decodeUtf7(text: string): string {
   return text.replace(/\+([A-Za-z\d+/]*)-?/g, (whole, code: string) => {
     const bytes = Buffer.from(code, 'base64')

@@ -21,16 +21,10 @@ const REPAIRS: readonly [RegExp, string][] = [
 const FAULTY = /\d[T.]\d|[a-z][ -]1\d\d /i
 const COMMENT = /\([^()]*\)/g
 
-/**
- * A longer header is not a date. The bound is needed, because the time of the searches grows with
- * the square of the length.
- */
+/** A longer header is not a date. Without a bound, searches would take the square of its length. */
 const DATE_CHARACTERS = 200
 
-/**
- * Names of zones, and the hours that they are ahead of UTC. `IST` is read as India's zone, and
- * `CST` as America's (RFC 822).
- */
+/** Hours ahead of UTC by zone. `IST` is India's zone, and `CST` America's (RFC 822). */
 const ZONES =
   'HST-10 AKST-9 PST-8 AKDT-8 MST-7 PDT-7 CST-6 MDT-6 EST-5 CDT-5 AST-4 EDT-4 NST-3.5 ADT-3 BRT-3 ART-3 NDT-2.5 BRST-2 UT0 UTC0 GMT0 Z0 WET0 WEST1 BST1 CET1 MET1 MEZ1 CEST2 MEST2 MESZ2 EET2 SAST2 EEST3 MSK3 MSD4 PKT5 IST5.5 ICT7 WIB7 HKT8 SGT8 AWST8 JST9 KST9 ACST9.5 AEST10 ACDT10.5 AEDT11 NZST12 NZDT13'
 const HOURS = new Map(

@@ -7,19 +7,13 @@ import { hasHeader, isHeaderLine } from './header.ts'
 import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
 
-/**
- * A list has at most this number of mails, and fewer if they are large, because the mails of a list
- * are in memory together.
- */
+/** A list, which is in memory, has at most this number of mails, and fewer if they are large. */
 const MAILS_PER_LIST = 100
 const BYTES_PER_LIST = 1024 * 1024
 /** A mail to be deleted: Maildir marks it by T, MH by a comma or `#`. Some names have no `:`. */
 const TRASHED = /[:;!]2,[A-SU-Za-z]*T[A-Za-z]*$|(^|\/)[,#]\d+$/
 
-/**
- * Reads mails. Their conversations become sources. Memory: several times the largest mail, while it
- * is parsed.
- */
+/** Reads conversations of mails as sources. Memory: several times the largest mail. */
 export const mailFormat: Format = {
   name: 'mail',
   title: 'mail',

@@ -82,10 +82,7 @@ function asSeparator(
     : undefined
 }
 
-/**
- * Returns whether a file with this beginning is an mbox. Its first line may be a separator of any
- * form.
- */
+/** Returns whether this is the beginning of an mbox. Its separator may have any form. */
 export function isMbox(beginning: string): boolean {
   const end = beginning.indexOf('\n')
   const around: Around = { isBehindBlank: true, first: undefined }

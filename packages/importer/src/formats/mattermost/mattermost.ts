@@ -28,10 +28,7 @@ const piece = piecesOf('custom')
 
 type Names = Map<string, string>
 
-/**
- * Reads each post with its replies as a source. A post has no id, so its channel, moment, author
- * and text identify it.
- */
+/** Reads each post with its replies as a source. Channel, moment, author and text identify it. */
 export const mattermostFormat: Format = {
   name: 'mattermost',
   title: 'Mattermost',

@@ -12,10 +12,7 @@ export interface Review {
   createdAt: string | undefined
 }
 
-/**
- * Returns the fields of a review's source. The stars become the description or, if the review has
- * no words, the title.
- */
+/** Returns a source's fields. Stars become the description or, without words, the title. */
 export function reviewFields({ rating, title, text, createdAt }: Review): SourceInput {
   const full =
     rating === undefined ? undefined : Math.min(Math.max(Math.round(rating), 0), MOST_STARS)

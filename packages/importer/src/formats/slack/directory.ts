@@ -13,9 +13,7 @@ export interface SlackConversation {
 
 export interface Directory {
   users: Map<string, string>
-  /**
-   * Conversations by their ids and, if a list names them, also by the folders of their messages.
-   */
+  /** Conversations by their ids and, if a list names them, by the folders of their messages. */
   conversations: Map<string, SlackConversation>
   /** The names of apps and custom integrations, by the second in which they were installed. */
   added: Map<string, string>

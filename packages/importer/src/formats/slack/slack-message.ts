@@ -40,10 +40,7 @@ export interface MessageContext {
   broadcasts: Set<string>
 }
 
-/**
- * Reads a record. Slack identifies a message by its channel and by its timestamp, which is unique
- * within the channel.
- */
+/** Reads a record. A message is identified by its channel and, within it, by its timestamp. */
 export function readMessage(
   { value, place }: JsonRecord,
   context: MessageContext,

@@ -26,10 +26,7 @@ import {
   SOURCE_FIELDS,
 } from '../values/thread-fields.ts'
 
-/**
- * Reads what POST /sources:batch accepts. A line can be longer than a request, up to
- * `LONGEST_RECORD_BYTES`.
- */
+/** Reads what POST /sources:batch accepts. A line can have up to `LONGEST_RECORD_BYTES`. */
 export const ndjsonFormat: Format = {
   name: 'ndjson',
   title: 'NDJSON',

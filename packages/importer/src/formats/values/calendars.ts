@@ -1,9 +1,6 @@
 // Converts days from the calendars that phones and tables use in some countries.
 
-/**
- * The calendars by their names in ICU, and the words or digits by which a text shows that it uses
- * them.
- */
+/** The calendars by their names in ICU, and the words or digits by which a text shows them. */
 const SHOWN = [
   ['islamic-umalqura', /\bAH\b|هـ/],
   ['persian', /\bAP\b|ه\.ش|[۰-۹]/],
@@ -17,10 +14,7 @@ export function calendarShownIn(date: string): Calendar | undefined {
   return SHOWN.find(([, words]) => words.test(date))?.[0]
 }
 
-/**
- * If a year is not of our calendar, returns (in words) the calendars in which it is one of the last
- * hundred years.
- */
+/** Names the other calendars in which a year is one of the last hundred. */
 export function calendarsOf(year: string): string | undefined {
   if (year >= '1300' && year < '1500') return 'Persian or Islamic'
   return year >= '2440' && year < '2700' ? 'Buddhist' : undefined
@@ -47,10 +41,7 @@ const ERROR_DAYS = 6
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 
-/**
- * Converts a day of another calendar to ours, for example to `2024-05-25`. Returns undefined if
- * there is no such day.
- */
+/** Converts a day of another calendar to ours, such as `2024-05-25`, if there is such a day. */
 export function inOurCalendar(
   calendar: Calendar,
   year: string,

@@ -68,10 +68,7 @@ const DAY_MS = 86_400_000
  */
 export function createZonedClock(timezone: string): (local: string) => string | undefined {
   const format = createFormat(timezone)
-  /**
-   * Returns the moment of a local time, with the offset that the zone has at another moment
-   * (`5/1/2024, GMT+02:00`).
-   */
+  /** Reads a local time with the zone's offset at another moment (`5/1/2024, GMT+02:00`). */
   const momentBy = (local: string, at: number) =>
     Date.parse(`${local}${format.format(at).split('GMT')[1]?.slice(0, '+02:00'.length) || 'Z'}`)
   return (text) => {

@@ -18,10 +18,7 @@ function fieldsWith(
   return new Set(Object.keys(schemas).filter((field) => has({ ...schemas[field] })))
 }
 
-/**
- * Returns the value of a field. If a text should be a number but is none, it stays a text, so that
- * the API reports it.
- */
+/** Returns a field's value. A text that should be a number stays a text: the API reports it. */
 export function fieldValue(field: string, text: string): string | number {
   return NUMBERS.has(field) ? (asNumber(text) ?? text) : text
 }

@@ -6,10 +6,7 @@ import { plainDate } from '../values/local-dates.ts'
 import { MARKS, withoutTypography } from '../values/typography.ts'
 import { createDateReader } from '../values/written-values.ts'
 
-/**
- * A message, which may have several lines. `head` has its date and its speaker. Lines before the
- * first date have no `head`.
- */
+/** A message. `head` has its date and its speaker; lines before the first date have none. */
 export interface Message {
   date?: string
   /** What follows the date. On an iPhone, this is a bracket. */
@@ -20,10 +17,7 @@ export interface Message {
   place: Place
 }
 
-/**
- * Matches a day and a time, with what regions write between and after them: `2024. 05. 01. 9:30`,
- * `1.5.2024 klo 9.30`.
- */
+/** Matches a day and a time in the ways of regions: `2024. 05. 01. 9:30`, `1.5.2024 klo 9.30`. */
 const DATE = String.raw`\d{1,4}(?:[./-] ?\d{1,4}){2}(?:[.,]? klo?\.?)?[^\da-z]{1,5}(?:[ap]m )?\d{1,2}(?:[:.]\d\d){1,2}[\s.apmπμ]*`
 const SPEAKER = String.raw`(?:([^:]{1,100}):(?=[\s\u200E\u200F]|$) ?)?`
 /**
@@ -40,10 +34,7 @@ const LONGEST_HEAD = 60
 /** Matches a line whose date can't be read, for example if its calendar has no numbers. */
 const LOOKS_DATED =
   /^\W{0,3}[^:\n\]]{0,10}\p{Nd}{1,4}[^\p{Nd}\n]{1,4}\p{Nd}{1,2}[^\p{Nd}\n]{1,4}\p{Nd}{1,4}[^\p{Nd}\n]{1,12}\p{Nd}{1,2}[:.]\p{Nd}{2}[^\p{Nd}\n]{0,14}(?:\]| -) [^:\n]{1,100}: /u
-/**
- * Matches the beginning of a Signal chat, as programs write it. It has no seconds in its brackets,
- * unlike an iPhone's chat.
- */
+/** Matches the beginning of a Signal chat. Unlike an iPhone's chat, it has no seconds. */
 export const OF_SIGNAL = /^\[\d{4}-\d\d-\d\d,? \d\d:\d\d\] [^:\n]{1,100}: /
 /** Matches a date that programs write, followed by a colon, in front of the lines of a log. */
 const OF_A_LOG = /^\d{4}-\d\d-\d\d \d/

@@ -92,10 +92,7 @@ interface Note {
 type Survey = Awaited<ReturnType<typeof surveyArchive>>
 
 async function surveyArchive(files: readonly InputFile[]) {
-  /**
-   * `answered`: which post a post answers. `originals`: the first version of an edited post. Both
-   * are by id.
-   */
+  /** By id: which post a post answers, and the first version of an edited post. */
   const answered = new Map<string, string>()
   const originals = new Map<string, string>()
   const notes = new Map<string, Note[]>()
