@@ -175,8 +175,8 @@ export async function withinTime<Found>(
 const PAGE_CHARACTERS = 512 * 1024
 
 /**
- * How many documents the server may send before the length of the page is checked. A document
- * rarely has as many characters.
+ * How many documents the server may send before the length of the page is checked: a document
+ * rarely has more than 4,096 characters.
  */
 const documentsAtOnce = (mostCharacters: number) => mostCharacters / 4_096
 

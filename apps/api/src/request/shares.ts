@@ -37,6 +37,7 @@ export type Budget = ReturnType<typeof createBudget>
 export function createBudget({ maxBytes, tenantShare, restMs = 0 }: BudgetOptions) {
   let inAll = 0
   const ofTenants = new Map<string, number>()
+  /** The last tenant that took bytes, and the last other one, each with the time. */
   let [last, lastOther] = [NOBODY, NOBODY]
   const fits = (taken: number, bytes: number, bound: number) =>
     taken === 0 || taken + bytes <= bound

@@ -62,8 +62,9 @@ export function createConversations(
   }
 
   /**
-   * Links the references of each mail, then conversations without mails. Returns an array with 1
-   * for each id that is the topmost of a conversation with mails.
+   * Links each referenced id to the one before it, then joins conversations without mails to those
+   * with mails. Returns an array with 1 for each id that is the topmost of a conversation with
+   * mails.
    */
   async function linkReferences(): Promise<Uint8Array> {
     for await (const block of slowly(links))
@@ -124,5 +125,5 @@ function keyOf(top: number): string {
   return String(top).padStart(10, '0')
 }
 
-/** With 12 bytes, no two ids have the same digest, by which they would count as one. */
+/** With 12 bytes, two ids do not have the same digest by chance. They would count as one. */
 const DIGEST_BYTES = 12

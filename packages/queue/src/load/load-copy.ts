@@ -83,7 +83,7 @@ export function createLoadCopy(bounds: QueueBounds) {
     }
   }
 
-  const full = (bound: QueueFullError['bound'], load: Load = EMPTY) =>
+  const fullError = (bound: QueueFullError['bound'], load: Load = EMPTY) =>
     new QueueFullError(bound, retryAfter(load, mostOf(bound), samples, capacity))
 
   function isUsedUp(
@@ -131,8 +131,8 @@ export function createLoadCopy(bounds: QueueBounds) {
     errorOf(outcome: string, { tenant, quota }: Caller): Error {
       if (outcome === 'rate' && quota)
         return new RateLimitedError(quota, buckets.get(quota.keyId)?.level ?? 0)
-      if (outcome === 'full') return full('full', totals)
-      if (outcome === 'share') return full('share', tenants.get(tenant))
+      if (outcome === 'full') return fullError('full', totals)
+      if (outcome === 'share') return fullError('share', tenants.get(tenant))
       if (outcome === 'reused')
         return new IdempotencyKeyReusedError('the key stands for another request')
       return new QueueUnavailableError() // late
@@ -151,9 +151,9 @@ export function createLoadCopy(bounds: QueueBounds) {
       const bucket = quota && buckets.get(quota.keyId)
       const level = quota && bucket ? levelAt(bucket, quota, now) : 1
       if (quota && level <= 0) return new RateLimitedError(quota, level)
-      if (isUsedUp('full', totals, lane, now)) return full('full', totals)
+      if (isUsedUp('full', totals, lane, now)) return fullError('full', totals)
       const own = tenants.get(tenant)
-      return isUsedUp('share', own, lane, now) ? full('share', own) : undefined
+      return isUsedUp('share', own, lane, now) ? fullError('share', own) : undefined
     },
   }
 }

@@ -213,7 +213,7 @@ function adviceOnUnread({ unread, has }: Columns): string {
 }
 
 const PLACEHOLDER = 'COLUMN'
-/** In the proposed command, a column is taken for one of these fields by its name. */
+/** The fields for which the proposed command names a column, if the name of one suggests it. */
 const GUESSED = ['title', 'text', 'speaker', 'createdAt', 'url', 'channelName'] as const
 
 function optionFor(field: string, { unread }: Columns): string {

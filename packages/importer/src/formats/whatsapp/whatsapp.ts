@@ -79,7 +79,10 @@ interface Chat {
   name: string
   dates: ReadDate
   hasMarks: boolean
-  /** Names, before a colon, of which a message was found that is no notice. */
+  /**
+   * Names under which people have written. What follows such a name and a colon is a message, even
+   * if it reads like a notice.
+   */
   people: Set<string>
 }
 
