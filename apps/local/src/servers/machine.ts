@@ -56,15 +56,15 @@ export function succeeds(work: Promise<unknown>): Promise<boolean> {
   )
 }
 
-// Below the ports that Linux and macOS assign to outgoing connections. Otherwise, a client that
-// tries to connect to a dead server's port could get that port for its own end.
+// Below the ports that Linux assigns to outgoing connections. Otherwise, a client that tries to
+// connect to a dead server's port could get that port for its own end.
 const lowestPort = 20_000
 const highestPort = 32_000
 const portAttempts = 100
 
 /**
- * Returns a TCP port on 127.0.0.1 on which nothing listens now. On Linux, this function gives the
- * port to no other process until this process ends. Throws if it finds none.
+ * Returns a TCP port on 127.0.0.1 on which nothing listens now. This function gives the port to no
+ * other process until this process ends. Throws if it finds none.
  */
 export async function freePort(): Promise<number> {
   for (let i = 0; i < portAttempts; i++) {
@@ -78,7 +78,7 @@ export async function freePort(): Promise<number> {
 
 /**
  * Returns whether this TCP port on 127.0.0.1 is free. If it is, no other process gets the port from
- * this function until this process ends (on Linux).
+ * this function until this process ends.
  */
 export async function takePort(port: number): Promise<boolean> {
   return (await reserve(port)) && (await isPortFree(port))
@@ -94,12 +94,10 @@ export async function isPortFree(port: number, host = '127.0.0.1'): Promise<bool
 
 /**
  * Reserves a port by an abstract socket that has the port in its name (unix(7)), because seconds
- * may pass before a server listens on the port. Only Linux has abstract sockets. Elsewhere, two
- * processes may choose the same port.
+ * may pass before a server listens on the port.
  */
-async function reserve(port: number): Promise<boolean> {
-  if (process.platform !== 'linux') return true
-  return await listens(createServer().unref(), { path: `\0sluice-port-${port}` })
+function reserve(port: number): Promise<boolean> {
+  return listens(createServer().unref(), { path: `\0sluice-port-${port}` })
 }
 
 function listens(server: Server, where: ListenOptions): Promise<boolean> {

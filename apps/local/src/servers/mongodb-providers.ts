@@ -1,7 +1,5 @@
 // Finds or installs a MongoDB on this machine, and makes it the only node of a replica set.
-import { lookup } from 'node:dns/promises'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { type Db, type Document, MongoClient, MongoServerError } from 'mongodb'
 import { dockerEngine, type Image } from './docker.ts'
 import { installedEngine, succeeds } from './machine.ts'
@@ -25,7 +23,6 @@ export function mongodbProviders(machine: Machine, wheels: Wheels): readonly Pro
           isReplicaSetReady(mongodbUrl(location), imageHost),
         ),
     },
-    { name: 'MongoDB by download', find: () => downloaded(machine) },
     { name: 'SecantusDB from PyPI', find: () => fromWheels(wheels) },
   ]
 }
@@ -103,33 +100,6 @@ const image: Image = {
 }
 /** The address by which the server in the container knows itself. */
 const imageHost = `127.0.0.1:${image.port}`
-
-const downloadHost = 'fastdl.mongodb.org'
-const lookupWithinMs = 2_000
-const downloadedVersion = '8.2.6'
-
-/**
- * Downloads MongoDB once for this user. Looks up the host first, because without a network, a
- * download retries for minutes.
- */
-async function downloaded({ cacheDir, say }: Machine): Promise<Engine> {
-  const { DryMongoBinary, MongoBinary } = await import('mongodb-memory-server-core')
-  const wanted = { version: downloadedVersion, downloadDir: join(cacheDir, 'mongod') }
-  const title = `mongod ${downloadedVersion}`
-  const present = await DryMongoBinary.locateBinary(wanted)
-  if (present !== undefined) return mongodEngine(title, 'downloaded', present)
-  if (!(await resolves(downloadHost))) throw new Error(`${downloadHost} can't be reached from here`)
-  say(`Downloading MongoDB ${downloadedVersion}, once`)
-  return mongodEngine(title, 'downloaded', await MongoBinary.getPath(wanted))
-}
-
-/**
- * Returns whether a host resolves within two seconds. (Without a network, a look-up may take
- * minutes.)
- */
-function resolves(host: string): Promise<boolean> {
-  return Promise.race([succeeds(lookup(host)), pause(lookupWithinMs, false, { ref: false })])
-}
 
 const notYetInitialized = 94
 
