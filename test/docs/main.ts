@@ -2,17 +2,15 @@ import { execFileSync } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { chartFiles } from './chart-files.ts'
-import { CLIENT_TYPES, clientTypes } from './client-types.ts'
 import { documents, fillTables } from './fill-tables.ts'
 
-// `pnpm run docs`: writes the tables that are made from the code into the documents, the client's
-// types, and files of the chart.
+// `pnpm run docs`: writes the tables that are made from the code into the documents, and files of the
+// chart.
 const root = new URL('../../', import.meta.url)
 for (const name of documents) {
   const file = new URL(name, root)
   await writeFile(file, fillTables(await readFile(file, 'utf8')))
 }
-await writeFile(new URL(CLIENT_TYPES, root), clientTypes())
 for (const [name, text] of Object.entries(chartFiles)) await writeFile(new URL(name, root), text())
 const schemas = Object.keys(chartFiles).filter((name) => name.endsWith('.json'))
 execFileSync('biome', ['format', '--write', ...schemas], {

@@ -80,7 +80,9 @@ describe('a field that is added by one line to the schema of a source or a quote
   test('is in the description of the API and in the types of the client', async () => {
     const description = await (await fetch(`${sluice.url}/openapi.json`)).text()
     assert.match(description, /"mood"/)
-    const types = fileURLToPath(import.meta.resolve('../docs/client-types.ts'))
+    const types = fileURLToPath(
+      import.meta.resolve('../../packages/client/client-types.program.ts'),
+    )
     const program = `console.log((await import(${JSON.stringify(types)})).clientTypes())`
     const { stdout } = await run(process.execPath, ['--input-type=module', '-e', program], {
       env: { ...runtimeEnv(), ...PRELOAD },

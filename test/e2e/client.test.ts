@@ -20,6 +20,18 @@ const WRONG = `
   import { createClient } from '@sluice/client'
   createClient({ url: '', apiKey: '' }).post({ service: 'slack', externalId: '', titel: '', quotes: [] })`
 
+/** What the packed client writes out of the contract must be what the contract has. */
+const SAME = `
+  import type * as client from '@sluice/client'
+  import type * as contract from '${fileURLToPath(import.meta.resolve('@sluice/contract'))}'
+  type Same<A, B> = [A, B] extends [B, A] ? true : never
+  ${[
+    ...['ThreadRequest', 'ThreadAnswer', 'AcceptedAnswer', 'DeletedItem', 'DeletionAnswer'],
+    ...['JobAnswer', 'SourcePage', 'SourceList', 'Problem', 'LimitName'],
+  ]
+    .map((name) => `true satisfies Same<client.${name}, contract.${name}>`)
+    .join('\n')}`
+
 const NODE_TYPES = fileURLToPath(new URL('../../node_modules/@types', import.meta.url))
 
 const RUN = `
@@ -116,6 +128,7 @@ describe('the client', () => {
     const project = await installPacked(t, 'client')
     assert.deepEqual(project.installed, ['@sluice/client'])
     await project.write('example.ts', await readmeExample())
+    await project.write('same.ts', SAME)
     await project.write('wrong.ts', WRONG)
     await project.write('wrong.cts', WRONG)
     await project.write('require.cjs', "console.log(typeof require('@sluice/client').createClient)")
@@ -123,14 +136,16 @@ describe('the client', () => {
     const node16 = ['--module', 'node16', '--moduleResolution', 'node16']
     const bundler = ['--module', 'esnext', '--moduleResolution', 'bundler', '--noEmit']
     const nodeOnly = ['--lib', 'es2023', '--types', 'node', '--typeRoots', NODE_TYPES, '--noEmit']
-    const [built, bundled, withoutDom, wrong, wrongInCommonJs] = await Promise.all([
+    const asHere = ['--module', 'nodenext', '--allowImportingTsExtensions', '--lib', 'es2024']
+    const [built, bundled, withoutDom, same, wrong, wrongInCommonJs] = await Promise.all([
       project.compile('example.ts', ...node16),
       project.compile('example.ts', ...bundler),
       project.compile('example.ts', ...node16, ...nodeOnly),
+      project.compile('same.ts', ...nodeOnly, ...asHere, '--skipLibCheck', 'true'),
       project.compile('wrong.ts', ...node16, '--noEmit'),
       project.compile('wrong.cts', ...node16, '--noEmit'),
     ])
-    assert.deepEqual([built, bundled, withoutDom], ['', '', ''])
+    assert.deepEqual([built, bundled, withoutDom, same], ['', '', '', ''])
     assert.match(wrongInCommonJs, /^wrong\.cts.*'titel' does not exist[^\n]*\n$/)
     assert.equal((await project.run('require.cjs')).stdout, 'function\n')
     // Types that became `any` on their way into the package would pass everything.

@@ -13,7 +13,7 @@ import type {
   SourcePage,
   StoredSource,
   ThreadRequest,
-} from './contract.generated.ts'
+} from './contract.ts'
 import {
   type DeleteManyOptions,
   type DeleteOptions,

@@ -1,6 +1,6 @@
 // Deletes one source, or any number of sources in chunks.
 import type { CallOptions } from './abort.ts'
-import type { DeletedItem, DeletionAnswer, RefusedItem } from './contract.generated.ts'
+import type { DeletedItem, DeletionAnswer, RefusedItem } from './contract.ts'
 import { quotedString } from './post-thread.ts'
 import {
   type HttpRequest,

@@ -11,7 +11,7 @@ export {
   pagesOf,
   type ServiceLimits,
 } from './client.ts'
-export type * from './contract.generated.ts'
+export type * from './contract.ts'
 export type { DeleteManyOptions, DeleteOptions } from './delete-sources.ts'
 export { type FailedItem, type ItemResult, isFinal, type StoredItem } from './post-batch.ts'
 export type { PostManyOptions, Threads } from './post-many.ts'

@@ -1,6 +1,6 @@
 // Posts threads by POST /sources:batch. Threads of the same source are in separate requests. Posts
 // a thread again if it got no result, or a result that another attempt may change.
-import type * as contract from './contract.generated.ts'
+import type * as contract from './contract.ts'
 import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 import {
   isPassing,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'vitest'
-import type { ThreadRequest } from './contract.generated.ts'
+import type { ThreadRequest } from './contract.ts'
 import type { ItemResult } from './post-batch.ts'
 import { SluiceProblem } from './request-errors.ts'
 import {

@@ -2,7 +2,7 @@
 // of the input.
 import { Readable } from 'node:stream'
 import { unlessAborted } from './abort.ts'
-import type { ThreadRequest } from './contract.generated.ts'
+import type { ThreadRequest } from './contract.ts'
 import {
   type BatchItem,
   type ItemResult,

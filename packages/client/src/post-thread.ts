@@ -1,11 +1,6 @@
 // Posts a thread, and follows the job of a thread for which nobody waited.
 import { type CallOptions, pause } from './abort.ts'
-import type {
-  AcceptedAnswer,
-  JobAnswer,
-  ThreadAnswer,
-  ThreadRequest,
-} from './contract.generated.ts'
+import type { AcceptedAnswer, JobAnswer, ThreadAnswer, ThreadRequest } from './contract.ts'
 import { SluiceUnreachable } from './request-errors.ts'
 import { readJson, type Send } from './transport.ts'
 

@@ -1,6 +1,6 @@
 // The two ways in which a request fails: the service answers with a problem, or there is no usable
 // answer.
-import type { Problem, ProblemCode, ValidationError } from './contract.generated.ts'
+import type { Problem, ProblemCode, ValidationError } from './contract.ts'
 
 /** A message names at most this number of validation errors. `errors` has all of them. */
 const NAMED_ERRORS = 3

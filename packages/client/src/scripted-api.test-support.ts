@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import type { TestScope } from '@sluice/test-support'
 import { type Client, type ClientOptions, createClient } from './client.ts'
-import type { Problem, ThreadRequest } from './contract.generated.ts'
+import type { Problem, ThreadRequest } from './contract.ts'
 
 /** A request that the API received. */
 export interface Received {

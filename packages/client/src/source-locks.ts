@@ -1,7 +1,7 @@
 // Keeps two requests for the same source from being in flight together, so that a retry never
 // arrives after a newer request.
 import { unlessAborted } from './abort.ts'
-import type { ThreadRequest } from './contract.generated.ts'
+import type { ThreadRequest } from './contract.ts'
 
 /** Runs work on these sources when all earlier work on any of them has ended. */
 export type LockSources = <T>(

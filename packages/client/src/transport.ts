@@ -1,6 +1,6 @@
 // Sends an HTTP request and returns its answer, or throws an error that says why there is none.
 import type { CallOptions } from './abort.ts'
-import type { Service } from './contract.generated.ts'
+import type { Service } from './contract.ts'
 import { problemOf, SluiceUnreachable } from './request-errors.ts'
 
 export interface TransportOptions {

@@ -1,3 +1,5 @@
+// Writes out the types of the contract's schemas for the packed client, which must need no other
+// package.
 import {
   AcceptedAnswerSchema,
   DEFAULT_LIMITS,
@@ -17,11 +19,6 @@ import {
   ThreadRequestSchema,
   ValidationErrorSchema,
 } from '@sluice/contract'
-
-// Writes the types of the contract's schemas for the client, which must need no other package.
-
-/** The file of the client that holds its types of requests and answers. */
-export const CLIENT_TYPES = 'packages/client/src/contract.generated.ts'
 
 /** The part of JSON Schema that the contract uses. */
 interface Schema {
@@ -109,8 +106,7 @@ const names = new Map(Array.from(named, ([name, schema]) => [shapeOf(schema), na
 
 /** The text of the file. */
 export function clientTypes(): string {
-  const head =
-    '// The types of requests and answers. Generated from the schemas of the contract by `pnpm run docs`: change them there.'
+  const head = '// The types of requests and answers, made from the schemas of the contract.'
   return `${[head, ...Array.from(named, ([name, schema]) => declare(name, schema))].join('\n\n')}\n`
 }
 
