@@ -8,7 +8,7 @@ import { openAdminClient } from './jobs/admin-client.ts'
 import { tailCommand } from './jobs/hits-commands.ts'
 import { jobsCommand } from './jobs/jobs-command.ts'
 import { laneCommand, statusCommand } from './jobs/queue-commands.ts'
-import type { Screen } from './screen.ts'
+import type { PrintLines } from './screen.ts'
 import { deleteCommand } from './sources/delete-command.ts'
 import { getCommand, listCommand } from './sources/sources-commands.ts'
 
@@ -29,7 +29,11 @@ function makeCommand(
     jobs: () => jobsCommand({ openClient, print, confirm: async () => false }),
     list: () => listCommand({ ...deps, print }),
     pause: () => laneCommand('pause', { openClient, print }),
-    status: () => statusCommand({ openClient, screen: printedOn(print), show: print }),
+    status: () =>
+      statusCommand({
+        ...{ env: {}, openClient, show: print, printLines: printedOn(print) },
+        readDirectly: () => Promise.reject(new Error('not from Redis')),
+      }),
     tail: () => tailCommand({ openClient, print, show: print }),
   }
   return makers[name]()
@@ -48,11 +52,10 @@ export function runCommand(
   }, args)
 }
 
-/** A screen that is no terminal. */
-export const printedOn = (print: Print): Screen => ({
-  print: (lines) => lines.forEach((line) => void print(typeof line === 'string' ? line : line[0])),
-  redraw: () => {},
-  canRedraw: false,
-})
+/** Prints lines without their colours. */
+export const printedOn =
+  (print: Print): PrintLines =>
+  (lines) =>
+    lines.forEach((line) => void print(typeof line === 'string' ? line : line[0]))
 
 export { openAdminClient }

@@ -9,7 +9,8 @@ import * as mongodb from 'mongodb'
 import { test } from 'vitest'
 import { printedOn } from './commands.test-support.ts'
 import { type CliDeps, commandsOf } from './commands.ts'
-import { createReadDirectly } from './jobs/direct-reads.ts'
+import { SilentApiError } from './jobs/admin-client.ts'
+import { readStatus } from './jobs/read-status.ts'
 
 const ofProcess = createRequire(import.meta.resolve('@sluice/process/redis'))
 const ofRedisClient = createRequire(ofProcess.resolve('ioredis'))
@@ -74,14 +75,15 @@ function depsFailing(error: Error, at: (typeof PLACES)[number], print: (line: st
     work(failing(error), queueKeys('some'))
   const withQueue = { connecting: fail, commands: sendToRedis, MongoDB: away }[at]
   // As while no API answers.
-  const readDirectly = createReadDirectly(Object({ openDb, withQueue }))
-  const read =
-    (name: string | symbol) =>
-    (...args: unknown[]) =>
-      readDirectly((reads) => (name in reads ? Object(reads)[name](...args) : fail()))
-  const client = new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : read(name)) })
-  const [folder, env, openClient] = ['/absent', {}, async () => client]
-  const ofScreen = { screen: printedOn(print), print, show: print, say: print, fail: print }
+  const client = { status: () => Promise.reject(new SilentApiError('No API answers.')) }
+  const [folder, env, openClient] = [
+    '/absent',
+    {},
+    async () => new Proxy(client, { get: (own, name) => Reflect.get(own, name) ?? ofApi(name) }),
+  ]
+  const ofApi = (name: string | symbol) => (name === 'then' ? undefined : fail)
+  const readDirectly = () => readStatus(Object({ openDb, withQueue }))
+  const ofScreen = { printLines: printedOn(print), print, show: print, say: print, fail: print }
   const others = {
     folder,
     env,
@@ -89,7 +91,7 @@ function depsFailing(error: Error, at: (typeof PLACES)[number], print: (line: st
     confirm: async () => true,
     createLink: fail,
   }
-  return Object({ ...others, ...ofScreen, openDb, withQueue, openClient }) as CliDeps
+  return Object({ ...others, ...ofScreen, openDb, withQueue, openClient, readDirectly }) as CliDeps
 }
 
 function leavesOf(

@@ -17,9 +17,8 @@ import {
 import { Command } from 'commander'
 import { commandsOf } from './commands.ts'
 import type { DoctorDeps } from './doctor/doctor-command.ts'
-import type { Fallback } from './jobs/admin-client.ts'
 import type { CreateLink } from './login/login-command.ts'
-import { createScreen } from './screen.ts'
+import { createPrintLines } from './screen.ts'
 
 const env = processEnv()
 const here = process.cwd()
@@ -54,17 +53,10 @@ const withQueue: DoctorDeps['withQueue'] = async (work) => {
   return withRedis(address, (redis) => work(redis, queueKeys(address.queue)))
 }
 
-const openClient = async (options: ApiOptions, note = show) => {
-  const { openAdminClient } = await import('./jobs/admin-client.ts')
-  // With --url, the API may be another one than this folder's. Then only the environment can name
-  // its Redis.
-  if (options.url !== undefined && !env.REDIS_URL) return openAdminClient({ folder, env }, options)
-  const readDirectly: Fallback['readDirectly'] = async (ask) => {
-    const { createReadDirectly } = await import('./jobs/direct-reads.ts')
-    return createReadDirectly({ openDb, withQueue })(ask)
-  }
-  return openAdminClient({ folder, env }, options, { show: note, readDirectly })
-}
+const openClient = async (options: ApiOptions) =>
+  (await import('./jobs/admin-client.ts')).openAdminClient({ folder, env }, options)
+const readDirectly = async () =>
+  (await import('./jobs/read-status.ts')).readStatus({ openDb, withQueue })
 
 const confirm = async (question: string) => {
   if (!process.stdin.isTTY) return false
@@ -81,7 +73,8 @@ const deps = {
   openDb,
   withQueue,
   openClient,
-  screen: createScreen(process.stdout),
+  readDirectly,
+  printLines: createPrintLines(process.stdout),
   createLink,
   confirm,
   say,

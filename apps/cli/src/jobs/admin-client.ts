@@ -1,6 +1,5 @@
 // Calls the API's paths under `/admin` with an operator's key: failed jobs, operations, lanes,
 // look-ups and status.
-import { setTimeout as delay } from 'node:timers/promises'
 import * as contract from '@sluice/contract'
 import {
   type ApiOptions,
@@ -16,64 +15,19 @@ import { createAnswerCheck, createBoundedFetch, findSilence, silenceOf } from '.
  * be reached.
  */
 export type AdminClient = Awaited<ReturnType<typeof openAdminClient>>
-/** What a client reads. It can read this from Redis and MongoDB as well. */
-export interface Reads {
-  list(
-    filter: contract.FailedJobFilter,
-    page: { limit: number; after?: string },
-  ): Promise<contract.FailedJobPage>
-  groups(filter: contract.FailedJobFilter): Promise<contract.FailedJobGroups>
-  show(id: string): Promise<contract.FailedJob>
-  operations(): Promise<{ operations: contract.Operation[] }>
-  find(query: contract.FindQuery): Promise<contract.FindAnswer>
-  /**
-   * Returns the recently completed jobs or, with `after`, the jobs that completed since that
-   * answer.
-   */
-  recent(after?: string): Promise<{ jobs: contract.Hit[]; next: string }>
-  status(): Promise<contract.Status>
-}
-
 /** The API refused a request, and did nothing. */
 class RefusedError extends UserError {}
 
 /** No failed job has this id. */
 export class NotFailedError extends UserError {}
 
-/** How to read while the API does not answer. */
-export interface Fallback {
-  /** Says why the API was not asked. */
-  show: (line: string) => void
-  /**
-   * Reads from Redis and MongoDB.
-   * @throws {UserError}
-   */
-  readDirectly: <Answer>(ask: (reads: Reads) => Promise<Answer>) => Promise<Answer>
-}
+/** The API does not answer. */
+export class SilentApiError extends UserError {}
 
 export interface AdminDeps {
   /** Throws UserError. */
   openClient: (options: ApiOptions) => Promise<AdminClient>
   print: (line: string) => void
-}
-
-/**
- * Calls `look` every `everyMs` until the process is interrupted. If the first call fails, throws
- * its error. Shows later UserErrors.
- */
-export async function watch(
-  look: () => Promise<void>,
-  everyMs: number,
-  show: (line: string) => void,
-): Promise<never> {
-  await look()
-  for (let shown = ''; ; ) {
-    await delay(everyMs)
-    const failure = await look().catch((error) => error)
-    if (failure && !(failure instanceof UserError)) throw failure
-    if (failure && failure.message !== shown) show(failure.message)
-    shown = failure ? failure.message : ''
-  }
 }
 
 const checks = {
@@ -125,13 +79,18 @@ export async function createAsk(deps: FindApiDeps, options: ApiOptions, holder: 
 }
 
 /**
- * Opens a client of the API that the options name or, without options, of this folder's API. With a
- * fallback, it reads from Redis and MongoDB while the API does not answer. Changes always need the
- * API.
+ * Opens a client of the API that the options name or, without options, of this folder's API.
  * @throws {UserError}
  */
-export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fallback?: Fallback) {
+export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
   const { url, ask } = await createAsk(deps, options, 'operator')
+
+  /** @throws {SilentApiError} soon, also if the API hangs. */
+  async function read<Answer>(check: (answer: unknown) => Answer, path: string): Promise<Answer> {
+    const silence = await findSilence(url)
+    if (silence !== undefined) throw new SilentApiError(silence)
+    return ask(check, path)
+  }
 
   /**
    * Opens an operation. If the API hangs, sends nothing, because the API could carry out the
@@ -150,48 +109,27 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
     }
   }
 
-  const reads: Reads = {
-    list: (filter, { limit, after }) => {
-      const query = new URLSearchParams({
-        ...filter,
-        limit: String(limit),
-        ...(after !== undefined && { after }),
-      })
-      return ask(checks.list, `/admin/jobs?${query}`)
+  return {
+    list(filter: contract.FailedJobFilter, { limit, after }: { limit: number; after?: string }) {
+      const page = { limit: String(limit), ...(after !== undefined && { after }) }
+      return read(checks.list, `/admin/jobs?${new URLSearchParams({ ...filter, ...page })}`)
     },
-    groups: (filter) => ask(checks.groups, `/admin/job-groups?${new URLSearchParams(filter)}`),
-    show: (id) => ask(checks.show, `/admin/jobs/${encodeURIComponent(id)}`),
-    operations: () => ask(checks.operations, '/admin/operations'),
-    find: (query) => ask(checks.found, `/admin/find?${new URLSearchParams(query)}`),
-    recent: (after) =>
-      ask(
+    groups: (filter: contract.FailedJobFilter) =>
+      read(checks.groups, `/admin/job-groups?${new URLSearchParams(filter)}`),
+    show: (id: string) => read(checks.show, `/admin/jobs/${encodeURIComponent(id)}`),
+    operations: () => read(checks.operations, '/admin/operations'),
+    find: (query: contract.FindQuery) =>
+      read(checks.found, `/admin/find?${new URLSearchParams(query)}`),
+    /**
+     * Returns the recently completed jobs or, with `after`, the jobs that completed since that
+     * answer.
+     */
+    recent: (after?: string) =>
+      read(
         checks.recent,
         `/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`,
       ),
-    status: () => ask(checks.status, '/admin/overview'),
-  }
-
-  let isNoted = false
-  async function read<Answer>(from: (reads: Reads) => Promise<Answer>): Promise<Answer> {
-    const silence = await findSilence(url)
-    if (silence === undefined) {
-      isNoted = false
-      return from(reads)
-    }
-    if (fallback === undefined) throw new UserError(silence)
-    if (!isNoted) fallback.show(`${silence} This is read from Redis.`)
-    isNoted = true
-    return fallback.readDirectly(from)
-  }
-
-  return {
-    list: (...args: Parameters<typeof reads.list>) => read((from) => from.list(...args)),
-    groups: (filter: contract.FailedJobFilter) => read((from) => from.groups(filter)),
-    show: (id: string) => read((from) => from.show(id)),
-    operations: () => read((from) => from.operations()),
-    find: (query: contract.FindQuery) => read((from) => from.find(query)),
-    recent: (after?: string) => read((from) => from.recent(after)),
-    status: () => read((from) => from.status()),
+    status: () => read(checks.status, '/admin/overview'),
     open: (kind: contract.OperationKind, request: contract.OperationRequest) =>
       operate(`/admin/jobs:${kind}`, request),
     operateLane: (

@@ -1,6 +1,7 @@
 // The commands that print hits. `sluice find` looks up a text in jobs and in stored threads.
 // `sluice tail` prints jobs as they complete or fail, until it is interrupted. With `--no-follow`,
 // it prints only the most recent ones.
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FailedJobPage, FindQuery, Hit } from '@sluice/contract'
 import { FindQuerySchema, failedHit } from '@sluice/contract'
 import { reasonWords } from '@sluice/operations/reasons'
@@ -12,9 +13,10 @@ import {
   jsonText,
   pickFields,
   shortened,
+  UserError,
 } from '@sluice/terminal'
 import { Command } from 'commander'
-import { type AdminDeps, watch } from './admin-client.ts'
+import type { AdminDeps } from './admin-client.ts'
 
 type FindOptions = ApiOptions & Omit<FindQuery, 'q'> & { json?: true }
 
@@ -120,7 +122,15 @@ async function tail(deps: TailDeps, options: TailOptions): Promise<void> {
     )
     for (const job of ended) deps.print(options.json ? jsonText(job) : lineOf(job))
   }
-  await (options.follow ? watch(look, EVERY_MS, deps.show) : look())
+  await look()
+  // A failure that comes later is shown once, and the command goes on.
+  for (let shown = ''; options.follow; ) {
+    await delay(EVERY_MS)
+    const failure = await look().catch((error) => error)
+    if (failure && !(failure instanceof UserError)) throw failure
+    if (failure && failure.message !== shown) deps.show(failure.message)
+    shown = failure ? failure.message : ''
+  }
 }
 
 type FailedJob = FailedJobPage['jobs'][number]

@@ -71,10 +71,11 @@ async function terminal(args: string[] = [], status = STATUS): Promise<string> {
   const client: Pick<AdminClient, 'status'> = { status: async () => status }
   const openClient = async () => client
   const print = createPrinter((text) => void printed.push(text.slice(0, -1)))
-  await statusCommand({ openClient, screen: printedOn(print), show: assert.fail }).parseAsync(
-    args,
-    { from: 'user' },
-  )
+  const command = statusCommand({
+    ...{ env: {}, openClient, printLines: printedOn(print), show: assert.fail },
+    readDirectly: () => assert.fail(),
+  })
+  await command.parseAsync(args, { from: 'user' })
   return printed.join('\n')
 }
 

@@ -1,6 +1,5 @@
 // The commands for the whole queue. `sluice status` shows the queue, the processes and recent
-// events, once or every five seconds. `sluice pause` and `sluice resume` stop and restart the
-// fetching of a lane's jobs.
+// events. `sluice pause` and `sluice resume` stop and restart the fetching of a lane's jobs.
 import {
   ALIVE_MS,
   COUNT_NAMES,
@@ -27,50 +26,41 @@ import {
   tableLines,
 } from '@sluice/terminal'
 import { Argument, Command } from 'commander'
-import type { Line, Screen } from '../screen.ts'
-import { type AdminClient, type AdminDeps, watch } from './admin-client.ts'
+import type { Line, PrintLines } from '../screen.ts'
+import { type AdminClient, type AdminDeps, SilentApiError } from './admin-client.ts'
 
 interface StatusDeps {
-  openClient: (
-    options: ApiOptions,
-    show: (line: string) => void,
-  ) => Promise<Pick<AdminClient, 'status'>>
-  screen: Pick<Screen, 'print' | 'redraw' | 'canRedraw'>
+  env: { REDIS_URL?: string | undefined }
+  openClient: (options: ApiOptions) => Promise<Pick<AdminClient, 'status'>>
+  /** Reads the status from Redis and MongoDB. */
+  readDirectly: () => Promise<Status>
+  printLines: PrintLines
   show: (line: string) => void
 }
-
-interface StatusOptions extends ApiOptions {
-  watch?: true
-  json?: true
-}
-
-const EVERY_MS = 5_000
 
 export function statusCommand(deps: StatusDeps): Command {
   const description = 'Shows the queue, the processes and what happened lately'
   return apiOptions(new Command('status').description(description), 'operator')
-    .option('--watch', 'again every five seconds, until it is interrupted')
     .option('--json', 'prints JSON')
-    .action(async (options: StatusOptions) => {
-      const { screen } = deps
-      const redraws = options.watch === true && options.json !== true && screen.canRedraw
-      let drawn: readonly Line[] = []
-      let notes: Line[] = []
-      const draw = (lines: readonly Line[], above: readonly Line[] = []) => {
-        drawn = lines
-        if (redraws) screen.redraw([...above, ...lines])
-        else screen.print(lines)
-      }
-      // Notes are drawn above the rest, because redrawing would cover them.
-      const note = redraws ? (text: string) => void notes.push([text, 'yellow']) : deps.show
-      const look = async () => {
-        notes = []
-        const status = await (await deps.openClient(options, note)).status()
-        draw(options.json ? [jsonText(status)] : statusLines(status), notes)
-      }
-      const show = redraws ? (fault: string) => draw(drawn, [[fault, 'red']]) : deps.show
-      await (options.watch ? watch(look, EVERY_MS, show) : look())
+    .action(async (options: ApiOptions & { json?: true }) => {
+      const status = await readStatus(deps, options)
+      deps.printLines(options.json ? [jsonText(status)] : statusLines(status))
     })
+}
+
+/** Asks the API or, while it does not answer, Redis and MongoDB. */
+async function readStatus(deps: StatusDeps, options: ApiOptions): Promise<Status> {
+  const client = await deps.openClient(options)
+  try {
+    return await client.status()
+  } catch (error) {
+    // With --url, the API may be another one than this folder's. Then only the environment can name
+    // its Redis.
+    const knowsRedis = options.url === undefined || Boolean(deps.env.REDIS_URL)
+    if (!(error instanceof SilentApiError) || !knowsRedis) throw error
+    deps.show(`${error.message} This is read from Redis.`)
+    return deps.readDirectly()
+  }
 }
 
 function statusLines(status: Status): Line[] {

@@ -5,11 +5,12 @@ import type { AddressInfo } from 'node:net'
 import { connectRetrying } from '@sluice/process/redis'
 import { newJobId, queueKeys } from '@sluice/queue'
 import { createJobAdder } from '@sluice/queue/test-support'
-import { UserError } from '@sluice/terminal'
 import { requiredUrl, testDatabase, testQueueName } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
+import { printedOn } from '../commands.test-support.ts'
 import { openAdminClient } from './admin-client.ts'
-import { createReadDirectly } from './direct-reads.ts'
+import { statusCommand } from './queue-commands.ts'
+import { readStatus } from './read-status.ts'
 
 /**
  * A client of an API that accepts connections and, unless it has a listener, answers nothing. Its
@@ -26,15 +27,15 @@ async function open(t: TestContext, listener: RequestListener = () => {}) {
   t.onTestFinished(() => redis.disconnect())
   const keys = queueKeys(testQueueName())
   const db = await testDatabase(t)
-  const readDirectly = createReadDirectly({
-    openDb: async () => ({ db, close: async () => {} }),
-    withQueue: (work) => work(redis, keys),
-  })
-  const notes: string[] = []
+  const readDirectly = () =>
+    readStatus({
+      openDb: async () => ({ db, close: async () => {} }),
+      withQueue: (work) => work(redis, keys),
+    })
   const { port } = hung.address() as AddressInfo
   const deps = { folder: '/nowhere', env: { SLUICE_API_KEY: 'slc_none' } }
-  const fallback = { show: (line: string) => void notes.push(line), readDirectly }
-  const client = await openAdminClient(deps, { url: `http://127.0.0.1:${port}` }, fallback)
+  const url = `http://127.0.0.1:${port}`
+  const client = await openAdminClient(deps, { url })
   const id = newJobId('C1')
   const thread = {
     source: { service: 'slack' as const, externalId: 'C1', title: 'A title' },
@@ -45,28 +46,26 @@ async function open(t: TestContext, listener: RequestListener = () => {}) {
   await redis.lrem(`${keys.jobs.bulk}wait`, 1, id)
   await redis.zadd(keys.failed.bulk, Date.now(), id)
   await redis.hset(keys.jobs.bulk + id, { failedReason: 'too large' })
-  return { client, notes, id }
+  return { client, url, readDirectly, id }
 }
 
-test('everything is read from Redis while the API hangs, soon, and each client says so once', async (t) => {
-  const { client, notes, id } = await open(t)
+test('the status is read from Redis while the API hangs, soon, unless --url may name another one', async (t) => {
+  const { client, url, readDirectly } = await open(t)
+  const [notes, printed]: [string[], string[]] = [[], []]
+  const run = (env: { REDIS_URL?: string }) =>
+    statusCommand({
+      ...{ env, readDirectly, openClient: async () => client },
+      show: (line) => void notes.push(line),
+      printLines: printedOn((line) => void printed.push(line)),
+    }).parseAsync(['--url', url], { from: 'user' })
   const began = performance.now()
-  const status = await client.status()
+  await run({ REDIS_URL: 'some' })
   assert.ok(performance.now() - began < 6_000)
-  assert.ok(status.verdict?.some(({ code }) => code === 'process_missing'))
-  const [list, found] = await Promise.all([
-    client.list({ tenant: 'acme' }, { limit: 1 }),
-    client.find({ q: 'C1' }),
-  ])
-  assert.deepEqual(
-    list.jobs.map((job) => [job.id, job.reason]),
-    [[id, 'too large']],
-  )
-  assert.equal(found.hits[0]?.id, id)
-  assert.equal((await client.show(id)).reason, 'too large')
-  await assert.rejects(client.show(newJobId()), UserError)
+  assert.match(printed.join('\n'), /^No API has shown a sign of life/m)
+  assert.match(printed.join('\n'), /^bulk +failed +1 /m)
   assert.equal(notes.length, 1)
   assert.match(notes[0] ?? '', /it does not answer\. This is read from Redis\.$/)
+  await assert.rejects(run({}), /it does not answer\.$/)
 }, 60_000)
 
 test('a hung API is asked for no operation, and whoever waits for one hears that it was accepted', async (t) => {
