@@ -1,5 +1,5 @@
-// Bounds the time and the size of an API's answers, and checks their form, because the command line
-// trusts no server.
+// Bounds the time of an API's answers, and checks their form, because the API may be of another
+// release, or no API of Sluice at all.
 import { createParser, type Static } from '@sluice/contract'
 import { UserError, untrusted } from '@sluice/terminal'
 
@@ -8,35 +8,13 @@ import { UserError, untrusted } from '@sluice/terminal'
  * of failed jobs.
  */
 const ANSWER_MS = 30_000
-/**
- * Bounds all bodies that a bounded `fetch` reads, together, because a command keeps in memory what
- * it shows.
- */
-const MOST_BYTES = 256 * 2 ** 20
 
-/**
- * Makes a `fetch` whose answers fail after `mostMs`, or when they have more than `mostBytes`
- * together.
- */
-export function createBoundedFetch(mostMs = ANSWER_MS, mostBytes = MOST_BYTES): typeof fetch {
-  let left = mostBytes
-  return async (input, init) => {
+/** Makes a `fetch` whose answers fail after `mostMs`. */
+export function fetchWithin(mostMs = ANSWER_MS): typeof fetch {
+  return (input, init) => {
     const signals = [AbortSignal.timeout(mostMs), ...(init?.signal ? [init.signal] : [])]
-    const { body, ...response } = await open(input, { ...init, signal: AbortSignal.any(signals) })
-    const bounded = new TransformStream<Uint8Array, Uint8Array>({
-      transform(chunk, controller) {
-        left -= chunk.length
-        if (left < 0) controller.error(new Error(`its answers have more than ${mostBytes} bytes`))
-        else controller.enqueue(chunk)
-      },
-    })
-    return new Response(body?.pipeThrough(bounded) ?? null, response)
+    return fetch(input, { ...init, signal: AbortSignal.any(signals) })
   }
-}
-
-async function open(...args: Parameters<typeof fetch>) {
-  const { body, status, statusText, headers } = await fetch(...args)
-  return { body, status, statusText, headers }
 }
 
 /** An API that is alive answers /livez within this time, even if its other answers take long. */

@@ -8,7 +8,7 @@ import {
   type KeyHolder,
   UserError,
 } from '@sluice/terminal'
-import { createAnswerCheck, createBoundedFetch, findSilence, silenceOf } from '../answers.ts'
+import { createAnswerCheck, fetchWithin, findSilence, silenceOf } from '../answers.ts'
 
 /**
  * The API for operators. Each function throws a UserError if the API refuses the request or can't
@@ -51,7 +51,7 @@ export async function createAsk(deps: FindApiDeps, options: ApiOptions, holder: 
       'x-api-key': key,
       ...(init.body !== undefined && { 'content-type': 'application/json' }),
     }
-    const response = await createBoundedFetch()(new URL(`.${path}`, url), {
+    const response = await fetchWithin()(new URL(`.${path}`, url), {
       ...init,
       headers,
       redirect: 'error',

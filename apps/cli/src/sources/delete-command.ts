@@ -13,7 +13,7 @@ import {
   UserError,
 } from '@sluice/terminal'
 import { Command } from 'commander'
-import { createAnswerCheck, createBoundedFetch, findSilence } from '../answers.ts'
+import { createAnswerCheck, fetchWithin, findSilence } from '../answers.ts'
 import { type RemoveDeps, requireYes } from './sources-commands.ts'
 
 export interface DeleteDeps extends RemoveDeps {
@@ -86,7 +86,7 @@ async function deleteThreads(
   if (all.length > 0 && !yes) await requireYes(deps, question, 'delete')
   const silence = await findSilence(target.url)
   if (silence !== undefined) throw new UserError(silence)
-  const client = createClient({ ...target, fetch: createBoundedFetch(ANSWER_MS) })
+  const client = createClient({ ...target, fetch: fetchWithin(ANSWER_MS) })
   const counts = { done: 0, deleted: 0, absent: 0, quotes: 0 }
   let shownAt = performance.now()
   try {

@@ -27,7 +27,7 @@ import {
   UserError,
 } from '@sluice/terminal'
 import { Command } from 'commander'
-import { createAnswerCheck, createBoundedFetch, findSilence } from '../answers.ts'
+import { createAnswerCheck, fetchWithin, findSilence } from '../answers.ts'
 
 export interface SourcesDeps extends FindApiDeps {
   print: (line: string) => void
@@ -178,35 +178,17 @@ function textLines(text: string): string[] {
  */
 async function openClient(deps: SourcesDeps, options: ApiOptions) {
   const target = await findApi(deps, options, 'importer')
-  const client = createClient({ ...target, maxRetries: 1, fetch: createBoundedFetch() })
+  const client = createClient({ ...target, maxRetries: 1, fetch: fetchWithin() })
   const silence = await findSilence(target.url)
   if (silence !== undefined) throw new UserError(silence)
   return {
-    async listSources(page: ListOfSources) {
-      const found = checkList(await client.listSources(page))
-      // If a service is given, a page may be empty: the API reads a bounded number of sources, and
-      // all of them may belong to other services.
-      const advances = page.service !== undefined && found.next !== page.after
-      return advances ? found : unlessEndless(found, 'sources')
-    },
+    listSources: async (page: ListOfSources) => checkList(await client.listSources(page)),
     async getSource(name: SourceName | string, page: PageOptions) {
       const found = await client.getSource(name, page)
-      return found === undefined ? undefined : unlessEndless(checkPage(found), 'quotes')
+      return found === undefined ? undefined : checkPage(found)
     },
   }
 }
 
 const checkList = createAnswerCheck(SourceListSchema)
 const checkPage = createAnswerCheck(SourcePageSchema)
-
-/**
- * Refuses an empty page that names a next one, because such pages could follow for ever.
- * @throws {UserError}
- */
-function unlessEndless<
-  Items extends string,
-  Page extends { [Name in Items]: readonly unknown[] } & { next?: string },
->(page: Page, items: Items): Page {
-  if (page[items].length > 0 || page.next === undefined) return page
-  throw new UserError('The API answers an empty page that is not the last one.')
-}
