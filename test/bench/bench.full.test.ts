@@ -7,10 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { requiredUrl } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
-import { PLACES } from '../../bench/src/measure/bytes-of.ts'
-import { listenerOf } from '../../bench/src/measure/listener-of.ts'
 import { fileNameOf, readResults } from '../../bench/src/report/results.ts'
-import { bytesOf } from '../../bench/src/scenarios/bytes.ts'
 
 const run = promisify(execFile)
 const MAIN = fileURLToPath(import.meta.resolve('../../bench/src/main.ts'))
@@ -100,17 +97,6 @@ test('a small run measures this code against another checkout of it', AGAIN, asy
   for (const { name, median } of measured)
     assert.equal(median.failed, 0, `${name} left requests unanswered`)
   assert.equal(floors.length, 1)
-})
-
-const mongodb = await listenerOf(Number(new URL(requiredUrl('MONGODB_URL')).port))
-
-test.runIf(mongodb !== undefined)('a small run counts the bytes of a thread', AGAIN, async (t) => {
-  const { folder } = await runBench(t, '--only', 'bytes')
-  const { figures } = await resultIn(folder, 'bytes')
-  const counted = figures.map(({ what }) => what)
-  for (const place of PLACES.filter((place) => !place.includes('MongoDB')))
-    for (const posting of ['interactive', 'import'] as const)
-      assert(counted.includes(bytesOf(posting, place)), place)
 })
 
 test('a misspelt scenario is an error that lists all scenarios', async (t) => {

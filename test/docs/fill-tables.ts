@@ -6,7 +6,6 @@ export const documents = [
   'docs/metrics.md',
   'docs/api.md',
   'docs/importing.md',
-  'docs/scaling.md',
   'packages/importer/README.md',
 ]
 

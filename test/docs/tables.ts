@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url'
 import { apiMetrics } from '@sluice/api/metrics'
 import { apiSettings, IMPORT_ITEMS } from '@sluice/api/settings'
 import {
@@ -24,8 +23,6 @@ import {
 } from '@sluice/process'
 import { workerMetrics } from '@sluice/worker/metrics'
 import { workerSettings } from '@sluice/worker/settings'
-import { readResults } from '../../bench/src/report/results.ts'
-import { scalingTables } from '../../bench/src/scaling/tables.ts'
 
 /** What several processes read, in tables of their own. */
 const sharedSettings = { ...agreedSettings, dashboardUrl: dashboardUrlSetting }
@@ -35,13 +32,11 @@ const limitNames = Object.keys(LIMIT_DETAILS) as LimitName[]
 /** Settings that the table of limits has. */
 const limitSettings = Object.fromEntries(limitNames.map((name) => [name, apiSettings[name]]))
 
-const results = await readResults(fileURLToPath(new URL('../../bench/results', import.meta.url)))
-
 const thread = ThreadRequestSchema(DEFAULT_LIMITS)
 
 /**
- * What the documents say by tables and lists that are made from the code and the results of the
- * bench, by the name that stands in the document.
+ * What the documents say by tables and lists that are made from the code, by the name that stands in
+ * the document.
  */
 export const tables: Readonly<Record<string, () => string>> = {
   'settings-process': () => settings(processSettings),
@@ -63,7 +58,6 @@ export const tables: Readonly<Record<string, () => string>> = {
   formats: importFormats,
   'format-titles': () => `${formats.map(({ title }) => title).join(', ')}.`,
   'format-options': formatOptions,
-  ...scalingTables(results),
 }
 
 /** The declarations that are not shared with other processes. */

@@ -14,8 +14,6 @@ const DECIDING = ['callers-64', 'callers-1', 'import']
 const CONTENDERS = ['sluice', 'sluice-start', 'textbook', 'upserts', 'bulk-write', 'raw']
 /** The processes whose CPU time the results show, in this order. */
 const PROCESSES = ['api', 'worker', 'redis', 'mongodb', 'load']
-/** `docs/scaling.md` shows the figures of this scenario. */
-const SHOWN_ELSEWHERE = 'bytes'
 
 /** `docs/performance.md` with the table between its marks made from these results. */
 export function fillResults(document: string, results: readonly Result[]): string {
@@ -67,7 +65,7 @@ ${block(contendersOf(results, servers))}
 
 ## Figures and floors
 
-\`*\` marks a missed floor. [scaling.md](../../docs/scaling.md#measured) has the figures of \`${SHOWN_ELSEWHERE}\`.
+\`*\` marks a missed floor.
 
 ${block(figuresOf(results, servers))}
 `
@@ -114,19 +112,18 @@ function contendersOf(results: readonly Result[], servers: readonly KindOfServer
 }
 
 function figuresOf(results: readonly Result[], servers: readonly KindOfServer[]): string[][] {
-  const shown = results.filter(({ name }) => name !== SHOWN_ELSEWHERE)
-  const figures = namesOf(shown, ({ figures }) => figures.map(({ what }) => what)).map(
+  const figures = namesOf(results, ({ figures }) => figures.map(({ what }) => what)).map(
     ([scenario, what]) => {
       const found = servers.map((server) =>
-        resultOf(shown, scenario, server)?.figures.find((one) => one.what === what),
+        resultOf(results, scenario, server)?.figures.find((one) => one.what === what),
       )
       const { unit = '' } = found.find((one) => one !== undefined) ?? {}
       return [scenario, what, ...found.map((one) => (one ? digits(one.value) : '–')), unit]
     },
   )
-  const floors = namesOf(shown, ({ floors }) => floors.map(({ what }) => what)).map(
+  const floors = namesOf(results, ({ floors }) => floors.map(({ what }) => what)).map(
     ([scenario, what]) => {
-      const of = servers.map((server) => resultOf(shown, scenario, server))
+      const of = servers.map((server) => resultOf(results, scenario, server))
       const found = of.map((result) => result?.floors.find((one) => one.what === what))
       const isJudged = of.map((result) => result?.scale.full === true)
       const cells = found.map((floor, at) =>

@@ -22,21 +22,13 @@ export async function writeResult(folder: string, result: Result): Promise<void>
 
 /** Has a line for each field, and for each element of a list. */
 function textOf({ measured, ...others }: Result): string {
-  const all = { ...others, measured: measured.map(withoutRounds) }
+  const all = { ...others, measured: measured.map(({ name, median }) => ({ name, median })) }
   const fields = Object.entries(all).map(([name, value]) => {
     const lines =
       Array.isArray(value) && value.map((element) => JSON.stringify(element)).join(',\n    ')
     return `  "${name}": ${lines ? `[\n    ${lines}\n  ]` : JSON.stringify(value)}`
   })
   return `{\n${fields.join(',\n')}\n}\n`
-}
-
-function withoutRounds({
-  name,
-  rounds,
-  median,
-}: Result['measured'][number]): Result['measured'][number] {
-  return { name, median, rounds: rounds.map(({ cpuUs }) => ({ cpuUs })) }
 }
 
 /** The newest results of the scenarios in a folder, by the names of their files. */

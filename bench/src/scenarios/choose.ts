@@ -1,5 +1,4 @@
 import { OptionsError } from '../options.ts'
-import { bytes } from './bytes.ts'
 import { crowdingImport } from './crowding-import.ts'
 import { endurance } from './endurance.ts'
 import { fullQueue } from './full-queue.ts'
@@ -23,7 +22,6 @@ export const scenarios: readonly Scenario[] = [
   importCommand,
   replicas,
   workers,
-  bytes,
   openLoop,
   endurance,
   longThread,
