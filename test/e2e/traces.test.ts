@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
+import { sourceIdOf } from '@sluice/store/ids'
 import { type TestContext, test } from 'vitest'
 import { startSluice } from '../support/start-sluice.ts'
 import { createCaller } from './support/caller.ts'
-import { storedIn } from './support/read-reply.ts'
+import { acceptedIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 interface ExportedSpan {
@@ -14,7 +15,7 @@ interface ExportedSpan {
   spanId: string
   parentSpanId?: string
   links?: { traceId: string; spanId: string }[]
-  status?: { code?: number }
+  events?: { attributes: { key: string; value: object }[] }[]
 }
 
 /** A receiver of OTLP over HTTP, in JSON (https://opentelemetry.io/docs/specs/otlp/#otlphttp). */
@@ -51,6 +52,11 @@ test('one trace leads from the request of a caller to the batch that stored it',
   )
   storedIn(await caller.post(someThread(), { traceparent: `00-${TRACE}-${PARENT}-01` }))
   assert.deepEqual([(await stored)?.traceId, (await answered).traceId], [TRACE, TRACE])
+  const tried = sluice.workers[0]?.line(({ reason }) => reason !== undefined)
+  const broken = sourceIdOf('acme', { service: 'slack', externalId: 'broken' })
+  await sluice.db.collection<{ _id: string }>('sources').insertOne({ _id: broken })
+  acceptedIn(await caller.post(someThread({ externalId: 'broken' }), { prefer: 'respond-async' }))
+  await tried
   // A process that stops sends its last spans.
   for (const process of [sluice.api, ...sluice.workers]) process.signal('SIGTERM')
   await Promise.all([sluice.api, ...sluice.workers].map(({ ended }) => ended))
@@ -72,6 +78,10 @@ test('one trace leads from the request of a caller to the batch that stored it',
     batch?.links?.map(({ traceId, spanId }) => [traceId, spanId]),
     [[TRACE, job.spanId]],
   )
+  // The reason may quote a text, and no deletion reaches a collector.
+  const events = spans.flatMap((span) => span.events ?? [])
+  const keys = events.flatMap(({ attributes }) => attributes.map(({ key }) => key))
+  assert.deepEqual([...new Set(keys)], ['exception.type'])
 })
 
 test('without an endpoint nothing is sent, and the trace of a caller is passed on to the logs', async (t) => {
