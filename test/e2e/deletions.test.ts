@@ -16,6 +16,7 @@ import { Ajv } from 'ajv'
 import { describe, test } from 'vitest'
 import { openOperator } from '../support/open-operator.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import { jobIn, jobPathIn, problemIn, sourcePageIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
@@ -262,6 +263,15 @@ describe('deletions', () => {
     assert.match(await refusal(), /^error: Line 1: The body must be of type object\. Nothing/)
     await rm(file)
     assert.match(await refusal(), /^error: \/.*: it does not exist$/m)
+
+    await operator.send('/admin/lanes/bulk:pause', { method: 'POST' })
+    await writeFile(file, lines([second, first]))
+    const listeners = process.listenerCount('SIGINT')
+    const waiting = run('--from', file, '--yes')
+    await until('it deletes', () => process.listenerCount('SIGINT') > listeners)
+    process.emit('SIGINT')
+    assert.match((await waiting).stderr, /^error: .* interrupted\. To go on, add --skip 0\.$/m)
+    await operator.send('/admin/lanes/bulk:resume', { method: 'POST' })
   })
 
   test('the client deletes one thread, and many', async () => {

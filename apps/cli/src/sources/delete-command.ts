@@ -10,6 +10,7 @@ import {
   findApi,
   formatNumber,
   parseCount,
+  stopRequests,
   UserError,
 } from '@sluice/terminal'
 import { Command } from 'commander'
@@ -89,8 +90,9 @@ async function deleteThreads(
   const client = createClient({ ...target, fetch: fetchWithin(ANSWER_MS) })
   const counts = { done: 0, deleted: 0, absent: 0, quotes: 0 }
   let shownAt = performance.now()
+  const { stopping, release } = stopRequests()
   try {
-    for await (const result of resultsOf(client, all, tenant)) {
+    for await (const result of resultsOf(client, all, { tenant, signal: stopping })) {
       counts.done += 1
       if ('problem' in result)
         deps.show(`${JSON.stringify(all[result.index])}: ${result.problem.detail}`)
@@ -104,9 +106,12 @@ async function deleteThreads(
       deps.show(`${formatNumber(skip + counts.done)} of ${counted(skip + all.length, 'thread')}`)
     }
   } catch (error) {
-    if (counts.done === 0) throw error
+    if (counts.done === 0 && !stopping.aborted) throw error
     const reason = error instanceof Error ? error.message : String(error)
-    throw new UserError(`${reason} To go on, add --skip ${skip + counts.done}.`)
+    const why = stopping.aborted ? 'The command was interrupted.' : reason
+    throw new UserError(`${why} To go on, add --skip ${skip + counts.done}.`)
+  } finally {
+    release()
   }
   const { done, deleted, absent, quotes } = counts
   deps.print(
@@ -122,10 +127,10 @@ const checkResult = createAnswerCheck(DeletedItemSchema)
 async function* resultsOf(
   client: Client,
   all: readonly SourceReference[],
-  tenant: string | undefined,
+  options: { tenant: string | undefined; signal: AbortSignal },
 ) {
   const [first, ...others] = all
   if (first !== undefined && others.length === 0)
-    yield { index: 0, status: 200 as const, ...(await client.deleteSource(first, { tenant })) }
-  else yield* client.deleteSources(all, { tenant })
+    yield { index: 0, status: 200 as const, ...(await client.deleteSource(first, options)) }
+  else yield* client.deleteSources(all, options)
 }
