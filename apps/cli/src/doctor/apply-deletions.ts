@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { DeletionRecords } from '@sluice/boot/deletion-records'
 import type { DeletionRecord } from '@sluice/contract'
 import { revokeKeys } from '@sluice/credentials/keys'
-import { createFindErased, createOperations, findDue } from '@sluice/operations'
+import { createFindErased, createOperations, findDue, removeRules } from '@sluice/operations'
 import type { Redis } from '@sluice/process/redis'
 import { createPurge, type IngestJob, type QueueKeys, type StoredDeletion } from '@sluice/queue'
 import {
@@ -122,8 +122,8 @@ async function* pagesOf(db: Db, record: DeletionRecord): AsyncGenerator<ToDelete
   const { stamp } = record
   if (record.kind === 'tenant') {
     const { tenant } = record
-    await revokeKeys(db, tenant, new Date(stamp / 1_000))
-    await removeSuppressions(db, tenant, new Date(stamp / 1_000))
+    for (const remove of [revokeKeys, removeSuppressions, removeRules])
+      await remove(db, tenant, new Date(stamp / 1_000))
     for await (const page of findThreads(db, { tenant }))
       yield page.map(({ id }) => ({ tenant, stamp, deletes: { sourceId: id } }))
   }

@@ -14,23 +14,27 @@ export interface RetentionRule {
 }
 
 /** The rules are in the collection `layout`, which has what concerns the whole store. */
-const rulesIn = (db: Db) => db.collection<RetentionRule & { _id: string }>('layout')
+const rulesIn = (db: Db) => db.collection<RetentionRule & { _id: string; at?: Date }>('layout')
 const nameOf = (tenant: string, service?: string) => `retain:${JSON.stringify([tenant, service])}`
 
 /** Adds a rule, or replaces the rule for the same threads. */
 export async function writeRule(db: Db, rule: RetentionRule): Promise<void> {
   const _id = nameOf(rule.tenant, rule.service)
-  await rulesIn(db).replaceOne({ _id }, rule, { upsert: true, ignoreUndefined: true })
+  const written = { ...rule, at: new Date() }
+  await rulesIn(db).replaceOne({ _id }, written, { upsert: true, ignoreUndefined: true })
 }
 
-/** Removes all rules of a tenant: another customer may have its name one day. */
-export async function removeRules(db: Db, tenant: string): Promise<void> {
-  await rulesIn(db).deleteMany({ tenant, seconds: { $exists: true } })
+/**
+ * Removes all rules of a tenant: another customer may have its name one day.
+ * @param until leaves those that were written later.
+ */
+export async function removeRules(db: Db, tenant: string, until = new Date()): Promise<void> {
+  await rulesIn(db).deleteMany({ tenant, seconds: { $exists: true }, at: { $not: { $gt: until } } })
 }
 
 export async function readRules(db: Db): Promise<RetentionRule[]> {
   const rules = rulesIn(db).find({ seconds: { $exists: true } }, { readPreference: 'primary' })
-  return (await rules.toArray()).map(({ _id, ...rule }) => rule)
+  return (await rules.toArray()).map(({ _id, at: _, ...rule }) => rule)
 }
 
 /** A thread to delete. `until`: the stamp up to which its posts are deleted. */
