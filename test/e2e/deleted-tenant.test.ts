@@ -25,6 +25,8 @@ async function start(t: TestContext) {
   }
 }
 
+const ERASURE = { method: 'POST', headers: { 'content-type': 'application/json' } }
+
 const sourcesOf = ({ db }: TestSluice, tenant: string) =>
   db.collection<SourceDocument>('sources').find({ tenant }).toArray()
 
@@ -58,6 +60,11 @@ test('a deleted tenant leaves no key, job, result, import or thread, and the oth
     return /"completed"/.test(text)
   })
 
+  const opened = await acme.send('/erasures', { ...ERASURE, body: { speaker: 'Ada', reason: 'r' } })
+  assert.equal(opened.status, 202, opened.text)
+  const erasures = async () => (await acme.get('/erasures')).text
+  await until('the erasure is completed', async () => /"completed"/.test(await erasures()))
+
   const { code, stdout, stderr } = await deleteAcme()
   assert.deepEqual(
     [code, stdout],
@@ -75,8 +82,9 @@ test('a deleted tenant leaves no key, job, result, import or thread, and the oth
 
   // A second run finds nothing, and what comes later is stored as if nothing had been there.
   assert.match((await deleteAcme()).stdout, / and 0 threads\.$/m)
-  const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'again' })
+  const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'again', deletes: true })
   const again = createCaller({ url: sluice.url, key })
+  assert.deepEqual(JSON.parse((await again.get('/erasures')).text), { erasures: [] })
   const stored = storedIn(await again.post(someThread({ externalId: 'one', quotes: [quotes[1]] })))
   assert.deepEqual([stored.source.outcome, stored.quotes[0]?.outcome], ['created', 'created'])
   const [source] = await sourcesOf(sluice, 'acme')

@@ -262,6 +262,13 @@ test('posts that waited when the erasure was asked for are erased, too, and resu
   const resultBefore = async () =>
     (await acme.get(jobPathIn(corrected), { prefer: 'wait=30' })).text
   assert.match(await resultBefore(), /"completed".*two words/)
+  // Their answers have the speaker that they leave out.
+  const { title, description, ...rest } = thread('four')
+  const partly = { ...rest, title, quotes: [{ externalId: 'four', text: 'two words' }] }
+  const repeat = () => acme.post(partly, { 'idempotency-key': 'once' })
+  const partial = await acme.post(partly, { prefer: 'respond-async' })
+  const partialResult = async () => (await acme.get(jobPathIn(partial), { prefer: 'wait=30' })).text
+  assert.match((await repeat()).text + (await partialResult()), /"speaker":"Åsa".*"speaker":"Åsa"/)
   storedIn(await acme.post(thread('four', 'Carl')))
   await eraseBehind(thread('three', 'Bob'), { speaker: 'Åsa', suppress: true }, async () => {
     assert.equal(storedIn(await acme.post(thread('two'))).quotes[0]?.outcome, 'suppressed')
@@ -270,6 +277,7 @@ test('posts that waited when the erasure was asked for are erased, too, and resu
   assert.doesNotMatch(await result(), /Åsa|two words/)
   assert.match(await resultBefore(), /"completed".*not hers/)
   assert.doesNotMatch(await resultBefore(), /Åsa|two words/)
+  assert.doesNotMatch((await repeat()).text + (await partialResult()), /"speaker":"Åsa"/)
   assert.equal(sourcePageIn(await acme.get(`/sources/${idOf('four')}`)).source.wordCount, 4)
   problemIn(await operator.get('/erasures'), 400, 'request_invalid')
   assert.match((await operator.get('/erasures?tenant=acme')).text, new RegExp(id))
@@ -317,12 +325,20 @@ test('what a failed job has of the speaker is gone, also once it is retried', as
   const operator = createCaller({ url: sluice.url, key })
   const broken = sluice.db.collection<{ _id: string }>('sources')
   const headers = { 'content-type': 'application/json' }
-  for (const mode of ['redact', 'remove']) {
-    await broken.insertOne({ _id: idOf(mode) })
-    const posted = await acme.post(thread(mode), { prefer: 'respond-async' })
+  /** Posts a thread whose job fails. */
+  async function postFailing(externalId: string) {
+    await broken.insertOne({ _id: idOf(externalId) })
+    const posted = await acme.post(thread(externalId), { prefer: 'respond-async' })
     assert.equal(jobIn(await acme.get(jobPathIn(posted), { prefer: 'wait=30' })).state, 'failed')
-    await broken.deleteOne({ _id: idOf(mode) })
-
+    await broken.deleteOne({ _id: idOf(externalId) })
+    return posted
+  }
+  for (const mode of ['redact', 'remove']) {
+    const posted = await postFailing(mode)
+    // Posted again since, as somebody else's.
+    const failed = await postFailing(`corrected-${mode}`)
+    const fields = { title: 'Carl asks', description: 'of Carl' }
+    storedIn(await acme.post({ ...thread(`corrected-${mode}`, 'Carl'), ...fields }))
     assert.equal((await erase({ speaker: 'Åsa', service: 'slack', mode })).failed, 0)
     assert.doesNotMatch((await operator.get(`/admin${jobPathIn(posted)}`)).text, /two words|Åsa/)
     await operator.send('/admin/jobs:retry', { method: 'POST', headers, body: { filter: {} } })
@@ -333,6 +349,12 @@ test('what a failed job has of the speaker is gone, also once it is retried', as
     assert.deepEqual(
       quotes.map(({ speaker }) => speaker),
       ['Bob'],
+    )
+    assert.doesNotMatch((await operator.get(`/admin${jobPathIn(failed)}`)).text, /Åsa/)
+    const corrected = sourcePageIn(await acme.get(`/sources/${idOf(`corrected-${mode}`)}`))
+    assert.deepEqual(
+      [corrected.source.title, ...corrected.quotes.map(({ speaker }) => speaker).sort()],
+      ['Carl asks', 'Bob', 'Carl'],
     )
   }
 })
@@ -372,6 +394,11 @@ test('no later post brings a suppressed speaker back, until the suppression is e
     page.quotes.map(({ id, text }) => [id, text, text === '[erased]']),
   )
   assert.equal(new Set(page.quotes.map(({ id }) => id)).size, 4)
+  const ids = async () =>
+    jobIn(await acme.get(jobPathIn(accepted))).result?.quotes.map(({ id }) => id)
+  const before = await ids()
+  await acme.send(`/sources/${idOf('other')}/quotes?externalId=absent`, { method: 'DELETE' })
+  assert.deepEqual(await ids(), before)
   const line = JSON.stringify(thread('imported'))
   const imported = await acme.postImport(line)
   assert.match(imported.text, /"quotes":\{"created":1,"updated":0,"unchanged":0,"suppressed":1\}/)

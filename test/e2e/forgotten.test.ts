@@ -62,7 +62,7 @@ async function setUp(t: TestContext) {
   }
   const ended = async (reply: Reply) =>
     jobIn(await caller.get(jobPathIn(reply), { prefer: 'wait=30' }))
-  return { sluice, caller, operate, redis, newWord, names, aThread, remembered, ended }
+  return { sluice, caller, operate, redis, words, newWord, names, aThread, remembered, ended }
 }
 
 type World = Awaited<ReturnType<typeof setUp>>
@@ -96,15 +96,20 @@ async function postAll({ sluice, caller, operate, newWord, aThread, ended }: Wor
   await until('the job is retried', async () => {
     return jobIn(await caller.get(jobPathIn(retried))).state === 'waiting'
   })
-  await caller.postImport(imports.slice(2).join('\n'), ASYNC)
+  const refusedFields = { title: newWord(), service: newWord(), createdAt: newWord() }
+  const invalid = JSON.stringify({
+    ...refusedFields,
+    quotes: [{ text: newWord(), upVotes: newWord() }],
+  })
+  const imported = await caller.postImport([imports[2], invalid].join('\n'), ASYNC)
   const waiting = await caller.post(aThread(), ASYNC)
-  return { failed, retried, retained, waiting }
+  return { failed, retried, retained, waiting, imported }
 }
 
 test('after a deletion, nothing has a word of the thread, in whatever way it was posted', async (t) => {
   t.skip(!mongodbCan.refuseByValidator)
   const world = await setUp(t)
-  const { caller, operate, names, remembered, ended } = world
+  const { caller, operate, names, words, remembered, ended } = world
   const posted = await postAll(world)
   const before = (await remembered()).join()
   for (const part of ['sources', 'quotes', 'retained:', 'claim:', 'replies:', 'results:', 'events'])
@@ -121,6 +126,9 @@ test('after a deletion, nothing has a word of the thread, in whatever way it was
     assert.deepEqual([state, result?.source.outcome], ['completed', 'deleted'])
   }
   assert.equal((await ended(posted.failed)).state, 'failed')
+  const { text } = await caller.get(posted.imported.headers.get('location') ?? '')
+  assert.match(text, /"failed":1/)
+  assert(!words.some((word) => text.includes(word)), text)
   assert.deepEqual(await remembered(), [])
 })
 

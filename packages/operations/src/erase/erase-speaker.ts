@@ -30,6 +30,7 @@ import type { Db } from 'mongodb'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
 import type { OpenOperation, Operations } from '../failed/operations.ts'
 import {
+  APART_MS,
   pauseStep,
   type StepDeps,
   type Steps,
@@ -91,10 +92,12 @@ export function createErasures(
       const erasure = operation && erasureOf(operation)
       return erasure?.tenant === tenant ? erasure : undefined
     },
-    /** Lists the erasures, newest first. */
+    /** Lists the erasures since the tenant was last deleted, newest first. */
     async list(tenant: string): Promise<Erasure[]> {
-      const found = (await orUnavailable(operations.list())).flatMap((one) => erasureOf(one) ?? [])
-      return found.filter((one) => one.tenant === tenant)
+      const found = await orUnavailable(operations.list())
+      const own = found.filter((one) => one.filter?.tenant === tenant)
+      const end = own.findIndex(({ kind, filter }) => kind === 'delete' && !filter?.externalId)
+      return own.slice(0, end < 0 ? own.length : end).flatMap((one) => erasureOf(one) ?? [])
     },
   }
 }
@@ -120,6 +123,11 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
   const { id: after } = open.after ?? {}
   const since = (Date.parse(open.operation.createdAt) - CLOCKS_MS) * 1_000
 
+  const purge = createPurge(redis, keys, { sourceIdOf, quoteIdsOf })
+  const stamp = (Date.parse(open.operation.createdAt) + APART_MS) * 1_000
+  const toPurge = ({ threads }: IngestJob) =>
+    threads.flatMap(find.inPost).map(({ deletes, name }) => ({ tenant, stamp, name, ...deletes }))
+
   if (!after) yield* eraseAccepted()
   for await (const { deletions, counts } of find.inStore(db, { after, since })) {
     if (!dryRun) yield* send(deletions)
@@ -133,11 +141,7 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
 
   // Results in Redis may name the speaker although no stored quote does, because a later post has
   // corrected the name. So look through the results, too.
-  const stamp = Date.parse(open.operation.createdAt) * 1_000
-  const toPurge = ({ threads }: IngestJob) =>
-    threads.flatMap(find.inPost).map(({ deletes, name }) => ({ tenant, stamp, name, ...deletes }))
-  const { purgeResults } = createPurge(redis, keys, { sourceIdOf, quoteIdsOf })
-  if (!dryRun) for await (const _ of purgeResults(tenant, toPurge)) yield {}
+  if (!dryRun) for await (const _ of purge.purgeResults(tenant, toPurge, find.isName)) yield {}
 
   function send(deletions: Deletion[]) {
     return sendDeletions(deps, open, tenant, deletions)
@@ -168,21 +172,16 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
   }
 
   /**
-   * Erases the quotes of the speaker that failed jobs have stored, and the quotes in their
-   * payloads, so that a retry does not store them again.
+   * Erases the quotes of the speaker in the payloads of failed jobs, so that a retry does not store
+   * them. Deletes nothing that is stored: a later post may have corrected the speaker.
    */
   async function* eraseFailed(): Steps {
     let place: FailedJobPlace | undefined
     for (let isLast = dryRun; !isLast; isLast = place === undefined) {
       const query = { filter, limit: FAILED_AT_ONCE, ...(place && { after: place }) }
       const { jobs, next } = await failedJobs.scan(query)
-      const lanes = Object.values(keys.jobs)
-      const texts = await Promise.all(
-        jobs.flatMap(({ id }) => lanes.map((lane) => redis.hget(lane + id, 'data'))),
-      )
-      const payloads = texts.flatMap((text): IngestJob[] => (text ? [JSON.parse(text)] : []))
-      const deletions = payloads.flatMap(({ threads }) => threads.flatMap(find.inPost))
-      yield* send(deletions)
+      for (const { id } of jobs)
+        for (const lane of Object.values(keys.jobs)) await purge.purgeAt(lane + id, toPurge)
       yield {}
       place = next
     }
@@ -218,6 +217,7 @@ export function createFindErased({ tenant, service, speaker, key, mode }: Erased
   const isName = (name: string | undefined) => name !== undefined && hashOf(name) === speaker
   const isErased = (quote: { speaker?: string }) => isName(quote.speaker)
   return {
+    isName,
     /**
      * Finds deletions in the stored threads after an id. After the deletions of some threads,
      * `counts` has the number of these threads and of their erased quotes, and the last id.

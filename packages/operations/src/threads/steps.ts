@@ -153,7 +153,7 @@ type What<Of = DeletionRecord> = Of extends unknown
   : never
 
 /** The clock of an API may be behind Redis's by this time. `sluice doctor` reports more. */
-const APART_MS = 1_000
+export const APART_MS = 1_000
 
 /** Returns undefined for an operation that only counts. */
 async function describe(

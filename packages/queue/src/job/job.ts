@@ -83,7 +83,7 @@ export function sourceNameOf(thread: Thread | Deletion): Deletion['name'] {
 }
 
 /** The last digits of a job's id are a hash of its first thread's externalId. */
-const NAME_DIGITS = 8
+export const NAME_DIGITS = 8
 
 /** Returns the last digits of the ids of jobs whose first thread has this externalId. */
 export const nameDigits = (externalId: string) => hash('sha256', externalId).slice(0, NAME_DIGITS)
@@ -328,10 +328,12 @@ export function receiptOfDeleted(createdAt: string): ThreadReceipt {
  */
 export function receiptWithoutWords(
   { quotes }: QueuedThread,
-  { source, outcomes }: ThreadReceipt,
+  { source, outcomes, quotesDiffer = {} }: ThreadReceipt,
 ): ThreadReceipt {
   const letters = [...outcomes].map((one, at) => (quotes[at]?.deleted ? LETTERS.deleted : one))
-  return { source, outcomes: letters.join('') }
+  const ids = Object.entries(quotesDiffer).flatMap(([at, { id }]) => (id ? [[at, { id }]] : []))
+  const kept = ids.length > 0 && { quotesDiffer: Object.fromEntries(ids) }
+  return { source, outcomes: letters.join(''), ...kept }
 }
 
 /** Returns the outcome of a quote. All quotes of a deleted thread are `deleted`. */

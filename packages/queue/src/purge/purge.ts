@@ -13,6 +13,7 @@ import {
   type FetchedJob,
   type IngestJob,
   type JobResult,
+  NAME_DIGITS,
   nameDigits,
   outcomeOf,
   type QueuedThread,
@@ -46,18 +47,11 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
 
   async function examine(
     steps: readonly { kind: string; key: string }[],
-    deletions: readonly StoredDeletion[],
+    searched: { tenants: readonly string[]; digits?: string[]; names?: string[] },
     onFound: (key: string, names: readonly Name[]) => unknown,
-    { onlyNamed } = { onlyNamed: true },
   ): Promise<void> {
-    const names = deletions.flatMap(({ name }) => name ?? [])
-    const input = {
-      lanes,
-      steps,
-      tenants: asKeys(deletions.map(({ tenant }) => tenant)),
-      digits: asKeys(names.map(({ externalId }) => nameDigits(externalId))),
-      ...(onlyNamed && { names: asKeys(names.map(asInPayload)) }),
-    }
+    const sets = Object.entries(searched).map(([name, texts]) => [name, asKeys(texts)])
+    const input = { lanes, steps, digits: {}, ...Object.fromEntries(sets) }
     for (let [at, cursor] = [1, '0']; at <= steps.length; ) {
       const began = performance.now()
       const [nextAt, next, found] = asList(await scan(base, { ...input, at, cursor }))
@@ -70,52 +64,46 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
   }
 
   /**
-   * Finds the names of sources that were deleted by id while their first posts waited or failed.
-   */
-  async function withNames(deletions: readonly StoredDeletion[]): Promise<StoredDeletion[]> {
-    const nameless = deletions.filter(({ name }) => name === undefined)
-    const found = new Map<string, Name>()
-    const note = (_key: string, names: readonly Name[]) => {
-      for (const { tenant, sourceId } of nameless)
-        for (const name of names)
-          if (ids.sourceIdOf(tenant, name) === sourceId) found.set(sourceId, name)
-    }
-    if (nameless.length > 0) await examine(jobSteps, nameless, note, { onlyNamed: false })
-    return deletions.flatMap((one) => {
-      const name = one.name ?? found.get(one.sourceId)
-      return name === undefined ? [] : [{ ...one, name }]
-    })
-  }
-
-  /**
    * Rewrites the payload of a job, or of a retained result, as often as it changes meanwhile.
+   * Returns whether it had what is deleted.
    * @param find returns the deletions that concern a payload.
+   * @param always rewrites the result, too, if none does.
    */
-  async function rewriteAt(
-    key: string,
-    find: (job: IngestJob) => readonly StoredDeletion[],
-  ): Promise<void> {
+  async function rewriteAt(key: string, find: FindDeletions, always = false): Promise<boolean> {
     for (let isDone = false; !isDone; ) {
       const [data, result] = await redis.hmget(key, 'data', 'result')
-      if (!data) return
+      if (!data) return false
       const job: IngestJob = JSON.parse(data)
-      const left = withoutWords(job, find(job), ids)
-      if (left === undefined) return
+      const left = withoutWords(job, await find(job), ids)
+      const text = JSON.stringify(left)
+      if (text === data && !always) return false
       const kept: JobResult | '' = result ? resultWithout(left, JSON.parse(result)) : ''
       const about = [jobIdIn(key), left.purged ?? 0, left.claim ?? '']
-      isDone =
-        (await rewrite(base, key, hash('sha1', data), JSON.stringify(left), kept, ...about)) === 1
+      isDone = (await rewrite(base, key, hash('sha1', data), text, kept, ...about)) === 1
     }
+    return true
   }
 
-  async function purgeAll(given: readonly StoredDeletion[]): Promise<void> {
-    const deletions = await withNames(given)
-    if (deletions.length === 0) return
-    const onFound = (key: string) => rewriteAt(key, () => deletions)
-    await examine(jobSteps, deletions, onFound)
-    const digits = deletions.map(({ name }) => nameDigits(name?.externalId ?? ''))
-    const [groups, streams] = asList(await begin(base, ...lanes, ...digits))
+  async function purgeAll(deletions: readonly StoredDeletion[]): Promise<void> {
     const tenants = [...new Set(deletions.map(({ tenant }) => tenant))]
+    const deleted = new Set(deletions.map(({ tenant, sourceId }) => `${sourceId} ${tenant}`))
+    const names = deletions.flatMap(({ name }) => name ?? [])
+    const digitsOf = (some: readonly Name[]) => some.map((one) => nameDigits(one.externalId))
+    const rewriteIt = (key: string) => rewriteAt(key, () => deletions)
+    async function rewriteJob(key: string, inJob: readonly Name[]): Promise<void> {
+      const found = inJob.filter((name) =>
+        tenants.some((tenant) => deleted.has(`${ids.sourceIdOf(tenant, name)} ${tenant}`)),
+      )
+      names.push(...found)
+      if (found.length > 0) await rewriteIt(key)
+    }
+    // Of a source that was deleted by its id before it was stored, only jobs have the name.
+    const areAll = names.length === deletions.length
+    const only = areAll && { digits: digitsOf(names), names: names.map(asInPayload) }
+    await examine(jobSteps, { tenants, ...only }, rewriteJob)
+    if (names.length === 0) return
+    const digits = [...new Set(digitsOf(names))]
+    const [groups, streams] = asList(await begin(base, ...lanes, ...digits))
     const storesOf = (name: string) => tenants.map((tenant) => ownStore(`${base}${name}`, tenant))
     const results = {
       transient: asList(groups),
@@ -126,7 +114,7 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
     const steps = Object.entries(results).flatMap(([kind, found]) =>
       found.map((key) => ({ kind, key: String(key) })),
     )
-    await examine(steps, deletions, onFound)
+    await examine(steps, { tenants, digits }, rewriteIt)
   }
 
   return {
@@ -142,39 +130,47 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
       },
       (gathered) => [...gathered.slice(0, MOST).keys()],
     ),
+    purgeAt: rewriteAt,
     /**
-     * Removes words from the retained results of a tenant, and yields after each step.
+     * Removes words from the retained results and the claims of a tenant, also if they have an
+     * erased name of a quote that was corrected since. Yields after each step.
      * @param find returns the deletions that concern a payload.
      */
     async *purgeResults(
       tenant: string,
-      find: (job: IngestJob) => StoredDeletion[],
+      find: FindDeletions,
+      isErased: (name: string) => boolean,
     ): AsyncGenerator<void> {
-      const newestFirst = `${ownStore(`${base}retained`, tenant)}:age`
-      for (let at = 0, ids = ['']; ids.length > 0; at += ids.length) {
-        ids = await redis.zrevrange(newestFirst, at, at + RESULTS_AT_ONCE - 1)
-        for (const id of ids) await rewriteAt(`${base}retained:${id}`, find)
-        yield
-      }
+      const digits: string[] = []
+      for (const [store, prefix] of [
+        ['retained', 'retained:'],
+        ['claims', 'claim:'],
+      ])
+        for (let at = 0, found = ['']; found.length > 0; at += found.length) {
+          const newestFirst = `${ownStore(`${base}${store}`, tenant)}:age`
+          found = await redis.zrevrange(newestFirst, at, at + RESULTS_AT_ONCE - 1)
+          for (const member of found) {
+            const key = `${base}${prefix}${member}`
+            const [job, result] = await redis.hmget(key, 'job', 'result')
+            const isNamed = namesIn(result ?? '').some(isErased)
+            if (isNamed) digits.push((job ?? member).slice(-NAME_DIGITS))
+            await rewriteAt(key, find, isNamed)
+          }
+          yield
+        }
+      await begin(base, ...lanes, ...digits)
+      const claims = { kind: 'claims', key: ownStore(`${base}claims`, tenant) }
+      await examine([claims], { tenants: [], digits }, () => {})
     },
     /**
      * Removes words from all jobs of a queue that no process uses. Returns the number of jobs that
      * it changed.
      * @param find returns the deletions that concern a payload.
      */
-    async purgeJobs(find: (job: IngestJob) => Promise<StoredDeletion[]>): Promise<number> {
+    async purgeJobs(find: FindDeletions): Promise<number> {
       const changed = new Set<string>()
       for await (const some of walkKeys(redis, keys))
-        for (const key of jobKeysIn(keys, some)) {
-          const data = await redis.hget(key, 'data')
-          if (!data) continue
-          const job: IngestJob = JSON.parse(data)
-          const deletions = await find(job)
-          const left = withoutWords(job, deletions, ids)
-          if (left === undefined || JSON.stringify(left) === data) continue
-          await rewriteAt(key, () => deletions)
-          changed.add(key)
-        }
+        for (const key of jobKeysIn(keys, some)) if (await rewriteAt(key, find)) changed.add(key)
       return changed.size
     },
     /** Replaces the payload of a fetched job, unless it has changed since. */
@@ -213,6 +209,10 @@ export interface StoredDeletion {
   name?: { service: string; externalId: string } | undefined
 }
 
+type FindDeletions = (
+  job: IngestJob,
+) => readonly StoredDeletion[] | Promise<readonly StoredDeletion[]>
+
 type QueuedQuote = QueuedThread['quotes'][number]
 
 /** Computes ids as the store does. */
@@ -226,21 +226,14 @@ function onlyNames({ source: { service, externalId } }: QueuedThread): QueuedThr
   return { source: { service, externalId, title: '' }, quotes: [], deleted: true }
 }
 
-/**
- * Returns a payload without what was deleted of it: what was accepted before its deletion. Returns
- * undefined if the payload has no thread of a deletion's source.
- */
-function withoutWords(
-  job: IngestJob,
-  deletions: readonly StoredDeletion[],
-  ids: Ids,
-): IngestJob | undefined {
+/** Returns a payload without what was deleted of it: what was accepted before its deletion. */
+function withoutWords(job: IngestJob, deletions: readonly StoredDeletion[], ids: Ids): IngestJob {
   let purged: number | undefined
   const threads = job.threads.map((thread, at) => {
     if ('deletes' in thread) return thread
     const id = ids.sourceIdOf(job.tenant, thread.source)
     return deletions
-      .filter(({ sourceId }) => sourceId === id)
+      .filter(({ tenant, sourceId }) => sourceId === id && tenant === job.tenant)
       .reduce((left, { stamp, quoteIds, redacts }) => {
         purged = Math.max(purged ?? job.purged ?? 0, stamp)
         // A payload from `createRetainLater` has no stamp.
@@ -250,7 +243,7 @@ function withoutWords(
         return withoutRepeats(kept, redacts ?? 'quotes')
       }, thread)
   })
-  return purged === undefined ? undefined : { ...job, threads, purged }
+  return purged === undefined ? job : { ...job, threads, purged }
 }
 
 /**
@@ -313,6 +306,11 @@ export function payloadToRetain({
   })
   return JSON.stringify({ ...data, threads: [{ ...withoutRepeats(thread, redacts), quotes }] })
 }
+
+/** Matches the names in a result that its request has not: quotation marks in texts are escaped. */
+const NAMES = /"(?:speaker|channelName)":("(?:[^"\\]|\\.)*")/g
+const namesIn = (result: string): string[] =>
+  Array.from(result.matchAll(NAMES), ([, name = '']) => JSON.parse(name))
 
 /** Returns a retained result without words, for the payload that is left. */
 function resultWithout({ threads }: IngestJob, { receipts }: JobResult): JobResult {
