@@ -334,11 +334,11 @@ test('what a failed job has of the speaker is gone, also once it is retried', as
     return posted
   }
   for (const mode of ['redact', 'remove']) {
-    const posted = await postFailing(mode)
+    const names = [mode, `corrected-${mode}`] as const
+    const [posted, failed] = await Promise.all([postFailing(names[0]), postFailing(names[1])])
     // Posted again since, as somebody else's.
-    const failed = await postFailing(`corrected-${mode}`)
     const fields = { title: 'Carl asks', description: 'of Carl' }
-    storedIn(await acme.post({ ...thread(`corrected-${mode}`, 'Carl'), ...fields }))
+    storedIn(await acme.post({ ...thread(names[1], 'Carl'), ...fields }))
     assert.equal((await erase({ speaker: 'Åsa', service: 'slack', mode })).failed, 0)
     assert.doesNotMatch((await operator.get(`/admin${jobPathIn(posted)}`)).text, /two words|Åsa/)
     await operator.send('/admin/jobs:retry', { method: 'POST', headers, body: { filter: {} } })
@@ -351,7 +351,7 @@ test('what a failed job has of the speaker is gone, also once it is retried', as
       ['Bob'],
     )
     assert.doesNotMatch((await operator.get(`/admin${jobPathIn(failed)}`)).text, /Åsa/)
-    const corrected = sourcePageIn(await acme.get(`/sources/${idOf(`corrected-${mode}`)}`))
+    const corrected = sourcePageIn(await acme.get(`/sources/${idOf(names[1])}`))
     assert.deepEqual(
       [corrected.source.title, ...corrected.quotes.map(({ speaker }) => speaker).sort()],
       ['Carl asks', 'Bob', 'Carl'],
