@@ -89,7 +89,7 @@ const zoned = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 
 /** Includes the name of the zone, because an hour comes twice when clocks are set back. */
 const exact = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'long' })
 const onAxis = new Intl.DateTimeFormat('sv-SE', { timeStyle: 'short' })
-const dayOnAxis = new Intl.DateTimeFormat('sv-SE', { month: '2-digit', day: '2-digit' })
+const dayOnAxis = new Intl.DateTimeFormat('en-GB', { month: 'short', day: 'numeric' })
 
 /**
  * Adds what only a browser can show: moments in its zone (with UTC on hover), and the buttons that

@@ -1,7 +1,6 @@
-// Draws a chart of what was counted over a span of time. It is SVG that the server renders, so it
-// can be printed, and a screen reader reads its label. Each point is a link to the jobs of the
-// point's time. page.js shows the values of the point under the pointer, or of the one that the
-// arrow keys select.
+// Draws a chart of what was counted over a span of time. It is SVG that the server renders, and a
+// screen reader reads its label. Each point is a link to the jobs of the point's time. page.js shows
+// the values of the point under the pointer, or of the one that the arrow keys select.
 import type { HistoryPoint } from '@sluice/contract'
 import type { CountedSpan } from '@sluice/operations'
 import { html } from 'hono/html'

@@ -89,14 +89,13 @@ ${isOperator(visit) && actsOf(visit, group)}
 <p><a href="/jobs?state=failed&group=${id}">Select jobs${next !== undefined && ', and see the older ones'}</a></p>`
   return {
     title: reasonWords(reason).slice(0, TITLE_CHARACTERS).replaceAll('`', ''),
-    trail: FAILURES,
+    trail: [html`<a href="/failures">Failures</a>`],
     body,
   }
 }
 
 /** A longer reason is cut. The whole is behind a disclosure. */
 const TITLE_CHARACTERS = 300
-const FAILURES = [html`<a href="/failures">Failures</a>`]
 
 const NO_SUCH_GROUP: Page = {
   title: 'No failed job has this reason',
@@ -181,18 +180,8 @@ export const operationsPage: PageHandler = async ({ view }) => {
   return { title: 'Operations', body: html`<div id="operations" data-refresh>${list}</div>` }
 }
 
-function operationCells({
-  id,
-  kind,
-  state,
-  by,
-  filter,
-  lane,
-  why,
-  createdAt,
-  ...of
-}: Operation): Cell[] {
-  const { total, examined, done } = of
+function operationCells(of: Operation): Cell[] {
+  const { id, kind, state, by, filter, lane, why, createdAt, total, examined, done } = of
   const asked = [html`<span id="${id}">${timeTag(createdAt)}</span>`, kind, by]
   if (lane !== undefined || kind === 'pause' || kind === 'resume')
     return [

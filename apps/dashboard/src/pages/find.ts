@@ -43,7 +43,7 @@ export const findPage: PageHandler = async (visit) => {
 export function hitsTable({ hits, more, notes }: FindAnswer, traceUrl: string | null): Html {
   const all = [...(more ? [`These are the first ${hits.length}: add filters.`] : []), ...notes]
   const rows = hits.map((hit) => hitCells(hit, traceUrl))
-  return html`${table('Hits', HIT_HEADS, rows)}
+  return html`${table('Hits', HIT_HEADS, rows, 'Nothing was found.')}
 <p class="note">${plural(hits.length, 'hit')}. ${all.join(' ')}</p>`
 }
 
@@ -96,8 +96,9 @@ function dot(state: string): Html {
   return html`<span class="dot ${state}" role="img" aria-label="${state}" title="${state}"></span>`
 }
 
-const lengthOf = (ms: number) =>
-  ms < 1_000 ? `${shown(ms)} ms` : ms < 10_000 ? `${(ms / 1_000).toFixed(1)} s` : duration(ms)
+/** Shows how long something took, more exactly than `duration`. */
+export const lengthOf = (ms: number) =>
+  ms < 1_000 ? `${shown(ms)} ms` : ms < 9_950 ? `${(ms / 1_000).toFixed(1)} s` : duration(ms)
 
 /**
  * Shows a hit as a row of a table whose heads are `HIT_HEADS`. The name is a link to the thread.
@@ -128,7 +129,7 @@ export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
     : [...countsOf(outcomes), ...writers].filter(Boolean).join(', ')
   return [
     html`${isThread ? threadLink(tenant, name, text) : text}<div class="note">${ownId}</div>`,
-    state && html`${dot(state)} ${state}`,
+    state && html`${dot(state)}&nbsp;${state}`,
     tenant,
     html`${when && timeTag(when)}<div class="note">${notes.filter(Boolean).join(', ')}</div>`,
     html`${what} ${traceLink(traceUrl, hit.traceId)}`,

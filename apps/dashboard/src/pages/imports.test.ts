@@ -17,7 +17,7 @@ test('an import that broke off is no ended one, and of one by many requests the 
     String(stateOf({ ...done, ended, begunAt: 0, changedAt: undefined })).replace(/<[^>]*>/g, '')
   assert.deepEqual((['cut', 'part', 'whole'] as const).map(shownOf), [
     'stopped after 1,995 items',
-    'no request since',
+    'last request',
     'ended',
   ])
 })

@@ -4,6 +4,7 @@ import { duration } from '@sluice/operations'
 import type { FoundImport, ImportProblem, ListedImport } from '@sluice/queue'
 import { html } from 'hono/html'
 import {
+  age,
   beginOf,
   type Cell,
   copyable,
@@ -32,7 +33,7 @@ export const importsPage: PageHandler = async ({ view }) => {
     const stored = doneOf(one) - one.counts.failed
     return [
       link,
-      beginning(one.id, one),
+      html`${age(beginning(one.id, one))} ago`,
       ownerOf(one),
       stateOf(one),
       one.received,
@@ -52,8 +53,8 @@ type Numbers = Omit<ListedImport, 'id'>
  * Returns when an import began. If its caller waits, the caller may have chosen the id, which then
  * contains no time.
  */
-function beginning(id: string, { isWaitedFor, begunAt }: Numbers): Html {
-  return timeTag(!isWaitedFor || begunAt === undefined ? beginOf(id) : begunAt)
+function beginning(id: string, { isWaitedFor, begunAt }: Numbers): string {
+  return !isWaitedFor || begunAt === undefined ? beginOf(id) : new Date(begunAt).toISOString()
 }
 
 function ownerOf({ tenant, by }: Numbers): Html {
@@ -75,12 +76,11 @@ function rateOf(one: Numbers): number | undefined {
  */
 export function stateOf(one: Numbers): Html {
   const { isWaitedFor, done, ended, again, received, changedAt } = one
-  const at = changedAt && html` ${timeTag(changedAt)}`
-  const items = `${shown((received ?? 0) - again)} items`
+  const at = changedAt && html` ${age(new Date(changedAt).toISOString())} ago`
   if (done && ended === 'cut')
-    return html`<strong class="badge">stopped</strong> after ${items}${at}`
+    return html`<strong class="badge">stopped</strong>${at} after ${shown((received ?? 0) - again)} items`
   // Nobody knows whether the caller has sent the whole import.
-  if (done) return ended === 'part' ? html`no request since${at}` : html`ended${at}`
+  if (done) return ended === 'part' ? html`last request${at}` : html`ended${at}`
   if (isWaitedFor) return html`under way`
   if (received === undefined) return html`still arriving`
   const left = received - doneOf(one)
@@ -98,7 +98,7 @@ export const importPage: PageHandler = async ({ view, params }) => {
   const about = {
     Import: copyable(id),
     Owner: ownerOf(found),
-    Begun: beginning(id, found),
+    Begun: timeTag(beginning(id, found)),
     State: stateOf(found),
     Items: received,
     Created: counts.created,
@@ -151,14 +151,12 @@ function problemCells(
   { index, line, externalId, refused, jobId }: ImportProblem,
   reasons: ReadonlyMap<string, string>,
 ): Cell[] {
-  const detail = [refused?.detail, ...(refused?.errors ?? []).map(({ message }) => message)].join(
-    ' ',
-  )
+  const errors = refused?.errors?.map(({ message }) => message).join(' ')
   const reason = reasons.get(`${jobId} ${externalId}`)
   const problem =
     refused === undefined
       ? html`<a href="/jobs/${jobId}">${PROBLEMS.job_failed.title}</a>${reason && html` ${reasonLine(reason)}`}`
-      : html`<code>${refused.code}</code> ${refused.title}. ${detail}`
+      : html`<code>${refused.code}</code> ${errors || refused.detail || refused.title}`
   const thread =
     externalId !== undefined &&
     html`<a href="/find?q=${encodeURIComponent(externalId)}">${externalId}</a>`

@@ -9,10 +9,10 @@ import {
   SERVICES,
   unlistedAttempts,
 } from '@sluice/contract'
-import { type Acts, duration, groupIdOf, type JobDetail, reasonWords } from '@sluice/operations'
+import { type Acts, groupIdOf, type JobDetail, reasonWords } from '@sluice/operations'
 import { LANES } from '@sluice/queue'
 import { html } from 'hono/html'
-import { choice, countsOf, filters, jobTable, tenantField, tenantsOf } from './find.ts'
+import { choice, countsOf, filters, jobTable, lengthOf, tenantField, tenantsOf } from './find.ts'
 import {
   actForm,
   type Cell,
@@ -242,8 +242,6 @@ function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string
   })
   return html`<ol class="timeline" aria-label="Timeline">${items}</ol>`
 }
-
-const lengthOf = (ms: number) => (ms < 10_000 ? `${shown(ms)} ms` : duration(ms))
 
 /** Combines equal attempts in succession into one event. */
 function foldedAttempts(tries: JobDetail['tries']): Event[] {

@@ -69,10 +69,11 @@ test('time-outs are a line of their own, and more than one in a hundred is red',
       '</figure>',
     )[3] ?? ''
   const few = failuresOf({ ...POINT, accepted: 1_000, timedOut: 9 })
-  assert.match(few, /9 timed out, 0 forbidden, 0 invalid/)
+  assert.match(few, /9 timed out<\/div>/)
+  assert.match(failuresOf(POINT), /none lately/)
   assert.doesNotMatch(few, /bad/)
   const many = failuresOf({ ...POINT, accepted: 1_000, timedOut: 11, refused: 3 })
-  assert.match(many, /3 requests refused, <strong class="bad">11 timed out<\/strong>/)
+  assert.match(many, /3 refused, <strong class="bad">11 timed out<\/strong>/)
   assert.match(many, /<path class="line-2 bad"/)
   assert.match(many, /failed 0, refused 3, timed out 11/)
 })

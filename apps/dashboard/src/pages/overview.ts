@@ -2,7 +2,6 @@
 // are alive.
 import {
   COUNT_NAMES,
-  COUNTS,
   codeOf,
   countOf,
   type HistoryPoint,
@@ -37,7 +36,7 @@ import {
   table,
   type Visit,
 } from './page.ts'
-import { processTables, slowJobTable } from './processes.ts'
+import { countTable, processTables, slowJobTable } from './processes.ts'
 import { tenantTable } from './tenants.ts'
 
 const DEFAULT_SPAN: Span = '1 h'
@@ -68,7 +67,10 @@ ${LEGEND}</div>
   )}</div>
 <div id="rest" data-refresh><h2>From accepted to stored</h2>
 <div class="charts">${LANES.map((lane) => timeCard(lane, status))}</div>
-<h2>Counts</h2>${countTable(status)}
+<h2>Counts</h2>${countTable(COUNT_NAMES, {
+    'Last 5 minutes': (name) => countOf(status.lastMinutes, name),
+    'Last hour': (name) => countOf(status.lastHour, name),
+  })}
 <h2 id="processes">Processes</h2>${processTables(status)}
 <p class="note">${redisWords(status)}</p>
 ${slowJobs.length > 0 && slowJobTable(slowJobs)}
@@ -95,15 +97,8 @@ export function charts(
   const waiting = queued.filter(({ state }) => state === 'waiting')
   const threads = waiting.reduce((sum, of) => sum + of.threads, 0)
   const oldest = Math.max(0, ...waiting.map(({ oldestMs }) => oldestMs))
-  const {
-    totalTime = {},
-    accepted,
-    failed,
-    refused,
-    timedOut = 0,
-    forbidden = 0,
-    invalid = 0,
-  } = lastMinutes
+  const { totalTime = {}, accepted, failed, refused } = lastMinutes
+  const { timedOut = 0, forbidden = 0, invalid = 0 } = lastMinutes
   const times = Object.entries(totalTime).map(([lane, time]) => `${lane} ${seconds(time.p99)}`)
   const rate = (threads: number) => perSecond(perSecondOf(lastMinutes, threads))
   const rates: Chart = {
@@ -139,19 +134,16 @@ export function charts(
   const parts = { failed, refused, 'timed out': timedOut }
   const most = (accepted + refused) * BAD_SHARE
   const bad = Object.entries(parts).flatMap(([name, number]) => (number > most ? [name] : []))
-  const words = [
-    ...[plural(failed, 'thread'), plural(refused, 'request'), shown(timedOut)].map((number, at) => {
-      const name = Object.keys(parts)[at] ?? ''
-      return bad.includes(name)
-        ? html`<strong class="bad">${number} ${name}</strong>`
-        : html`${number} ${name}`
-    }),
-    html`${shown(forbidden)} forbidden`,
-    html`${shown(invalid)} invalid`,
-  ]
+  const words = Object.entries({ ...parts, forbidden, invalid })
+    .filter(([, number]) => number > 0)
+    .map(([name, number], at) => {
+      const text = `${name === 'failed' ? plural(number, 'thread') : shown(number)} ${name}`
+      const marked = bad.includes(name) ? html`<strong class="bad">${text}</strong>` : text
+      return html`${at > 0 && ', '}${marked}`
+    })
   const failures: Chart = {
     title: 'Failures and refusals',
-    now: html`${words.map((word, at) => html`${at > 0 && ', '}${word}`)}`,
+    now: words.length > 0 ? html`${words}` : 'none lately',
     shown,
     leastStep: 1,
     valuesOf: ({ failed, refused, timedOut = 0 }) => ({ failed, refused, 'timed out': timedOut }),
@@ -270,22 +262,13 @@ function timeCard(
   return html`<section class="card"><h3>${lane} <span class="note">${span}</span></h3><dl>${values}</dl>${partsOf(time)}</section>`
 }
 
-/** Shows all counts of the last five minutes and of the last hour. */
-function countTable({ lastMinutes, lastHour }: Pick<Status, 'lastMinutes' | 'lastHour'>): Html {
-  const rows = COUNT_NAMES.map((name): Cell[] => {
-    const { title, text } = COUNTS[name]
-    const about = html`${title} <span class="note">${text}</span>`
-    return [about, countOf(lastMinutes, name), countOf(lastHour, name)]
-  })
-  return table('Counts', ['What', '#Last 5 minutes', '#Last hour'], rows)
-}
-
 /** A smaller change is within the error of the estimate. */
 const LEAST_CHANGE = 0.2
 
 function change(now: number, before: number): Html | string {
   const share = before > 0 ? now / before - 1 : 0
-  if (Math.abs(share) < LEAST_CHANGE) return html`<span class="note">≈</span>`
+  if (Math.abs(share) < LEAST_CHANGE)
+    return html`<span class="note" title="As in the last hour">≈</span>`
   const times =
     share > 1
       ? `${(share + 1).toFixed(1)}×`

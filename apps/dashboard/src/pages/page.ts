@@ -234,7 +234,7 @@ export function table(
   rows: readonly (readonly Cell[])[],
   ifEmpty?: string,
 ): Html {
-  if (rows.length === 0 && ifEmpty !== undefined) return html`<p>${ifEmpty}</p>`
+  if (rows.length === 0 && ifEmpty !== undefined) return html`<p class="panel note">${ifEmpty}</p>`
   const text = (cell: Cell) => (typeof cell === 'number' ? shown(cell) : cell)
   // On a small screen, each row is a card: most values stand behind the names of their columns.
   const name = (head = '') => head.replace('#', '')

@@ -2,6 +2,7 @@
 // that it has locked for long, and its recently completed jobs.
 import {
   ALIVE_MS,
+  COUNT_NAMES,
   COUNTS,
   codeOf,
   type SeenProcess,
@@ -39,18 +40,8 @@ export function processTables({ processes }: Pick<Status, 'processes'>): Html {
 }
 
 function processCells(process: SeenProcess): Cell[] {
-  const {
-    id,
-    kind,
-    host,
-    pid,
-    startedAt,
-    seenMsAgo,
-    cpu,
-    memoryBytes,
-    storeAwayMs,
-    slowJobs = [],
-  } = process
+  const { id, kind, host, pid, startedAt, seenMsAgo } = process
+  const { cpu, memoryBytes, storeAwayMs, slowJobs = [] } = process
   const isGone = seenMsAgo >= ALIVE_MS
   const name = html`<a href="/processes/${id}">${kind}</a> <span class="note">${host}:${pid}</span>`
   const has = [
@@ -89,10 +80,16 @@ export const processPage: PageHandler = async (visit) => {
   const { processes } = await visit.view.readLately()
   const process = processes.find(({ id }) => id === visit.params.id)
   if (process === undefined) return NO_SUCH_PROCESS
-  const { kind, host, pid, slowJobs = [] } = process
+  const { kind, host, pid, slowJobs = [], counts = {}, lastMinute = {} } = process
   const worker = `${host}:${pid}`
+  const names = COUNT_NAMES.filter((name) => COUNTS[name].by === kind)
+  const spans = {
+    'In the last minute': (name: string) => lastMinute[name] ?? 0,
+    'Since its start': (name: string) => counts[name] ?? 0,
+  }
+  const counted = names.length > 0 && html`<h2>What it counted</h2>${countTable(names, spans)}`
   const body = html`<div id="process" data-refresh>${factsOf(process)}
-<h2>What it counted</h2>${countTable(process)}
+${counted}
 ${slowJobs.length > 0 && slowJobTable(slowJobs.map((job) => ({ ...job, worker })))}</div>
 ${kind === 'worker' && (await completedBy(worker, visit))}`
   const trail = [
@@ -109,18 +106,8 @@ const NO_SUCH_PROCESS: Page = {
 }
 
 function factsOf(process: SeenProcess): Html {
-  const {
-    id,
-    startedAt,
-    seenMsAgo,
-    cpu,
-    memoryBytes,
-    storeAwayMs,
-    activeJobs,
-    queueBounds,
-    clockAheadMs,
-    servers,
-  } = process
+  const { id, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs } = process
+  const { activeJobs, queueBounds, clockAheadMs, servers } = process
   const isGone = seenMsAgo >= ALIVE_MS
   return facts({
     Process: copyable(id),
@@ -147,13 +134,19 @@ function factsOf(process: SeenProcess): Html {
   })
 }
 
-function countTable({ counts = {}, lastMinute = {} }: SeenProcess): Html {
-  const units: Readonly<Record<string, { unit: string } | undefined>> = COUNTS
-  const rows = Object.entries(counts).map(([name, total]): Cell[] => {
-    const { unit = '' } = units[name] ?? {}
-    return [html`${name} <span class="note">${unit}</span>`, lastMinute[name] ?? 0, total]
+type CountName = (typeof COUNT_NAMES)[number]
+
+/** Shows counts. `spans` has a function that returns a count, for the heading of each column. */
+export function countTable(
+  names: readonly CountName[],
+  spans: Readonly<Record<string, (name: CountName) => number>>,
+): Html {
+  const rows = names.map((name): Cell[] => {
+    const { title, text } = COUNTS[name]
+    const about = html`${title} <span class="note">${text}</span>`
+    return [about, ...Object.values(spans).map((countOf) => countOf(name))]
   })
-  return table('Counts', ['What', '#In the last minute', '#Since its start'], rows, 'Nothing.')
+  return table('Counts', ['What', ...Object.keys(spans).map((head) => `#${head}`)], rows)
 }
 
 async function completedBy(worker: string, visit: Visit): Promise<Html> {

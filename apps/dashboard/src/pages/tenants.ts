@@ -57,7 +57,7 @@ export const tenantPage: PageHandler = async (visit) => {
     'Of these, interactive': html`${shown(load.interactive)}${most?.interactive && html` of ${shown(most.interactive)} ${progress('Its share of the interactive lane', load.interactive, most.interactive)}`}`,
     'Of these, bulk': shown(load.bulk),
     'Refused in the last hour':
-      refused === undefined ? 'nothing, or less than of ten others' : shown(refused),
+      refused === undefined ? 'none, or fewer than ten other tenants' : shown(refused),
     Jobs: html`${linkTo('waiting', 'waiting')}, ${linkTo('active', 'active')}, ${linkTo('delayed', 'delayed')}, ${linkTo('failed', 'failed')}`,
   }
   const body = html`<div id="tenant" data-refresh>${facts(about)}
