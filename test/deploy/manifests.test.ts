@@ -288,6 +288,12 @@ const FAULTS_OF_SCHEMA = [
   ['a number', { settings: { MAX_QUOTES: 5 } }, '/settings/MAX_QUOTES', 'string'],
   ['a name that no Secret has', { existingSecret: 'My_Secret' }, '/existingSecret', 'pattern'],
   ['no Secret', { existingSecret: '' }, '/existingSecret', 'pattern'],
+  [
+    'a tag in the repository',
+    { image: { repository: 'r/sluice:1' } },
+    '/image/repository',
+    'pattern',
+  ],
   ['a digest without its kind', { image: { digest: '8f3b' } }, '/image/digest', 'pattern'],
   [
     'a label by which pods are found',
@@ -336,6 +342,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 test.skipIf(!hasHelm)('the chart refuses values that cannot work, and says what to do', () => {
   helm(['lint', CHART, '--kube-version', KUBERNETES])
+  // As a values file has them if all of their lines are comments.
+  render(['--set', 'settings=null,api.settings=null,dashboard.settings=null'])
   for (const [values, message] of [
     ['workers.replicas=3', /workers/],
     ['worker.replicas=0', /minimum/],
@@ -352,6 +360,7 @@ test.skipIf(!hasHelm)('the chart refuses values that cannot work, and says what 
       'api.spillVolume.emptyDir=null,api.spillVolume.persistentVolumeClaim.claimName=spill',
       /volumeClaimTemplate/,
     ],
+    ['keda.enabled=true,worker.replicas=8', /worker\.maxReplicas \(6\) must be at least/],
     ['fullnameOverride=1sluice', /"1sluice"/],
     ['fullnameOverride=my.sluice', /"my\.sluice"/],
   ] as const) {

@@ -78,12 +78,13 @@ securityContext:
 {{- define "sluice.deployment" -}}
 {{- $values := .root.Values }}
 {{- $own := get $values .name }}
+{{- $ownSettings := $own.settings | default dict }}
 {{- range .root.Files.Get "files/agreed-settings.json" | fromJsonArray }}
-{{- if hasKey $own.settings . }}
+{{- if hasKey $ownSettings . }}
 {{- fail (printf "%s.settings.%s: all processes that read %s need the same value, so set it in `settings`." $.name . .) }}
 {{- end }}
 {{- end }}
-{{- $settings := merge dict $own.settings $values.settings }}
+{{- $settings := merge dict $ownSettings ($values.settings | default dict) }}
 {{- $preStop := eq .name "worker" | ternary 0 (int $values.preStopSeconds) }}
 {{- $secrets := list "REDIS_URL" "MONGODB_URL" }}
 {{- if and (eq .name "dashboard") $settings.OIDC_ISSUER }}
