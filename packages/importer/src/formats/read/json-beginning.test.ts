@@ -20,6 +20,13 @@ const cases: [
   ['only the first of several roots', '{"a": 1}\n{"b": 2}', '{', true, ['a']],
   ['a root of several lines', '{\n"a": 1}', '{', false, ['a']],
   ['a beginning that ends anywhere', '{"a": "\\"b\\": [", "c": {"d', '{', true, ['a', 'c']],
+  [
+    'no members of levels that no format looks at',
+    `{"a":{"b":${'['.repeat(30)}{"c":1${'}]'.repeat(30)}`,
+    '{',
+    true,
+    ['a', 'a.b'],
+  ],
   ['nothing of what is not JSON', 'From: a@example.org\n', 'F', true, []],
   ['nothing of an empty file', '', '', true, []],
 ]

@@ -15,6 +15,9 @@ export interface JsonShape {
 /** Matches a string (a name with its colon; the last may be cut off), a bracket, or a line end. */
 const TOKEN = /"((?:[^"\\]|\\(?:.|$))*)(?:"(\s*:)?|$)|[{}[\]\n]/gs
 
+/** No format looks deeper. The paths of all levels take the square of their number. */
+const DEEPEST = 20
+
 /** Describes a file by its beginning, which may end anywhere. Never throws. */
 export function jsonShape(beginning: Buffer): JsonShape {
   const text = decodeBeginning(beginning).trimStart()
@@ -26,11 +29,12 @@ export function jsonShape(beginning: Buffer): JsonShape {
   let isOneLine = true
   for (const [token, string, colon] of text.matchAll(TOKEN)) {
     if (token === '\n') isOneLine &&= open.length === 0
-    else if (token === '{' || token === '[') open.push(pathInside(open.at(-1) ?? '', name, token))
+    else if (token === '{' || token === '[')
+      open.push(open.length < DEEPEST ? pathInside(open.at(-1) ?? '', name, token) : '')
     else if (token === '}' || token === ']') open.pop()
     else if (colon !== undefined) {
       name = string ?? ''
-      members.add(`${open.at(-1) ?? ''}${name}`)
+      if (open.length <= DEEPEST) members.add(`${open.at(-1) ?? ''}${name}`)
       continue
     }
     name = ''
