@@ -350,6 +350,15 @@ describe('A small workbook that stands for a large one', () => {
     )
   })
 
+  it('is refused if its tags nest too deep, and read once if many sheets share its file', async () => {
+    await assert.rejects(read('a', xlsx({ S: '<a>'.repeat(1_000_000) })), /nests tags too deep/)
+    const files = xlsx({ S: header + row(2, '1', 'a') })
+    const twice = '<sheet name="T" r:id="rId1"/></sheets>'
+    const workbook = files['xl/workbook.xml']?.replace('</sheets>', twice) ?? ''
+    const { pieces } = await read('a', { ...files, 'xl/workbook.xml': workbook })
+    assert.equal(pieces.length, 1)
+  })
+
   it('has a row that is too long rejected, and the others read', async () => {
     const long = `<t>${'x'.repeat(1024 * 1024)}</t>`
     const shared = Array.from(

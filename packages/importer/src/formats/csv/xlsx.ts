@@ -55,7 +55,9 @@ export async function readXlsx(workbook: Workbook): Promise<Sheet[]> {
   })
   await readStyles(workbook, book)
   await readTexts(workbook, book)
-  return found.map(({ id, ...sheet }) => ({
+  // Each sheet has a file of its own, which is read once.
+  const sheets = new Map(found.map((sheet) => [targets.get(sheet.id), sheet]))
+  return [...sheets.values()].map(({ id, ...sheet }) => ({
     ...sheet,
     rows: () => readRows(workbook, sheet.name, targets.get(id) ?? '', book),
   }))

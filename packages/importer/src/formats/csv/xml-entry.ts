@@ -47,28 +47,49 @@ export async function openWorkbook(file: InputFile): Promise<Workbook> {
   return {
     path: file.path,
     has: (name) => entries.has(name.toLowerCase()),
-    parse: (name, handler) => parseEntry(zip, entries.get(name.toLowerCase()), handler),
+    parse: (name, handler) => parseEntry(zip, entries.get(name.toLowerCase()), handler, file.path),
   }
 }
+
+/** The time of the parser grows with the square of the depth. */
+const DEEPEST = 1_000
 
 async function* parseEntry(
   zip: ZipFile,
   entry: Entry | undefined,
   handler: XmlHandler,
+  path: string,
 ): AsyncGenerator<void> {
   if (entry === undefined) return
+  let depth = 0
+  let tagBytes = 0
   const parser = new Parser(
     {
-      onopentag: (name, attributes) => handler.open?.(localName(name), attributes),
-      ontext: (text) => handler.text?.(text),
-      onclosetag: (name) => handler.close?.(localName(name)),
+      onopentag(name, attributes) {
+        depth += 1
+        tagBytes = 0
+        handler.open?.(localName(name), attributes)
+      },
+      ontext(text) {
+        tagBytes = 0
+        handler.text?.(text)
+      },
+      onclosetag(name) {
+        depth -= 1
+        handler.close?.(localName(name))
+      },
     },
     { xmlMode: true },
   )
   const decoder = new TextDecoder()
   const stream = await zip.openReadStreamPromise(entry)
   for await (const chunk of utf8Chunks({ path: entry.fileName, open: () => stream })) {
+    tagBytes += chunk.length
     parser.write(decoder.decode(chunk, { stream: true }))
+    if (depth > DEEPEST || tagBytes > LONGEST_RECORD_BYTES)
+      throw new FormatError(
+        `${path} nests tags too deep, or has too long ones. Save it as CSV (UTF-8).`,
+      )
     yield
   }
   parser.end(decoder.decode())
