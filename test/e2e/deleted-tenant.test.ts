@@ -40,7 +40,7 @@ async function findInRedis({ settings }: TestSluice, text: string): Promise<stri
   return keys.filter((key, at) => key.includes(text) || dumps[at]?.includes(text))
 }
 
-test('a deleted tenant leaves no key, job, result, import or thread, and the others keep theirs', async (t) => {
+test.concurrent('a deleted tenant leaves no key, job, result, import or thread, and the others keep theirs', async (t) => {
   const { sluice, acme, globex, operator, deleteAcme } = await start(t)
   const broken = sourceIdOf('acme', { service: 'slack', externalId: 'broken' })
   const anySources = sluice.db.collection<{ _id: string }>('sources')
@@ -91,7 +91,7 @@ test('a deleted tenant leaves no key, job, result, import or thread, and the oth
   assert.deepEqual([source?.quoteCount, source?.wordCount], [1, 1])
 })
 
-test('what a tenant posted before, and what still waits, is gone once its deletion is completed', async (t) => {
+test.concurrent('what a tenant posted before, and what still waits, is gone once its deletion is completed', async (t) => {
   const { sluice, acme, operator, deleteAcme } = await start(t)
   await operator.send('/admin/lanes/bulk:pause', { method: 'POST' })
   for (let at = 0; at < 3; at++)

@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { createParser, type Erasure, ErasureSchema } from '@sluice/contract'
 import { createKey } from '@sluice/credentials/keys'
 import { connectRetrying } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
 import { keysWith } from '@sluice/queue/test-support'
+import type { SourceDocument } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
-import { type TestContext, test } from 'vitest'
+import { beforeSuite } from '@sluice/test-support'
+import { test } from 'vitest'
 import { runSluice } from '../support/run-sluice.ts'
-import { startSluice } from '../support/start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
-import { createCaller, type Reply } from './support/caller.ts'
+import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import {
   acceptedIn,
   jobIn,
@@ -19,14 +22,24 @@ import {
   storedIn,
 } from './support/read-reply.ts'
 
-/** Starts a Sluice with callers that may delete: of the tenant `acme`, and of another one. */
-async function start(t: TestContext, settings: Record<string, string> = {}, workers = 1) {
-  const sluice = await startSluice(t, { settings, workers })
+const settings = { OPERATION_JOBS_PER_SECOND: '1000' }
+let shared: TestSluice
+let operator: Caller
+beforeSuite(async (t) => {
+  shared = await startSluice(t, { settings })
+  const { key } = await createKey(shared.db, { role: 'operator', name: 'on call' })
+  operator = createCaller({ url: shared.url, key })
+})
+
+/** Makes two tenants of a test's own, with callers that may delete. */
+async function addTenants(sluice = shared) {
+  const [tenant, other] = [`acme-${randomUUID()}`, `globex-${randomUUID()}`]
   const keyOf = async (tenant: string) =>
     (await createKey(sluice.db, { tenant, name: 'deletes', deletes: true })).key
-  const key = await keyOf('acme')
+  const key = await keyOf(tenant)
   const acme = createCaller({ url: sluice.url, key })
-  const globex = createCaller({ url: sluice.url, key: await keyOf('globex') })
+  const globex = createCaller({ url: sluice.url, key: await keyOf(other) })
+  const idOf = (externalId: string, of = tenant) => sourceIdOf(of, { service: 'slack', externalId })
   const json = { 'content-type': 'application/json' }
   const open = async (request: object) => {
     const reply = await acme.send('/erasures', {
@@ -42,7 +55,7 @@ async function start(t: TestContext, settings: Record<string, string> = {}, work
       return erasure.state === 'completed' ? erasure : undefined
     })
   }
-  return { sluice, key, acme, globex, open, erase }
+  return { sluice, tenant, other, key, acme, globex, idOf, open, erase }
 }
 
 const parse = createParser(ErasureSchema)
@@ -60,10 +73,9 @@ const thread = (externalId: string, speaker = 'Åsa') => ({
     { externalId: `${externalId}-2`, text: 'not hers', speaker: 'Bob', replyingTo: externalId },
   ],
 })
-const idOf = (externalId: string) => sourceIdOf('acme', { service: 'slack', externalId })
 
-test('a redacted speaker is gone, and stays gone when an older post is delivered', async (t) => {
-  const { sluice, acme, globex, erase } = await start(t)
+test('a redacted speaker is gone, and stays gone when an older post is delivered', async () => {
+  const { sluice, other, acme, globex, idOf, erase } = await addTenants()
   storedIn(await acme.post(thread('one')))
   storedIn(await acme.post(thread('two', 'Åsa Lovelace')))
   storedIn(await globex.post(thread('one')))
@@ -86,7 +98,7 @@ test('a redacted speaker is gone, and stays gone when an older post is delivered
     ],
   )
   assert.equal(sourcePageIn(await acme.get(`/sources/${idOf('two')}`)).source.wordCount, 4)
-  const foreign = sourceIdOf('globex', { service: 'slack', externalId: 'one' })
+  const foreign = idOf('one', other)
   assert.equal(sourcePageIn(await globex.get(`/sources/${foreign}`)).source.title, 'Åsa asks')
   problemIn(await globex.get(`/erasures/${erasure.id}`), 404, 'operation_unknown')
   assert.equal((await erase({ speaker: 'Åsa' })).quotes, 0)
@@ -117,8 +129,8 @@ test('a redacted speaker is gone, and stays gone when an older post is delivered
   assert.deepEqual(all.map(({ speaker }) => speaker).sort(), ['Bob', '[erased]'])
 })
 
-test('a title, a URL and the name of a channel go with the quote that they repeat or whose speaker they name', async (t) => {
-  const { acme, erase } = await start(t)
+test('a title, a URL and the name of a channel go with the quote that they repeat or whose speaker they name', async () => {
+  const { acme, idOf, erase } = await addTenants()
   const quotes = [
     { externalId: 'm1', text: 'Could you  help?\nIt is urgent.', speaker: 'Åsa' },
     { externalId: 'm2', text: 'Sure', speaker: 'Bob' },
@@ -175,8 +187,8 @@ test('a title, a URL and the name of a channel go with the quote that they repea
   assert.deepEqual([await stored(), await fieldsOf()], [[gone, gone, 'Help desk'], left])
 })
 
-test('names are equal in all Unicode forms, and no character of them is a pattern', async (t) => {
-  const { acme, erase } = await start(t)
+test('names are equal in all Unicode forms, and no character of them is a pattern', async () => {
+  const { acme, idOf, erase } = await addTenants()
   const names = ['Zoé', 'Zoe\u0301', '  Zoé\n', 'zoé', 'Zoe', '.*', 'A(da', '$ne', '^Z.+']
   for (const [at, speaker] of names.entries()) storedIn(await acme.post(thread(`t${at}`, speaker)))
   async function speakers() {
@@ -196,8 +208,8 @@ test('names are equal in all Unicode forms, and no character of them is a patter
 })
 
 test('an erasure goes on after its workers and its API were killed, with exact totals', async (t) => {
-  const settings = { OPERATION_JOBS_PER_SECOND: '1000' }
-  const { sluice, key, acme, open } = await start(t, settings)
+  const sluice = await startSluice(t, { settings })
+  const { key, acme, open } = await addTenants(sluice)
   const lines = Array.from({ length: 400 }, (_, at) => JSON.stringify(thread(`t${at}`)))
   assert.equal((await acme.postImport(lines.join('\n'))).status, 200)
   const { id } = await open({ speaker: 'Åsa' })
@@ -235,9 +247,9 @@ test('an erasure goes on after its workers and its API were killed, with exact t
 })
 
 test('posts that waited when the erasure was asked for are erased, too, and results of posts that a suppressed one replaced', async (t) => {
-  const { sluice, acme, open } = await start(t)
-  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
-  const operator = createCaller({ url: sluice.url, key })
+  const { tenant, acme, idOf, open } = await addTenants()
+  const resume = () => operator.send('/admin/lanes/bulk:resume', { method: 'POST' })
+  t.onTestFinished(async () => void (await resume()))
   /** Erases while a post waits, and calls `during` meanwhile. */
   async function eraseBehind(waiting: object, request: object, during = async () => {}) {
     await operator.send('/admin/lanes/bulk:pause', { method: 'POST' })
@@ -246,7 +258,7 @@ test('posts that waited when the erasure was asked for are erased, too, and resu
     const state = async () => erasureIn(await acme.get(`/erasures/${id}`), 200)
     await until('the operation begins', async () => (await state()).state === 'active')
     await during()
-    await operator.send('/admin/lanes/bulk:resume', { method: 'POST' })
+    await resume()
     return until('it is completed', async () => {
       const erasure = await state()
       return erasure.state === 'completed' ? erasure : undefined
@@ -280,12 +292,12 @@ test('posts that waited when the erasure was asked for are erased, too, and resu
   assert.doesNotMatch((await repeat()).text + (await partialResult()), /"speaker":"Åsa"/)
   assert.equal(sourcePageIn(await acme.get(`/sources/${idOf('four')}`)).source.wordCount, 4)
   problemIn(await operator.get('/erasures'), 400, 'request_invalid')
-  assert.match((await operator.get('/erasures?tenant=acme')).text, new RegExp(id))
+  assert.match((await operator.get(`/erasures?tenant=${tenant}`)).text, new RegExp(id))
   assert.match((await acme.get('/erasures')).text, new RegExp(id))
 })
 
-test('`sluice erase` counts, erases and says how much; a key without the right may not', async (t) => {
-  const { sluice, key, acme } = await start(t)
+test('`sluice erase` counts, erases and says how much; a key without the right may not', async () => {
+  const { sluice, tenant, key, acme } = await addTenants()
   storedIn(await acme.post(thread('one')))
   const run = (...args: string[]) =>
     runSluice(
@@ -298,13 +310,13 @@ test('`sluice erase` counts, erases and says how much; a key without the right m
   assert.match(asked.stderr, /Nothing was erased\. Add --yes/)
   assert.deepEqual((await run('--yes', '--suppress')).stdout, '1 message erased in 1 thread.\n')
   assert.equal(storedIn(await acme.post(thread('one'))).quotes[0]?.outcome, 'suppressed')
-  const poor = await createKey(sluice.db, { tenant: 'acme', name: 'posts' })
+  const poor = await createKey(sluice.db, { tenant, name: 'posts' })
   const caller = createCaller({ url: sluice.url, key: poor.key })
   problemIn(await caller.get('/erasures'), 403, 'deletes_forbidden')
 })
 
-test('a thread with more quotes than one step reads is erased whole', async (t) => {
-  const { sluice, acme, erase } = await start(t, { OPERATION_JOBS_PER_SECOND: '1000' })
+test('a thread with more quotes than one step reads is erased whole', async () => {
+  const { sluice, acme, idOf, erase } = await addTenants()
   const quotes = Array.from({ length: 2_500 }, (_, at) => ({
     ...{ externalId: `q${at}`, text: 'a word', speaker: at % 5 === 0 ? 'Åsa' : 'Bob' },
   }))
@@ -313,27 +325,30 @@ test('a thread with more quotes than one step reads is erased whole', async (t) 
   storedIn(await acme.post(thread('small')))
   const erasure = await erase({ speaker: 'Åsa' })
   assert.deepEqual([erasure.threads, erasure.quotes, erasure.failed], [2, 501, 0])
-  const left = sluice.db.collection('quotes')
-  assert.equal(await left.countDocuments({ speaker: 'Åsa' }), 0)
-  const large = await sluice.db.collection('sources').findOne({ externalId: 'large' })
+  const sourceId = { $in: [idOf('large'), idOf('small')] }
+  const left = sluice.db.collection('quotes').countDocuments({ sourceId, speaker: 'Åsa' })
+  assert.equal(await left, 0)
+  const large = await sluice.db
+    .collection<SourceDocument>('sources')
+    .findOne({ _id: idOf('large') })
   assert.deepEqual([large?.title, large?.wordCount, large?.quoteCount], ['A thread', 4_000, 2_500])
 })
 
-test('what a failed job has of the speaker is gone, also once it is retried', async (t) => {
-  const { sluice, acme, erase } = await start(t)
-  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
-  const operator = createCaller({ url: sluice.url, key })
-  const broken = sluice.db.collection<{ _id: string }>('sources')
-  const headers = { 'content-type': 'application/json' }
-  /** Posts a thread whose job fails. */
-  async function postFailing(externalId: string) {
-    await broken.insertOne({ _id: idOf(externalId) })
-    const posted = await acme.post(thread(externalId), { prefer: 'respond-async' })
-    assert.equal(jobIn(await acme.get(jobPathIn(posted), { prefer: 'wait=30' })).state, 'failed')
-    await broken.deleteOne({ _id: idOf(externalId) })
-    return posted
-  }
-  for (const mode of ['redact', 'remove']) {
+test.for(['redact', 'remove'])(
+  'what a failed job has of the speaker is gone, also once it is retried: %s',
+  { concurrent: true },
+  async (mode) => {
+    const { sluice, tenant, acme, idOf, erase } = await addTenants()
+    const broken = sluice.db.collection<{ _id: string }>('sources')
+    const headers = { 'content-type': 'application/json' }
+    /** Posts a thread whose job fails. */
+    async function postFailing(externalId: string) {
+      await broken.insertOne({ _id: idOf(externalId) })
+      const posted = await acme.post(thread(externalId), { prefer: 'respond-async' })
+      assert.equal(jobIn(await acme.get(jobPathIn(posted), { prefer: 'wait=30' })).state, 'failed')
+      await broken.deleteOne({ _id: idOf(externalId) })
+      return posted
+    }
     const names = [mode, `corrected-${mode}`] as const
     const [posted, failed] = await Promise.all([postFailing(names[0]), postFailing(names[1])])
     // Posted again since, as somebody else's.
@@ -341,7 +356,8 @@ test('what a failed job has of the speaker is gone, also once it is retried', as
     storedIn(await acme.post({ ...thread(names[1], 'Carl'), ...fields }))
     assert.equal((await erase({ speaker: 'Åsa', service: 'slack', mode })).failed, 0)
     assert.doesNotMatch((await operator.get(`/admin${jobPathIn(posted)}`)).text, /two words|Åsa/)
-    await operator.send('/admin/jobs:retry', { method: 'POST', headers, body: { filter: {} } })
+    const body = { filter: { tenant } }
+    await operator.send('/admin/jobs:retry', { method: 'POST', headers, body })
     const sourceId = idOf(mode)
     await until('the job is stored', () => sluice.db.collection('quotes').findOne({ sourceId }))
     const { source, quotes } = sourcePageIn(await acme.get(`/sources/${sourceId}`))
@@ -356,11 +372,12 @@ test('what a failed job has of the speaker is gone, also once it is retried', as
       [corrected.source.title, ...corrected.quotes.map(({ speaker }) => speaker).sort()],
       ['Carl asks', 'Bob', 'Carl'],
     )
-  }
-})
+  },
+)
 
 test('no later post brings a suppressed speaker back, until the suppression is ended', async (t) => {
-  const { sluice, acme, globex, erase } = await start(t, {}, 2)
+  const sluice = await startSluice(t, { workers: 2 })
+  const { acme, globex, idOf, erase } = await addTenants(sluice)
   const threads = Array.from({ length: 20 }, (_, at) => thread(`t${at}`))
   const postAll = () => Promise.all(threads.map((one) => acme.post(one)))
   const outcomes = async () =>

@@ -60,7 +60,7 @@ function completed({ operator }: Callers, id: string) {
   })
 }
 
-test('a retry stores only the threads of a job that failed, and its record has all of them', async (t) => {
+test.concurrent('a retry stores only the threads of a job that failed, and its record has all of them', async (t) => {
   const { sluice, at, id, path, sources, sourceId, breakStore, remove, stored } =
     await failImport(t)
   const callers = at(sluice.url)
@@ -82,10 +82,10 @@ test('a retry stores only the threads of a job that failed, and its record has a
   await until('all threads are counted', async () => (await countStored()) === 3)
 })
 
-test('after MongoDB was restored and doctor --after-restore, the retry of a failed job stores all of its threads', (t) =>
+test.concurrent('after MongoDB was restored and doctor --after-restore, the retry of a failed job stores all of its threads', (t) =>
   storesAll(t, { isRetried: false }))
 
-test('after MongoDB was restored and doctor --after-restore, a retried job that waits stores all of its threads', (t) =>
+test.concurrent('after MongoDB was restored and doctor --after-restore, a retried job that waits stores all of its threads', (t) =>
   storesAll(t, { isRetried: true }))
 
 async function storesAll(t: TestContext, { isRetried }: { isRetried: boolean }): Promise<void> {

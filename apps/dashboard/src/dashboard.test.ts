@@ -9,13 +9,15 @@ import { createSessions } from '@sluice/credentials/sessions'
 import { connectFailFast } from '@sluice/process/redis'
 import { createEnqueuer, createImports, newJobId, queueKeys } from '@sluice/queue'
 import {
+  beforeSuite,
   requiredUrl,
   startProcess,
+  type TestScope,
   testDatabase,
   testQueueName,
   UNBOUNDED,
 } from '@sluice/test-support'
-import { type TestContext, test } from 'vitest'
+import { test } from 'vitest'
 
 interface Listing {
   queues: {
@@ -24,8 +26,8 @@ interface Listing {
   }[]
 }
 
-/** A running dashboard on a queue of the test's own. */
-async function open(t: TestContext, settings: Record<string, string> = {}) {
+/** A running dashboard on a queue of its own. */
+async function open(t: TestScope, settings: Record<string, string> = {}) {
   const name = testQueueName()
   const redis = connectFailFast({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
@@ -53,7 +55,7 @@ async function open(t: TestContext, settings: Record<string, string> = {}) {
   return { dashboard, enqueuer, redis, name, url, listing, address, cookie }
 }
 
-async function startDashboard(t: TestContext, settings: Record<string, string>) {
+async function startDashboard(t: TestScope, settings: Record<string, string>) {
   const servers = {
     REDIS_URL: requiredUrl('REDIS_URL'),
     MONGODB_URL: requiredUrl('MONGODB_URL'),
@@ -64,6 +66,12 @@ async function startDashboard(t: TestContext, settings: Record<string, string>) 
   const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
   return { dashboard, address: Object(address), url: `http://127.0.0.1:${Object(address).port}` }
 }
+
+/** Serves the tests that neither stop it nor use up an address's tries. */
+let shared: Awaited<ReturnType<typeof open>>
+beforeSuite(async (t) => {
+  shared = await open(t)
+})
 
 const thread = {
   source: { service: 'slack', externalId: 'thread-1', title: 'A thread' },
@@ -110,8 +118,8 @@ test('Bull Board lists a job by service and externalId, without its payload, and
   assert.equal(await enqueuer.queues.interactive.getWaitingCount(), 1)
 })
 
-test('serves its login and its health, by default to this machine only', async (t) => {
-  const { url, address } = await open(t)
+test('serves its login and its health, by default to this machine only', async () => {
+  const { url, address } = shared
   assert.equal(address.address, '127.0.0.1')
   const page = await fetch(`${url}/login`)
   assert.match(await page.text(), /Key of an operator or a viewer/)
@@ -143,8 +151,8 @@ test('without a session, nothing but the login answers, and an address tries ten
   assert.deepEqual(await logIn(url, guesses), [...Array(10).fill(403), 429])
 })
 
-test('keys and links of another form do not use up the tries of an address', async (t) => {
-  const { url, name, redis } = await open(t)
+test('keys and links of another form do not use up the tries of an address', async () => {
+  const { url, name, redis } = shared
   const typo = `slc_${'0'.repeat(36)}`
   const malformed = [
     { key: 'slc_wrong' },
@@ -212,8 +220,8 @@ function statusOf(
   })
 }
 
-test('a page whose own host name was rebound to this machine reads and changes nothing', async (t) => {
-  const { url, cookie } = await open(t)
+test('a page whose own host name was rebound to this machine reads and changes nothing', async () => {
+  const { url, cookie } = shared
   const { port } = new URL(url)
   for (const host of [
     'evil.example',
@@ -244,8 +252,8 @@ test('the setting names the hosts by which it is reached, and no other', async (
   assert.equal(await statusOf(`${url}/livez`, { host: '10.1.2.3' }), 200)
 })
 
-test('requests of other sites are refused, also those that a browser sends without an origin', async (t) => {
-  const { url, cookie } = await open(t)
+test('requests of other sites are refused, also those that a browser sends without an origin', async () => {
+  const { url, cookie } = shared
   for (const headers of [
     { origin: 'null' },
     { origin: 'https://elsewhere.example' },
@@ -269,15 +277,15 @@ test('requests of other sites are refused, also those that a browser sends witho
   assert.equal(await statusOf(url, { origin: url, 'sec-fetch-site': 'same-origin', cookie }), 200)
 })
 
-test('no other site may frame a page', async (t) => {
-  const { url } = await open(t)
+test('no other site may frame a page', async () => {
+  const { url } = shared
   const { headers } = await fetch(url)
   assert.equal(headers.get('x-frame-options'), 'DENY')
   assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/)
 })
 
-test('a viewer sees no value of a thread on any page, and neither filters by reason nor acts', async (t) => {
-  const { enqueuer, redis, name, url, cookie } = await open(t)
+test('a viewer sees no value of a thread on any page, and neither filters by reason nor acts', async () => {
+  const { enqueuer, redis, name, url, cookie } = shared
   const keys = queueKeys(name)
   const [id, importId] = [newJobId(), newJobId()]
   const reason = `text "${VALUE}" is refused`
@@ -342,8 +350,8 @@ test('a viewer sees no value of a thread on any page, and neither filters by rea
   }
 })
 
-test('a discard of selected jobs names first what is lost, and that of a job page needs no more question', async (t) => {
-  const { enqueuer, redis, name, url, cookie } = await open(t)
+test('a discard of selected jobs names first what is lost, and that of a job page needs no more question', async () => {
+  const { enqueuer, redis, name, url, cookie } = shared
   const { base, jobs, failed } = queueKeys(name)
   const ids = [newJobId(), newJobId()]
   for (const id of ids) {

@@ -49,7 +49,7 @@ async function open(t: TestContext, listener: RequestListener = () => {}) {
   return { client, url, readDirectly, id }
 }
 
-test('the status is read from Redis while the API hangs, soon, unless --url may name another one', async (t) => {
+test.concurrent('the status is read from Redis while the API hangs, soon, unless --url may name another one', async (t) => {
   const { client, url, readDirectly } = await open(t)
   const [notes, printed]: [string[], string[]] = [[], []]
   const run = (env: { REDIS_URL?: string }) =>
@@ -68,7 +68,7 @@ test('the status is read from Redis while the API hangs, soon, unless --url may 
   await assert.rejects(run({}), /it does not answer\.$/)
 }, 60_000)
 
-test('a hung API is asked for no operation, and whoever waits for one hears that it was accepted', async (t) => {
+test.concurrent('a hung API is asked for no operation, and whoever waits for one hears that it was accepted', async (t) => {
   const asked = new Set<string | undefined>()
   const { client, id } = await open(t, ({ method, url }) => asked.add(`${method} ${url}`))
   const began = performance.now()
@@ -89,7 +89,7 @@ test('a hung API is asked for no operation, and whoever waits for one hears that
   assert.deepEqual([...asked], ['GET /livez'])
 }, 60_000)
 
-test('an operation that an API neither accepts nor refuses is said to be unknown', async (t) => {
+test.concurrent('an operation that an API neither accepts nor refuses is said to be unknown', async (t) => {
   let status = 503
   const { client, id } = await open(
     t,
