@@ -5,13 +5,14 @@ import { LongestFirst } from './test/runner/longest-first.ts'
 import { lackOfServers, WITH_SERVERS } from './test/runner/with-servers.ts'
 import { isFull } from './test/support/scale.ts'
 
-// How tests run. All tests outside `test/overload` form one project, because a process of Vitest
+// How tests run. All tests but those that run alone form one project, because a process of Vitest
 // runs files of one project only, and each start of such a process takes most of a second.
 
 /** Ends a test that hangs. On a busy machine the longer forms need minutes. */
 const TIME_LIMIT_MS = isFull ? 360_000 : 120_000
 const NODE_MODULES = '**/node_modules/**'
-const OVERLOAD = 'test/overload/**/*.test.ts'
+/** These compare rates and bound times, so they run alone, after all others. */
+const ALONE = 'test/overload/*.full.test.ts'
 
 const lack = await lackOfServers()
 /** Skipped, if this machine can't have their servers. */
@@ -31,9 +32,8 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     coverage: { provider: 'v8', include: ['apps/*/src/**/*.ts', 'packages/*/src/**/*.ts'] },
     projects: [
-      project('tests', ['{apps,packages,test}/**/*.test.ts'], [NODE_MODULES, OVERLOAD]),
-      // Compares rates and bounds times, so it runs alone, after all others.
-      alone(project('overload', [OVERLOAD])),
+      project('tests', ['{apps,packages,test}/**/*.test.ts'], [NODE_MODULES, ALONE]),
+      alone(project('overload', [ALONE])),
     ],
   },
 })

@@ -9,6 +9,7 @@ import { type Caller, createCaller } from '../e2e/support/caller.ts'
 import { problemIn, storedIn } from '../e2e/support/read-reply.ts'
 import { type Body, someThread } from '../e2e/support/some-thread.ts'
 import { watchPeak } from '../support/edge-support.ts'
+import { scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { assertUnharmed } from './support/unharmed.ts'
@@ -200,7 +201,7 @@ describe('the content of a body', () => {
    * moment.
    */
   const BOMB_MIB = 150
-  for (const [coding, compress] of bombs) {
+  for (const [coding, compress] of scale(bombs.slice(0, 1), bombs)) {
     test(`a ${coding} bomb of 150 MiB in an import is a 413, and takes little memory`, async () => {
       const bomb = compress(Buffer.alloc(150 * MIB, ' '))
       const growth = await watchPeak(sluice.api)

@@ -4,6 +4,7 @@ import { createClient, type ItemResult, SluiceProblem, type ThreadRequest } from
 import { freePort } from '@sluice/local'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
+import { isFull } from '../support/scale.ts'
 import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { installPacked, readmeExample } from './support/packed-package.ts'
@@ -124,36 +125,42 @@ describe('the client', () => {
   })
 
   // It runs pnpm, npm and the compiler.
-  test("packed and installed in an empty project, it type-checks and runs the README's example", async (t) => {
-    const project = await installPacked(t, 'client')
-    assert.deepEqual(project.installed, ['@sluice/client'])
-    await project.write('example.ts', await readmeExample())
-    await project.write('same.ts', SAME)
-    await project.write('wrong.ts', WRONG)
-    await project.write('wrong.cts', WRONG)
-    await project.write('require.cjs', "console.log(typeof require('@sluice/client').createClient)")
-    await project.write('run.js', RUN)
-    const node16 = ['--module', 'node16', '--moduleResolution', 'node16']
-    const bundler = ['--module', 'esnext', '--moduleResolution', 'bundler', '--noEmit']
-    const nodeOnly = ['--lib', 'es2023', '--types', 'node', '--typeRoots', NODE_TYPES, '--noEmit']
-    const asHere = ['--module', 'nodenext', '--allowImportingTsExtensions', '--lib', 'es2024']
-    const [built, bundled, withoutDom, same, wrong, wrongInCommonJs] = await Promise.all([
-      project.compile('example.ts', ...node16),
-      project.compile('example.ts', ...bundler),
-      project.compile('example.ts', ...node16, ...nodeOnly),
-      project.compile('same.ts', ...nodeOnly, ...asHere, '--skipLibCheck', 'true'),
-      project.compile('wrong.ts', ...node16, '--noEmit'),
-      project.compile('wrong.cts', ...node16, '--noEmit'),
-    ])
-    assert.deepEqual([built, bundled, withoutDom, same], ['', '', '', ''])
-    assert.match(wrongInCommonJs, /^wrong\.cts.*'titel' does not exist[^\n]*\n$/)
-    assert.equal((await project.run('require.cjs')).stdout, 'function\n')
-    // Types that became `any` on their way into the package would pass everything.
-    assert.match(wrong, /'titel' does not exist/)
-    const { stdout, stderr } = await project.run('run.js', sluice.url, sluice.key)
-    assert.equal(stdout.trim(), '2')
-    assert.match(stderr, /^1 The request has 3 validation errors.*pointer: '\/externalId'/s)
-  })
+  test.runIf(isFull)(
+    "packed and installed in an empty project, it type-checks and runs the README's example",
+    async (t) => {
+      const project = await installPacked(t, 'client')
+      assert.deepEqual(project.installed, ['@sluice/client'])
+      await project.write('example.ts', await readmeExample())
+      await project.write('same.ts', SAME)
+      await project.write('wrong.ts', WRONG)
+      await project.write('wrong.cts', WRONG)
+      await project.write(
+        'require.cjs',
+        "console.log(typeof require('@sluice/client').createClient)",
+      )
+      await project.write('run.js', RUN)
+      const node16 = ['--module', 'node16', '--moduleResolution', 'node16']
+      const bundler = ['--module', 'esnext', '--moduleResolution', 'bundler', '--noEmit']
+      const nodeOnly = ['--lib', 'es2023', '--types', 'node', '--typeRoots', NODE_TYPES, '--noEmit']
+      const asHere = ['--module', 'nodenext', '--allowImportingTsExtensions', '--lib', 'es2024']
+      const [built, bundled, withoutDom, same, wrong, wrongInCommonJs] = await Promise.all([
+        project.compile('example.ts', ...node16),
+        project.compile('example.ts', ...bundler),
+        project.compile('example.ts', ...node16, ...nodeOnly),
+        project.compile('same.ts', ...nodeOnly, ...asHere, '--skipLibCheck', 'true'),
+        project.compile('wrong.ts', ...node16, '--noEmit'),
+        project.compile('wrong.cts', ...node16, '--noEmit'),
+      ])
+      assert.deepEqual([built, bundled, withoutDom, same], ['', '', '', ''])
+      assert.match(wrongInCommonJs, /^wrong\.cts.*'titel' does not exist[^\n]*\n$/)
+      assert.equal((await project.run('require.cjs')).stdout, 'function\n')
+      // Types that became `any` on their way into the package would pass everything.
+      assert.match(wrong, /'titel' does not exist/)
+      const { stdout, stderr } = await project.run('run.js', sluice.url, sluice.key)
+      assert.equal(stdout.trim(), '2')
+      assert.match(stderr, /^1 The request has 3 validation errors.*pointer: '\/externalId'/s)
+    },
+  )
 })
 
 test('700 threads are stored once each, with results in order, while the API is killed and started again', async (t) => {

@@ -3,12 +3,13 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
  * Folders with long files come first, so that short files fill both cores at the end. The soak,
- * the upgrade and the explorer last for minutes.
+ * the upgrade and the explorer last for minutes, and the overload for one.
  */
 const FOLDERS = [
   'test/soak',
   'test/upgrade',
   'test/laws/explorer',
+  'test/overload',
   'test/faults',
   'apps/local',
   'packages/queue',

@@ -8,7 +8,6 @@ import { storeOnce } from '../laws/support/store-all.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { aThread, postThread } from '../support/post-thread.ts'
 import { residentBytes } from '../support/resident-bytes.ts'
-import { isFull } from '../support/scale.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
@@ -47,34 +46,30 @@ const IN_HAND_MIB = 16
 
 const JOBS = 32
 
-test.runIf(isFull)(
-  'a worker whose heap has the stated bound stores jobs of 10 MiB, however many wait',
-  {
-    timeout: 400_000,
-  },
-  async (t) => {
-    const sluice = await startSluice(t, { workers: 0 })
-    const { drained } = openQueue(t, sluice.settings)
-    await enqueueLarge(t, sluice.settings)
-    const worker = await sluice.startWorker({
-      MAX_BYTES_IN_HAND: String(IN_HAND_MIB * 1024 * 1024),
-      NODE_OPTIONS: `--max-old-space-size=${heapFor(IN_HAND_MIB)}`,
-    })
-    await Promise.race([drained(350_000), worker.ended])
-    const [peak, heap] = [
-      await residentBytes(worker.pid, 'VmHWM').catch(() => 0),
-      heapFor(IN_HAND_MIB),
-    ]
-    await t.annotate(
-      `${Math.round(peak / 1024 / 1024)} MiB resident at most, with a heap of ${heap} MiB`,
-    )
-    assert.equal(worker.child.exitCode, null)
-    assert.equal(
-      await sluice.db.collection('sources').countDocuments({ quoteCount: LARGE_QUOTES }),
-      JOBS,
-    )
-  },
-)
+test('a worker whose heap has the stated bound stores jobs of 10 MiB, however many wait', {
+  timeout: 400_000,
+}, async (t) => {
+  const sluice = await startSluice(t, { workers: 0 })
+  const { drained } = openQueue(t, sluice.settings)
+  await enqueueLarge(t, sluice.settings)
+  const worker = await sluice.startWorker({
+    MAX_BYTES_IN_HAND: String(IN_HAND_MIB * 1024 * 1024),
+    NODE_OPTIONS: `--max-old-space-size=${heapFor(IN_HAND_MIB)}`,
+  })
+  await Promise.race([drained(350_000), worker.ended])
+  const [peak, heap] = [
+    await residentBytes(worker.pid, 'VmHWM').catch(() => 0),
+    heapFor(IN_HAND_MIB),
+  ]
+  await t.annotate(
+    `${Math.round(peak / 1024 / 1024)} MiB resident at most, with a heap of ${heap} MiB`,
+  )
+  assert.equal(worker.child.exitCode, null)
+  assert.equal(
+    await sluice.db.collection('sources').countDocuments({ quoteCount: LARGE_QUOTES }),
+    JOBS,
+  )
+})
 
 /**
  * Fills three quarters of a queue with interactive jobs and the rest with bulk jobs. The API would
