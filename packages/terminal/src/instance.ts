@@ -64,7 +64,9 @@ export async function findMongodb(
 
 /** @param other what a person may name instead, and how. */
 export function noSluiceIn(folder: string, other: string): UserError {
-  return new UserError(`No Sluice runs in ${folder}. Run \`start\` there, or name ${other}.`)
+  return new UserError(
+    `No Sluice runs in ${folder}. Run \`npx -y pnpm@12 start\` there, or name ${other}.`,
+  )
 }
 
 /**

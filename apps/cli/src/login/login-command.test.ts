@@ -20,7 +20,8 @@ test('if nothing runs in the folder and no Redis is named, it says what to do, a
   const login = (env: { REDIS_URL?: string }) =>
     loginCommand({ folder: '/absent', env, createLink, print }).parseAsync([], { from: 'user' })
   await assert.rejects(login({}), {
-    message: /^No Sluice runs in \/absent\. Run `start` there, or name .* REDIS_URL\.$/,
+    message:
+      /^No Sluice runs in \/absent\. Run `npx -y pnpm@12 start` there, or name .* REDIS_URL\.$/,
   })
   await assert.rejects(login({ REDIS_URL: 'redis://10.0.0.5' }), away)
 })
