@@ -2,10 +2,8 @@
 // reason. Also the page of operations: who retried, discarded, paused or resumed what, and how far
 // each has got.
 import {
-  type FailedJobFilter,
   type FailedJobGroups,
   type Operation,
-  type OperationKind,
   parseFailedJobFilter,
   SERVICES,
 } from '@sluice/contract'
@@ -33,7 +31,6 @@ import {
   table,
   timeTag,
   type Visit,
-  withCode,
 } from './page.ts'
 
 type Group = FailedJobGroups['groups'][number]
@@ -133,35 +130,6 @@ function actsOf(visit: Visit, group: Group): Html {
   const retry = html`${fields}<button>Retry ${plural(group.jobs, 'job')}</button>`
   return html`<div class="acts">${actForm(visit, '/failures/retry', retry)}
 ${discardForm(visit, '/failures/discard', group, fields)}</div>`
-}
-
-/**
- * Returns a page that says that nothing is left to do, if somebody has already asked for the same,
- * for these jobs or more. If a job has failed again since, that is another failure, because it is
- * later than `until`.
- */
-export async function nothingLeft(
-  { view }: Visit,
-  kind: OperationKind,
-  filter: FailedJobFilter,
-): Promise<Page | undefined> {
-  const same = (await view.listOperations()).find((one) => {
-    const { group, until = '', ...others } = one.filter ?? {}
-    const isWide = Object.keys(others).length === 0 && until >= (filter.until ?? '')
-    return one.kind === kind && group !== undefined && group === filter.group && isWide
-  })
-  if (same === undefined) return undefined
-  if (same.state === 'completed' && (await view.listFailed({ filter, limit: 1 })).jobs.length > 0)
-    return undefined
-  const { id, by, state, createdAt, reasonGroup = '' } = same
-  const past = PAST[kind]
-  const what =
-    state === 'completed'
-      ? `was ${past} by ${by}, asked for at `
-      : `is being ${past} by ${by} since `
-  const body = html`<p class="problem">${withCode(reasonWords(reasonGroup))}: ${what}${timeTag(createdAt)}.</p>
-<p><a href="/operations#${id}">Show this operation</a>, or <a href="/failures">what still fails</a>.</p>`
-  return { title: 'Nothing left to do', body, status: 409 }
 }
 
 const PAST = { retry: 'retried', discard: 'discarded' } as const

@@ -16,7 +16,7 @@ import {
 } from '@sluice/contract'
 import { requireActs } from '@sluice/operations'
 import { html } from 'hono/html'
-import { groupPage, groupsPage, nothingLeft, operationsPage } from './failures.ts'
+import { groupPage, groupsPage, operationsPage } from './failures.ts'
 import { findBox, findPage } from './find.ts'
 import { importPage, importsPage } from './imports.ts'
 import { discardQuestion, jobPage, jobsPage, NOTHING_SELECTED, selectedIds } from './jobs.ts'
@@ -53,8 +53,6 @@ function operate(
     const request = requestOf(visit)
     if (request === undefined) return undefined
     if ('ids' in request && request.ids.length === 0) return NOTHING_SELECTED
-    const done = 'filter' in request && (await nothingLeft(visit, kind, request.filter))
-    if (done) return done
     const { id: operationId } = await acts.operate(kind, request)
     visit.log.info({ operator: visit.visitor.by, kind, operationId }, 'operation.opened')
     return `/operations#${operationId}`
