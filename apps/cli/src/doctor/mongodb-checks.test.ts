@@ -10,7 +10,6 @@ import { checkMongodb } from './mongodb-checks.ts'
 const HEALTHY: Record<string, Document> = {
   buildInfo: { version: '8.0.4' },
   hello: { setName: 'rs0', hosts: ['a:27017', 'b:27017', 'c:27017'], localTime: new Date() },
-  getDefaultRWConcern: { defaultWriteConcern: { w: 'majority' } },
   explain: { queryPlanner: { winningPlan: { stage: 'COLLSCAN' } } },
   count: { n: 0 },
   listIndexes: { cursor: { firstBatch: [{ key: { sourceId: 1 }, name: 'sourceId_1' }] } },
@@ -40,7 +39,7 @@ test('finds nothing wrong with a replica set of three', async () => {
 })
 
 test('calls nothing ok that the server does not say', async () => {
-  const { checks, aheadMs } = await checked({ buildInfo: {}, hello: {}, getDefaultRWConcern: {} })
+  const { checks, aheadMs } = await checked({ buildInfo: {}, hello: {} })
   const all = [...checks, ...checkClocks([['MongoDB', aheadMs]])]
   assert.deepEqual(
     all.filter(({ state }) => state === 'ok').map(({ text }) => text),
@@ -49,7 +48,7 @@ test('calls nothing ok that the server does not say', async () => {
   assert.doesNotMatch(JSON.stringify(all), /undefined|NaN/)
 })
 
-test('finds an old version, a majority that does not commit, too few members, and a weak write concern', async () => {
+test('finds an old version, a majority that does not commit, and too few members', async () => {
   assert.match(
     String(await found({ buildInfo: { version: '4.2.24' } })),
     /^FAULT version: 4\.2\.24 .*apt-get install/,
@@ -65,17 +64,10 @@ test('finds an old version, a majority that does not commit, too few members, an
     String(await found({ hello: { setName: 'rs0', hosts: ['a:1'], localTime: new Date() } })),
     /^note .*members: 1 .*rs\.add/,
   )
-  const weak = { getDefaultRWConcern: { defaultWriteConcern: { w: 1 } } }
-  assert.match(
-    String(await found(weak)),
-    /^note default write concern: \{"w":1\}.*setDefaultRWConcern/,
-  )
 })
 
 test('says what can’t be asked, which is no fault', async () => {
-  const all = await found({ getDefaultRWConcern: refused, listIndexes: refused })
-  assert.deepEqual(all, [
-    'note the default write concern can’t be asked: not authorized | ',
+  assert.deepEqual(await found({ listIndexes: refused }), [
     'note the indexes of quotes can’t be asked: not authorized | ',
   ])
   const absent = new MongoServerError({ code: 26, message: 'ns does not exist' })

@@ -99,19 +99,6 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   if (!isSharded && hosts.length < MEMBERS)
     checks.push(note(members, setName && shell('rs.add("HOST:27017")')))
   else if (!isSharded) checks.push({ state: 'ok', text: members })
-  await ask(
-    'the default write concern',
-    'admin',
-    { getDefaultRWConcern: 1 },
-    ({ defaultWriteConcern }) => {
-      const text = `default write concern: ${JSON.stringify(defaultWriteConcern ?? {})}; Sluice’s own writes name majority`
-      const set =
-        'db.adminCommand({ setDefaultRWConcern: 1, defaultWriteConcern: { w: "majority" } })'
-      return [
-        defaultWriteConcern?.w === 'majority' ? { state: 'ok', text } : note(text, shell(set)),
-      ]
-    },
-  )
   const fault = await probe().then(() => undefined, String)
   const status = 'rs.status().members.map(m => [m.name, m.stateStr])'
   checks.push(check(!fault, `a majority commits: ${fault ?? 'yes'}`, shell(status)))
