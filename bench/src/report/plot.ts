@@ -28,10 +28,9 @@ export function plot({
 }: Pick<Result, 'title' | 'at' | 'where' | 'measured'>): string {
   // The raw limit would dwarf all services, and its times are times of whole batches, not
   // comparable with requests.
-  const services = all.filter(({ name }) => name !== 'raw')
-  const measured = services.length > 1 ? services : all
+  const measured = all.filter(({ name }) => name !== 'raw')
   const rates = measured.map(({ median }) => ({ value: median.rate }))
-  const times = services.map(({ median }) => ({ value: median.p50, beyond: median.p99 }))
+  const times = measured.map(({ median }) => ({ value: median.p50, beyond: median.p99 }))
   const height = HEAD + measured.length * ROW + 12
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" font-family="sans-serif" font-size="12" role="img">`,

@@ -9,15 +9,18 @@ export function fileNameOf({ name, where }: Pick<Result, 'name' | 'where'>): str
   return `${name}-${kindOfServer(where).toLowerCase().replaceAll(' ', '-')}`
 }
 
+/** The scenario whose picture README shows. */
+const DRAWN = 'callers-64'
+
 /**
- * Writes a JSON file and, where contenders were measured, an SVG; a scenario's newest run on a kind
- * of server replaces the one before.
+ * Writes a JSON file, and the picture for README; a scenario's newest run on a kind of server
+ * replaces the one before.
  */
 export async function writeResult(folder: string, result: Result): Promise<void> {
   const file = join(folder, fileNameOf(result))
   await mkdir(folder, { recursive: true })
   await writeFile(`${file}.json`, textOf(result))
-  if (result.measured.length > 0) await writeFile(`${file}.svg`, plot(result))
+  if (result.name === DRAWN) await writeFile(`${file}.svg`, plot(result))
 }
 
 /** Has a line for each field, and for each element of a list. */
