@@ -198,13 +198,15 @@ export function describeJob({ id, data, attempt }: FetchedJob) {
   const [first] = threads
   const content =
     threads.length > 1 || first === undefined ? { threads: threads.length } : sourceNameOf(first)
-  const ids = {
+  return {
     jobId: id,
     requestId,
     traceId: data.trace && traceIdOf(data.trace),
     importId: data.import?.id,
+    tenant,
+    ...content,
+    attempt,
   }
-  return { ...ids, tenant, ...content, attempt }
 }
 
 /**

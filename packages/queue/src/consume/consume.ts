@@ -166,11 +166,11 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
   }
 
   async function runLocked(job: LockedJob): Promise<void> {
-    await runJob(job, deps)
-      .catch((error) =>
-        error instanceof PurgedError ? returnJob(job, deps) : Promise.reject(error),
-      )
-      .catch((error) => onError(asError(error)))
+    const running = runJob(job, deps).catch((error) => {
+      if (error instanceof PurgedError) return returnJob(job, deps)
+      throw error
+    })
+    await running.catch((error) => onError(asError(error)))
     locked.delete(job)
     freed.resolve()
     freed = Promise.withResolvers()

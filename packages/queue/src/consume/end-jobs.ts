@@ -44,23 +44,19 @@ export function createComplete(
   async function completeAll(jobs: readonly CompletedJob[]): Promise<void> {
     if (jobs.some(({ data }) => data.import !== undefined)) await Promise.all(jobs.map(recordJob))
     if (jobs.some(({ data }) => data.claim !== undefined)) await recordClaims(jobs)
-    const completed = jobs.map((job) => {
-      const { id, lane, token, attempt, data, progress } = job
-      const { tenant, retained, replyTo: stream, claim, purged } = data
-      return {
-        id,
-        lane: keys.jobs[lane],
-        token,
-        attempt,
-        tenant,
-        retained,
-        stream,
-        operation: progress.operation,
-        claim,
-        purged,
-        payload: payloadToRetain(job),
-      }
-    })
+    const completed = jobs.map((job) => ({
+      id: job.id,
+      lane: keys.jobs[job.lane],
+      token: job.token,
+      attempt: job.attempt,
+      tenant: job.data.tenant,
+      retained: job.data.retained,
+      stream: job.data.replyTo,
+      operation: job.progress.operation,
+      claim: job.data.claim,
+      purged: job.data.purged,
+      payload: payloadToRetain(job),
+    }))
     const texts = jobs.flatMap((job) => [
       JSON.stringify(job.result),
       JSON.stringify(recentLine(job, worker)),
@@ -105,10 +101,23 @@ function recentLine({ id, name, data, attempt, enqueuedAt, result }: CompletedJo
   for (const receipt of result.receipts) if (receipt) counts[countedOutcome(receipt)] += 1
   const { tenant, threads, requestId, trace, keyId } = data
   const { created, updated, unchanged, deleted } = counts
-  const ids = [id, tenant, name, threads.length, requestId, data.import?.id ?? ''] as const
-  const facts = [created, updated, unchanged, attempt, enqueuedAt, worker] as const
-  const more = deleted > 0 ? [deleted] : []
-  return [...ids, ...facts, trace ? traceIdOf(trace) : '', keyId, ...more] as const
+  return [
+    id,
+    tenant,
+    name,
+    threads.length,
+    requestId,
+    data.import?.id ?? '',
+    created,
+    updated,
+    unchanged,
+    attempt,
+    enqueuedAt,
+    worker,
+    trace ? traceIdOf(trace) : '',
+    keyId,
+    ...(deleted > 0 ? [deleted] : []),
+  ] as const
 }
 
 /**
@@ -117,8 +126,9 @@ function recentLine({ id, name, data, attempt, enqueuedAt, result }: CompletedJo
  */
 export function readRecent(entry: string, line: string): Hit {
   const fields: ReturnType<typeof recentLine> = JSON.parse(line)
-  const [id, tenant, name, threads, requestId, importId, ...facts] = fields
-  const [created, updated, unchanged, attempts, enqueuedAt, worker, traceId, keyId, deleted] = facts
+  const [id, tenant, name, threads, requestId, importId, ...others] = fields
+  const [created, updated, unchanged, attempts, enqueuedAt, worker, traceId, keyId, deleted] =
+    others
   return {
     kind: 'job',
     id,

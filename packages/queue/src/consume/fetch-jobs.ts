@@ -42,16 +42,18 @@ export function createFetchJobs(
   const fetchJobs = openScript(redis, new URL('./fetch.lua', import.meta.url))
   const clock = openRedisClock(redis)
   return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
-    const bounds = { capacity, plenty: PLENTY[lane], enough: FETCH_BYTES[lane] }
-    const ofLane = { name: lane, lease: `${base}lease:${lane}`, pauses: `${base}paused` }
     const reply = await fetchJobs(laneKeys[lane], {
       token,
       worker,
       lockMs,
       now,
       suppressions: suppressionsKey(base),
-      ...ofLane,
-      ...bounds,
+      name: lane,
+      lease: `${base}lease:${lane}`,
+      pauses: `${base}paused`,
+      capacity,
+      plenty: PLENTY[lane],
+      enough: FETCH_BYTES[lane],
     })
     const [due, misfit, jobs, lookAfterMs, redisMs, listed] = asList(reply)
     const redisAhead = clock.note(Number(redisMs))
@@ -88,19 +90,25 @@ function readLocked(
   redisAhead: number,
   suppressions: string,
 ): LockedJob {
-  const [data, timestamp, started, attempts, quarantined, progress, name, id] = fields
-  const facts = { id: String(id), name: String(name), lane, token, suppressions }
-  const times = { enqueuedAt: Number(timestamp), waitsSince: Number(timestamp) - redisAhead }
-  const delivery = { ...facts, ...times, redelivered: Number(started) > 1 }
-  const text = String(data)
-  const job: LockedJob['data'] = JSON.parse(text)
-  const content = { data: job, digests: job.threads.map(digestOf), bytes: Buffer.byteLength(text) }
-  const history = {
+  const [text, timestamp, started, attempts, quarantined, progress, name, id] = fields
+  const enqueuedAt = Number(timestamp)
+  const data: LockedJob['data'] = JSON.parse(String(text))
+  return {
+    id: String(id),
+    name: String(name),
+    lane,
+    token,
+    suppressions,
+    enqueuedAt,
+    waitsSince: enqueuedAt - redisAhead,
+    redelivered: Number(started) > 1,
+    data,
+    digests: data.threads.map(digestOf),
+    bytes: Buffer.byteLength(String(text)),
     attempt: Number(attempts) + 1,
     quarantined: quarantined === 1,
     progress: readProgress(progress),
   }
-  return { ...delivery, ...content, ...history }
 }
 
 /**
