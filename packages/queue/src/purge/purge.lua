@@ -73,11 +73,23 @@ local function examine(key, data)
   local names, isFound = namesIn(data)
   if isFound then found[#found + 1] = {key, names} end
 end
--- Calls `each` for the next pairs of a hash or a sorted set. Returns the next cursor.
+-- Calls `each` for the next pairs of a hash or a sorted set. Returns the next cursor. Redis returns
+-- all pairs of a small one at once: then the cursor may be a name, behind which the next slice begins.
 local function walk(command, key, cursor, count, each)
-  local next, entries = unpack(redis.call(command, key, cursor, 'COUNT', count))
-  examined = examined + #entries / 2
-  for at = 1, #entries, 2 do each(entries[at], entries[at + 1]) end
+  local isName = #cursor == 36
+  local next, entries = unpack(redis.call(command, key, isName and '0' or cursor, 'COUNT', count))
+  local names, valueOf = {}, {}
+  for at = 1, #entries, 2 do
+    names[#names + 1], valueOf[entries[at]] = entries[at], entries[at + 1]
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    if not isName or name > cursor then
+      each(name, valueOf[name])
+      examined = examined + 1
+      if #names > 2 * count and examined >= ENOUGH then return name end
+    end
+  end
   return next
 end
 -- Calls `each` for the next members of a bounded store, the newest first: evictions of the oldest

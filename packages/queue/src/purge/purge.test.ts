@@ -238,6 +238,19 @@ test('of a deleted quote, the words go and the other quotes stay', async (t) => 
   assert.deepEqual((await read(waiting)).threads, [onlyNames])
 })
 
+test('no slice examines all large jobs of a small queue', async (t) => {
+  const { redis, purge, add, stored, found } = await setUp(t)
+  const large = { source: { ...NAME, externalId: 'large', title: 'x'.repeat(64_000) }, quotes: [] }
+  await Promise.all(Array.from({ length: 60 }, () => add({ threads: [large, large] }, 'bulk')))
+  await add({ threads: [large, thread()] }, 'bulk')
+  const deletion = await stored()
+  const sent = vi.spyOn(redis, 'sendCommand')
+  await purge(deletion)
+  assert.deepEqual(await found(), [])
+  const scripts = sent.mock.calls.filter(([{ name }]) => name === 'evalsha')
+  assert(scripts.length > 7, `${scripts.length} slices`)
+})
+
 test('a deletion by id finds the name of a thread that waits, or has failed in a job of several', async (t) => {
   const { purge, add, fail, stored, found } = await setUp(t)
   await add()
