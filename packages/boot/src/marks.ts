@@ -57,10 +57,14 @@ export async function readMarks(
   } as const
   // Read the note first, because a mark rises there first: so the note is ahead of Redis's own mark
   // by at most one renewal.
-  const note = await db.collection<MarkNote>('layout').findOne({ _id }, options)
+  const readNote = () => db.collection<MarkNote>('layout').findOne({ _id }, options)
+  const note = await readNote()
   const [mark = 0, other] = (await redis.mget(`${base}mark`, `${base}other-redis`)).map(Number)
   // A mark of 0 is void.
-  if (note && note.mark > 0 && mark > note.mark + OLD_STORE_MS)
+  const isBehind = (one: MarkNote | null) =>
+    one !== null && one.mark > 0 && mark > one.mark + OLD_STORE_MS
+  // Read the note again: after an outage of MongoDB, both may have risen by it between the reads.
+  if (note && isBehind(note) && isBehind(await readNote()))
     throw new OtherStoreError(
       `The database ${db.databaseName} in MONGODB_URL has its state of ${new Date(note.mark).toISOString()}, or is a copy made then, and the ` +
         `queue ${queues.interactive} has fed it until ${new Date(mark).toISOString()}. Correct MONGODB_URL. If it was restored, stop all ` +

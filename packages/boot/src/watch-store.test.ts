@@ -2,20 +2,45 @@ import assert from 'node:assert/strict'
 import { createLogger } from '@sluice/process'
 import { connectFailFast } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
-import { requiredUrl, testDatabase, testQueueName } from '@sluice/test-support'
+import { requiredUrl, type TestScope, testDatabase, testQueueName } from '@sluice/test-support'
 import { test, vi } from 'vitest'
+import { type MarkNote, readMarks } from './marks.ts'
 import { watchStore } from './watch-store.ts'
 
-test('an API that starts while the first worker claims the queue waits for it', async (t) => {
+async function openServers(t: TestScope) {
   const db = await testDatabase(t)
   const keys = queueKeys(testQueueName())
   const redis = connectFailFast({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
-  const stops: unknown[] = []
   t.onTestFinished(async () => {
     await redis.unlink('none', ...(await redis.keys(`${keys.base.replace('{', '\\{')}*`)))
     redis.disconnect()
   })
+  return { db, keys, redis }
+}
+
+test('marks that rise after an outage of MongoDB, while they are read, are no older store', async (t) => {
+  const { db, keys, redis } = await openServers(t)
+  const notes = db.collection<MarkNote>('layout')
+  const mark = 1_000
+  const queue = keys.queues.interactive
+  const note = { mark, before: mark, paused: {}, threads: 0, failed: 0, oldest: 0 }
+  await notes.insertOne({ _id: `queue:${queue}`, ...note })
+  const read = redis.mget.bind(redis)
+  vi.spyOn(redis, 'mget').mockImplementationOnce(async (names) => {
+    await notes.updateOne({ _id: `queue:${queue}` }, { $set: { mark: mark + 60_000 } })
+    await redis.set(`${keys.base}mark`, mark + 60_000)
+    return read(names)
+  })
+  const { isLost, isOther } = await readMarks(redis, keys, db)
+  assert.deepEqual({ isLost, isOther }, { isLost: false, isOther: false })
+  await notes.updateOne({ _id: `queue:${queue}` }, { $set: { mark } })
+  await assert.rejects(readMarks(redis, keys, db), /has its state of 1970-01-01T00:00:01/)
+})
+
+test('an API that starts while the first worker claims the queue waits for it', async (t) => {
+  const { db, keys, redis } = await openServers(t)
+  const stops: unknown[] = []
   const stop = (why: unknown) => void stops.push(why)
   const log = createLogger('test', 'silent')
   const watch = (kind: 'api' | 'worker') => watchStore({ kind, db, redis, keys, log, stop })
