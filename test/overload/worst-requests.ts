@@ -159,8 +159,6 @@ const LARGE = {
   })),
 }
 const MANY = JSON.stringify(LARGE)
-/** The emulator needs many windows to delete 10,000 quotes, in some of which nobody is served. */
-const DELETED = JSON.stringify({ ...LARGE, quotes: LARGE.quotes.slice(0, 1_000) })
 const PAGES = {
   ...aThread(),
   quotes: Array.from({ length: 15 }, () => ({ text: '🎹'.repeat(50_000) })),
@@ -220,7 +218,7 @@ export async function prepareWorst({ url, db }: TestSluice) {
     post('/admin/jobs:retry', keys.operator, JSON.stringify({ ids: [UNKNOWN_ID] })),
     post('/sources:batch', keys.sources, ndjson(long), lines),
     post('/sources', keys.other, MANY),
-    post('/sources', keys.deletes, DELETED),
+    post('/sources', keys.deletes, MANY),
   ])
   const paths = {
     job: completed,

@@ -176,6 +176,28 @@ describe('a batch that cannot be stored', () => {
   })
 })
 
+test('a post is fetched and stored while a deletion of the same lane removes quotes', {
+  timeout: 5_000,
+}, async () => {
+  const removed = Promise.withResolvers<void>()
+  const { ingest, ready } = createIngest({
+    async storeBatch(requests) {
+      if (requests.some((one) => 'deletes' in one)) await removed.promise
+      return new Map(requests.map(({ id }) => [id, { id } as never]))
+    },
+    probeStore: async () => {},
+    bounds,
+    metrics,
+  })
+  const size = { documents: 1, characters: 0 }
+  const deletion = { id: 'deletion', tenant: 'acme', stamp: 1, redelivered: false, ...size }
+  const deleting = ingest({ ...deletion, lane: 'bulk', deletes: { sourceId: 's' } })
+  await ready('bulk')
+  assert.ok('answer' in (await ingest(request('post'))))
+  removed.resolve()
+  await deleting
+})
+
 test('a large request of a waiting caller is stored while one of an import is', {
   timeout: 5_000,
 }, async () => {

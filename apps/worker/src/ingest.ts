@@ -169,12 +169,14 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
     interactive: createBatches(() => {}),
     bulk: createBatches(() => {}),
   })
-  const [storeLarge, storeApart] = [createOthers(), createOthers()]
+  const [storeLarge, storeDeletions, storeApart] = [createOthers(), createOthers(), createOthers()]
   const storeSmall = { interactive: createSmall('interactive'), bulk: createSmall('bulk') }
 
   function store(request: IngestRequest): Promise<Attempted> {
     const { documents, characters, lane, id, apart } = request
     if (apart !== undefined) return storeApart[lane](request)
+    // A deletion may have a million quotes to remove, and no post should wait for that.
+    if ('deletes' in request) return storeDeletions[lane](request)
     const isLarge =
       documents > bounds.documents * LARGE_SHARE || characters > bounds.characters * LARGE_SHARE
     if (isLarge) return storeLarge[lane](request)

@@ -32,7 +32,7 @@ export interface StepDeps {
 }
 
 /**
- * A job that deletes quotes has at most this number of threads, because posts in its batch wait for
+ * A job that deletes quotes has at most this number of threads, because other deletions wait for
  * it.
  */
 export const THREADS_PER_JOB = 20

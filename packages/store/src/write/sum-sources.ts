@@ -12,7 +12,13 @@ import type {
 } from '../documents.ts'
 import { compareIds } from '../ids.ts'
 import { REPLACED } from '../merge/merge.ts'
-import { chunksOf, type QuoteTotals, type StoreCommands, sendAll } from '../mongodb/commands.ts'
+import {
+  chunksOf,
+  IDS_PER_QUERY,
+  type QuoteTotals,
+  type StoreCommands,
+  sendAll,
+} from '../mongodb/commands.ts'
 import { lastPositionOf } from '../stored-fields.ts'
 import {
   planMarks,
@@ -307,11 +313,16 @@ async function writeSources(
   return writes.flatMap(({ document }) => (refused.has(document._id) ? [] : [document]))
 }
 
-/** Small, because commands of posts may wait for those that remove quotes. */
+/** Small, because posts' commands may wait for commands that remove quotes. */
 const REMOVED_AT_ONCE = 2
 /**
- * A thread may have a million quotes. After this time, a call removes no more of them, so that the
- * other requests of its batch do not wait for long: the next call continues.
+ * Between two commands, the removal rests this many times as long as the last one took. Some
+ * servers run one command at a time, and other tenants' posts keep at least half of their rate.
+ */
+const RESTS = 2
+/**
+ * A thread may have a million quotes. After this time, a call begins no further page, so that the
+ * other deletions of its batch do not wait for long: the next call continues.
  */
 const REMOVE_MS = 1_000
 
@@ -339,11 +350,21 @@ async function removeAll(
   source: SourceOrTombstone,
   until: number,
 ): Promise<boolean> {
+  const { runtime } = deps
+  let began = runtime.monotonic()
+  let isFirst = true
   for (let isDone = false; !isDone; ) {
     isDone = true
     for await (const page of deletedQuotes(deps, source)) {
-      if (!(await removeSome(deps, source, page))) isDone = false
-      if (deps.runtime.monotonic() > until) return false
+      for (const some of chunksOf(page, IDS_PER_QUERY)) {
+        if (!isFirst) {
+          await runtime.delay((runtime.monotonic() - began) * RESTS)
+          began = runtime.monotonic()
+        }
+        isFirst = false
+        if (!(await removeSome(deps, source, some))) isDone = false
+      }
+      if (runtime.monotonic() > until) return false
     }
   }
   return true
@@ -355,7 +376,8 @@ async function* deletedQuotes(
   source: SourceOrTombstone,
 ): AsyncGenerator<QuoteWithoutText[]> {
   const { _id } = source
-  const limit = commands.writesPerCommand
+  // Large, because SecantusDB reads all quotes of a source for each page.
+  const limit = 4 * commands.writesPerCommand
   const names = Object.keys(source.meta.deletion?.ofQuotes ?? {}).sort()
   for (const some of chunksOf(names, limit)) {
     const found = await commands.findWithoutTexts(some.map((name) => _id + name))
