@@ -29,7 +29,7 @@ import {
   StrangeRequestError,
 } from './policy.ts'
 
-export interface DashboardDeps extends LoginDeps, BoardDeps, Pick<Visit, 'traceUrl'> {
+interface DashboardDeps extends LoginDeps, BoardDeps, Pick<Visit, 'traceUrl'> {
   viewFor: ViewFor
   /** The host names by which browsers may address the dashboard. */
   hosts: readonly string[]

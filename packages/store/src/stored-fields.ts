@@ -80,7 +80,7 @@ export function foldStamps(stamps: Record<string, number>): Stamps {
   return older.length === 0 ? { stamp } : { stamp, stamps: Object.fromEntries(older) }
 }
 
-export type WithDerived<Values> = { values: Values; derived: { derived?: string[] } }
+type WithDerived<Values> = { values: Values; derived: { derived?: string[] } }
 
 /** Adds the score from the votes, if no request contains one. */
 export function withDerivedScore<Values extends Votes>(values: Values): WithDerived<Values> {

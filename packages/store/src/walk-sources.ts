@@ -42,7 +42,7 @@ async function* walk<Found>(db: Db, read: Read<Found>, after = ''): AsyncGenerat
 }
 
 /** The sums of what is stored of a tenant. `stamp`: the stamp of its newest post. */
-export type TenantTotals = Record<'threads' | 'quotes' | 'words' | 'stamp', number>
+type TenantTotals = Record<'threads' | 'quotes' | 'words' | 'stamp', number>
 
 const SUM = {
   _id: '$tenant',

@@ -87,7 +87,7 @@ function createInflater(coding: CompressedCoding, first: Buffer): Inflater {
   return isZlib(first[0] ?? 0) ? zlib.createInflate() : zlib.createInflateRaw()
 }
 
-export interface ChunkBounds {
+interface ChunkBounds {
   /** The most bytes of the body, as sent and as inflated. */
   bytes: number
   limit: SizeLimit

@@ -13,7 +13,7 @@ import type { RequestContext } from '../request/request-context.ts'
 import type { Budget } from '../request/shares.ts'
 import { bodyChunks, type Coding, checkContentType, INFLATER_MEMORY } from './body-chunks.ts'
 
-export type BodyContext = Pick<
+type BodyContext = Pick<
   RequestContext,
   'request' | 'response' | 'tenant' | 'signal' | 'chargedBytes'
 >

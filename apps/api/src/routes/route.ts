@@ -73,7 +73,7 @@ export function enqueues({
 
 export type Content = Readonly<Record<string, MediaType>>
 
-export interface MediaType {
+interface MediaType {
   schema: object
   /**
    * The schema of each line, if a body has lines. OpenAPI 3.1 can describe a sequence only as text.

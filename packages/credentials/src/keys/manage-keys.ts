@@ -23,8 +23,7 @@ export interface NewKey {
 }
 
 /** Only an importer may have limits, because other roles post nothing. */
-export interface NewKeyDetails
-  extends Pick<KeyRecord, 'name' | 'deletes' | 'limits' | 'expiresAt'> {
+interface NewKeyDetails extends Pick<KeyRecord, 'name' | 'deletes' | 'limits' | 'expiresAt'> {
   /** Default: importer. */
   readonly role?: KeyRole
   /** Required for an importer, refused for other roles. */

@@ -32,7 +32,7 @@ const MINUTE_MS = 60_000
 /** A session ends after this time. It ends earlier if nobody visits a page for `IDLE_MS`. */
 export const SESSION_MS = 8 * 60 * MINUTE_MS
 const IDLE_MS = 30 * MINUTE_MS
-export const LINK_MS = 10 * MINUTE_MS
+const LINK_MS = 10 * MINUTE_MS
 
 const TOKEN_BYTES = 32
 const TOKEN = /^[\w-]{43}$/

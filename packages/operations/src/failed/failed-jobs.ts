@@ -22,7 +22,7 @@ type Summary = FailedJobPage['jobs'][number] & { failedThreadCount: number }
  * Some of the failed jobs, newest first. `next`: the last job that was examined, after which the
  * scan continues.
  */
-export interface ScannedJobs {
+interface ScannedJobs {
   jobs: Summary[]
   /** Undefined if no failed job is left. */
   next: FailedJobPlace | undefined
@@ -45,7 +45,7 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
 
   /** Examines the next jobs and returns those that match, at most `limit`. */
   async function scan({ filter, limit, after }: FailedJobQuery): Promise<ScannedJobs> {
-    // No tenant has this name, and for the script it stands for all.
+    // No tenant has the empty name, and scan-failed.lua would take it for all tenants.
     if (filter.tenant === '') return { jobs: [], next: undefined }
     const [latest, earliest] = timesOf(filter)
     const { reason = '', tenant = '', operation = '' } = filter

@@ -25,7 +25,7 @@ export const JOBS_SHOWN = 50
 /** A page is returned after this time, even if it is not full. */
 const PAGE_MS = 600
 
-export interface JobList {
+interface JobList {
   jobs: Hit[]
   /** The place at which the next page begins. Absent if every job was examined. */
   next?: string
@@ -194,7 +194,7 @@ export function createScanRecent(redis: Redis, { base }: QueueKeys) {
     text: string,
     most: number,
   ): Promise<{ hits: Hit[]; next: string }> => {
-    // In the form that the text has in the JSON of a line.
+    // Search for the text as the JSON of a line has it, but without quotation marks.
     const [next, found] = asList(await scan(base, after, JSON.stringify(text).slice(1, -1), most))
     const lines = asList(found).map(asList)
     return {

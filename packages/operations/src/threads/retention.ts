@@ -38,7 +38,7 @@ export async function readRules(db: Db): Promise<RetentionRule[]> {
 }
 
 /** A thread to delete. `until`: the stamp up to which its posts are deleted. */
-export interface DueThread extends AgedThread {
+interface DueThread extends AgedThread {
   until: number
 }
 

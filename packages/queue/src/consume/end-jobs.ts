@@ -77,7 +77,7 @@ export function createComplete(
   }
 }
 
-export interface StoredCounter {
+interface StoredCounter {
   inc(labels: { outcome: Outcome }): void
 }
 
@@ -162,7 +162,7 @@ export interface StoreUnavailable {
  */
 export type Worked = { receipts: Receipt[] } | StoreUnavailable
 
-export interface FailedAttempt {
+interface FailedAttempt {
   failure: Error
   final: boolean
 }

@@ -26,7 +26,7 @@ export interface FailedSetOptions {
 }
 
 /** What a final failure stores with the job. */
-export interface FinalFailure {
+interface FinalFailure {
   result: JobResult
   progress: JobProgress
   /** The stacks of its failed attempts, as BullMQ keeps them. */

@@ -42,7 +42,7 @@ type Counts = Record<Exclude<Outcome, 'deleted'> | 'failed', number> &
 export type ImportEnd = (typeof ENDS)[number]
 
 /** A request of an import whose caller waits. `by` is the id of its key. */
-export interface RecordedRequest {
+interface RecordedRequest {
   importId: string
   tenant: string
   by: string

@@ -226,7 +226,7 @@ export interface ThreadReceipt {
 }
 
 /** What became of a deletion: its whole answer. */
-export interface DeletionReceipt {
+interface DeletionReceipt {
   source: DeletionAnswer
 }
 

@@ -34,7 +34,7 @@ export interface QueueBounds {
 /** The load of a queue, or of one tenant in it. `interactive`: the threads of that lane. */
 export type Load = Record<'threads' | 'bytes' | 'interactive', number>
 /** The load of the whole queue. `drained`: all threads that ever left it. */
-export type LoadTotals = Load & Record<'drained' | 'drainedInteractive', number>
+type LoadTotals = Load & Record<'drained' | 'drainedInteractive', number>
 
 type Aged<Copied> = Copied & { at: number }
 type Sample = Aged<LoadTotals>

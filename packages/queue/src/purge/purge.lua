@@ -101,7 +101,8 @@ local function walkStore(store, cursor, each)
   for _, member in ipairs(members) do each(member) end
   return #members < RESULTS_AT_ONCE and '0' or tostring(last + 1)
 end
--- Examines a job by what it adds to the load. The digits of its id name a thread that is alone in it.
+-- Examines a job. Skips it if what it adds to the load shows another tenant, or if it has one thread
+-- and its id ends with the digits of another one.
 local function examineJob(id, packed, lanes)
   local isAlone = packed and string.byte(packed) == 1 -- Its number of threads, as MessagePack.
   if isAlone and input.names and not isNamed(id) then return end
