@@ -186,7 +186,6 @@ function viewOf(reads: Reads, { role, by }: Person) {
     findOperation: read(reads.findOperation, (found) => found && maskOperation(found)),
     listImports: read(reads.listImports, (found) => found),
     findImport: read(reads.findImport, (found) => found && maskImport(found)),
-    /** Lists the jobs of a state. */
     listJobs: read(reads.listJobs, ({ jobs, ...page }) => ({
       ...page,
       jobs: jobs.map(masked),

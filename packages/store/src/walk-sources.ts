@@ -86,7 +86,7 @@ export interface AgedThread {
 interface ThreadRange {
   /** The greatest stamp of the last post. */
   until?: number
-  /** An id. */
+  /** The id after which to begin. */
   after?: string | undefined
 }
 

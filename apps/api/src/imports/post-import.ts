@@ -320,7 +320,6 @@ export function getImport(deps: ReadLimitDeps & Pick<ApiDeps, 'imports'>): Handl
   }
 }
 
-/** Describes the progress of an import. */
 function importProgress(
   id: string,
   { done, isWaitedFor, ended, received, counts, problems, waitsFor }: FoundImport,

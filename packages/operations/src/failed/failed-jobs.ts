@@ -144,7 +144,6 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
 
 type Group = FailedJobGroups['groups'][number]
 
-/** Makes an empty group. */
 function newGroup(
   about: Pick<Group, 'reasonGroup' | 'jobId' | 'reason' | 'newestAt' | 'oldestAt'>,
 ): Group {

@@ -128,7 +128,7 @@ export function inputRedaction(
   }
 }
 
-/** Returns the fields to store. */
+/** Returns the fields to store: with a date instead of its text, and without the exported id. */
 function withDate<Fields extends { createdAt?: string; exportedId?: string }>({
   createdAt,
   exportedId: _,
