@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { mkdir, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { hostname } from 'node:os'
-import { startHeartbeats } from '@sluice/boot/heartbeats'
 import { connectRetrying, type Redis } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
 import { mongoCommands } from '@sluice/store'
@@ -99,13 +98,8 @@ test('doctor and other commands say why MongoDB cannot be reached', async () => 
   )
 })
 
-test('doctor names each fault of Redis with the command that fixes it, and exits 1', async (t) => {
+test('doctor names each fault of Redis with the command that fixes it, and exits 1', async () => {
   assert.deepEqual((await doctor()).faults, [])
-  const read = async () => ({})
-  t.onTestFinished(startHeartbeats(client, keys, { kind: 'worker', version: '0.0.8' }, read))
-  await until('the first process', () => client.zcard(`${keys.base}processes`))
-  t.onTestFinished(startHeartbeats(client, keys, { kind: 'api', version: '0.0.9' }, read))
-  await until('two processes', async () => (await client.zcard(`${keys.base}processes`)) === 2)
   await client.set(`${keys.base}layout`, 99)
   const [, dir] = Object(await client.config('GET', 'dir'))
   await client.config('SET', 'appendonly', 'no')
@@ -138,8 +132,7 @@ test('doctor names each fault of Redis with the command that fixes it, and exits
     `${eviction}\n${durability}\n${size}`,
     /^Redis runs with maxmemory-policy.*\nRedis writes no app.*\nRedis may use/,
   )
-  assert.deepEqual(others, [...titles, 'processes'])
-  assert.match(stdout, /worker \S+ has 0\.0\.8\n +fix: ssh \S+ kill \d+\n/)
+  assert.deepEqual(others, titles)
   assert.match(stdout, /fix: redis-cli -h 127\.0\.0\.1 -p \d+ bgsave schedule /)
 
   // As an operator would, the least memory last.
@@ -153,8 +146,8 @@ test('doctor names each fault of Redis with the command that fixes it, and exits
     /rdb_last_bgsave_status:ok/.test(await client.info('persistence')),
   )
   const left = titlesOf((await doctor({ REDIS_REPLICAS: '1' })).faults)
-  // These need a replica, another release and other processes.
-  assert.deepEqual(left, ['replicas', 'layout', 'processes'])
+  // These need a replica and another release.
+  assert.deepEqual(left, ['replicas', 'layout'])
   await client.del(`${keys.base}layout`)
 })
 

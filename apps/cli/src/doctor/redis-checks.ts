@@ -1,12 +1,10 @@
-// Checks Redis: whether it keeps what it accepts, its replicas, its layout, the processes that use
-// it, and the load of the queue. With `--after-restore`, deletes digests, results, idempotency keys
-// and imports, which may refer to threads that the restored MongoDB no longer has, and applies
-// deletions again.
+// Checks Redis: whether it keeps what it accepts, its replicas, its layout, and the load of the
+// queue. With `--after-restore`, deletes digests, results, idempotency keys and imports, which may
+// refer to threads that the restored MongoDB no longer has, and applies deletions again.
 
 import { createDeletionRecords } from '@sluice/boot/deletion-records'
 import { readMarks } from '@sluice/boot/marks'
-import type { DeletionRecord, SeenProcess } from '@sluice/contract'
-import { ALIVE_MS, codeOf } from '@sluice/contract'
+import { ALIVE_MS, type DeletionRecord } from '@sluice/contract'
 import { createReadOverview, lossWords, retentionWords } from '@sluice/operations'
 import {
   infoField,
@@ -34,11 +32,6 @@ import { check, note, readClock, type ServerCheck } from './check.ts'
 
 /** Above this part of its memory, a burst may fill Redis. */
 const FULL = 0.8
-
-async function readAlive(redis: Redis, keys: QueueKeys): Promise<SeenProcess[]> {
-  const { processes } = await createReadOverview(redis, keys)()
-  return processes.filter(({ seenMsAgo }) => seenMsAgo < ALIVE_MS)
-}
 
 /** Returns the commands that ping each server in a `REDIS_URL`. They contain no credentials. */
 export function pingCommands(redisUrl: string): string {
@@ -111,7 +104,6 @@ export async function checkRedis(
       checkStore(redis, keys, db),
     ),
     await askedOf(db, 'Redis has kept its data', checkLoss(redis, keys, db)),
-    checkVersions(await readAlive(redis, keys)),
     ...(retention ? [note(retentionWords(retention, at))] : []),
     await checkLoad(redis, keys),
   ]
@@ -142,29 +134,6 @@ function askedOf(db: Db, what: string, checking: Promise<ServerCheck>): Promise<
     if (error instanceof OtherStoreError) return { state: 'FAULT', text: error.message }
     return note(`whether ${what} can’t be asked: ${reasonBehind(error, db.client)}`)
   })
-}
-
-/**
- * Finds processes of different releases. During an upgrade, there are two. After it, a process of
- * the old release was forgotten.
- */
-function checkVersions(alive: readonly SeenProcess[]): ServerCheck {
-  if (alive.length === 0) return note('processes: none is alive')
-  const newest = alive.toSorted((one, other) => one.startedAt.localeCompare(other.startedAt)).at(-1)
-  const others = alive.filter(({ version, revision }) => {
-    return (
-      version !== newest?.version || (revision && newest.revision && revision !== newest.revision)
-    )
-  })
-  const named = others
-    .map((one) => `; ${one.kind} ${one.host}:${one.pid} has ${codeOf(one)}`)
-    .join('')
-  const text = `processes: ${alive.length}, the newest has version ${newest && codeOf(newest)}${named}`
-  return check(
-    named === '',
-    text,
-    others.map(({ host, pid }) => `ssh ${host} kill ${pid}`).join('; '),
-  )
 }
 
 const LOAD: Readonly<Record<LoadAudit, ServerCheck>> = {
@@ -201,7 +170,10 @@ export async function afterRestore(
   db: Db,
   from: AsyncIterable<DeletionRecord> | undefined,
 ): Promise<string[]> {
-  const alive = (await readAlive(redis, keys)).filter(({ kind }) => kind !== 'dashboard')
+  const { processes } = await createReadOverview(redis, keys)()
+  const alive = processes.filter(
+    ({ kind, seenMsAgo }) => kind !== 'dashboard' && seenMsAgo < ALIVE_MS,
+  )
   if (alive.length > 0) {
     const named = alive.map(({ kind, host, pid }) => `${kind} ${host}:${pid}`).join(', ')
     throw new UserError(
