@@ -57,6 +57,10 @@ describe('separates mails:', () => {
       'a long signature behind it',
       `From \nDKIM-Signature: ${'a'.repeat(9_000)}\n${mail(1)}From \nArc-Seal: ${'b'.repeat(9_000)}\n${mail(2)}`,
     ],
+    [
+      'a header on its own line',
+      `${DATED}MIME-Version: 1.0\n${mail(1)}${DATED}MIME-Version: 1.0\n${mail(2)}`,
+    ],
     ['an unknown header behind it', `${DATED}\n${mail(1)}\n${DATED}\nOdd: header\n${mail(2)}`],
   ])('a line with %s', async (_, file) => {
     expect(await textsIn(file)).toEqual(['text 1', 'text 2'])

@@ -28,7 +28,7 @@ const FORMS = [
   {
     form: 'dated',
     pattern:
-      /^From (?=.*\d:\d\d)(?=.*\b\d{4}\b).*\b[A-Z][a-z]{2},? +([A-Z][a-z]{2} +\d{1,2}|\d{1,2} +[A-Z][a-z]{2})\b/,
+      /^From (?=.*\d:\d\d)(?=.*\b\d{4}(?!\d)).*\b[A-Z][a-z]{2},? +([A-Z][a-z]{2} +\d{1,2}|\d{1,2} +[A-Z][a-z]{2})\b/,
   },
   { form: 'bare', pattern: /^From \s*(?:-\s*|-?\d+\s*)?$/ },
   { form: 'timed', pattern: /^From (?=.*\d:\d\d)(?=.*\b\d{4}\b)/ },
