@@ -101,6 +101,8 @@ export interface AnswerPage {
   total?: number | undefined
   /** Whether the answer says that it is not the last page. */
   hasMore: boolean
+  /** Whether only the number of items suggests that. */
+  isGuess?: boolean
   place: Place
 }
 
@@ -188,10 +190,7 @@ export function ownsFolder({
   }
 }
 
-/**
- * Yields what a file has. If the file is damaged, or this user may not read it, it is rejected, and
- * the other files are still read.
- */
+/** Yields what a file has. Rejects a file that can't be read, so that others are still read. */
 export async function* orRejected<T>(
   { path }: InputFile,
   found: AsyncIterable<readonly T[]>,

@@ -21,10 +21,7 @@ export interface ThreadInput extends Omit<Piece, 'order' | 'references'> {
   isContinued?: boolean
   /** The number of quotes that are left out, because an earlier file has them. */
   copies?: number
-  /**
-   * All ids of a conversation of mails. The conversation's threads share this array, by which
-   * `createShaper` recognises them.
-   */
+  /** All ids of a conversation. Its threads share the array, by which `createShaper` knows them. */
   ids?: readonly string[]
 }
 

@@ -8,7 +8,6 @@ import { fieldsBehind, foundIn, type JsonRecord, readJsonFile } from '../read/js
 import { decodeBeginning } from '../read/utf8-chunks.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { createZonedClock, isoDateIn, isoDateOf } from '../values/iso-date.ts'
-import type { JsonObject } from '../values/record-fields.ts'
 import {
   asArray,
   asId,
@@ -17,6 +16,7 @@ import {
   asObjects,
   asText,
   asTexts,
+  type JsonObject,
   present,
 } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'

@@ -59,10 +59,7 @@ type Tables = AsyncIterable<{
   rows: readonly (CsvRow | Rejected | Noted)[]
 }>
 
-/**
- * Reads a table, and yields lists of rows. Throws FormatError if a column is missing, or if all
- * rows have the same fault.
- */
+/** Yields lists of rows. Throws FormatError if a column is missing, or all rows have one fault. */
 export async function* readTable(
   path: string,
   tables: Tables,

@@ -54,10 +54,7 @@ export interface Table {
 /** Returns a field's value in the row, if it is not blank. */
 type ValueIn = (field: string) => string | undefined
 
-/**
- * Reads a row. Rejects it if its ids, dates or numbers can't be read, because the API would
- * otherwise reject its whole thread.
- */
+/** Reads a row. Rejects it if the API would reject its thread for an id, a date or a number. */
 export function readRow({ place, raw, values }: CsvRow, table: Table): Found[] {
   const { set, columns, dates, isGrouped, hasText } = table
   const valueIn: ValueIn = (field) => {

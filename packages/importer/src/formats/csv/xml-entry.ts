@@ -171,10 +171,7 @@ export interface Sheet {
 /** From this number on, numbers have more digits than a spreadsheet keeps. */
 const FIRST_ROUNDED = 1e15
 
-/**
- * Writes a number without its format. If the number was rounded, it gets an exponent, so that it is
- * not taken for an id.
- */
+/** Writes a number without its format. A rounded one gets an exponent, so that it is no id. */
 export function numberText(text: string): string {
   const number = Number(text)
   if (text.trim() === '' || Number.isNaN(number)) return text

@@ -96,13 +96,23 @@ export const githubFormat: Format = {
 async function* readFile(file: InputFile): FoundLists {
   const { members } = jsonShape(await readBeginning(file))
   const hasLists = LISTS.some((list) => members.has(`${list}[].number`))
-  yield* foundIn(readJsonFile(file, hasLists ? WITH_COMMENTS : RECORDS), ({ value, place }) => {
+  let [items, list] = [0, '/issues']
+  const records = readJsonFile(file, hasLists ? WITH_COMMENTS : RECORDS)
+  yield* foundIn(records, ({ path, value, place }) => {
+    if (path === '/*') items += 1
+    if (asObject(value)?.issue_url !== undefined) list = '/comments'
     const page = pageOf(value)
     return Array.isArray(page)
       ? page.flatMap((record) => readRecord(record, place))
       : readRecord(value, place)
   })
+  const hasMore = PAGE_SIZES.has(items)
+  const place = { path: file.path }
+  if (items > 0) yield [{ kind: 'page', list, items, hasMore, isGuess: true, place }]
 }
+
+/** The API and `gh` list 30 issues if nothing else is asked for. A page of the API has up to 100. */
+const PAGE_SIZES = new Set([30, 100])
 
 /** Returns the records of a page: a list, the result of a search, or an answer of GraphQL. */
 function pageOf(value: unknown): unknown {

@@ -8,7 +8,6 @@ import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts
 import { decodeBeginning } from '../read/utf8-chunks.ts'
 import { madeId } from '../values/digest.ts'
 import { isoDateOf } from '../values/iso-date.ts'
-import type { JsonObject } from '../values/record-fields.ts'
 import {
   asNumber,
   asObject,
@@ -17,6 +16,7 @@ import {
   asTexts,
   asWord,
   firstLine,
+  type JsonObject,
   present,
 } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'

@@ -37,6 +37,7 @@ const linear = (id: number) => ({ identifier: `B-${id}`, title: 'Oven', createdA
 const thread = (id: string) => ({
   snippet: { videoId: 'v', topLevelComment: { id, snippet: { textDisplay: 'Hi' } } },
 })
+const full = Array.from({ length: 30 }, (_, at) => at + 1)
 const issuesOf = (hasNextPage: boolean, ...ids: number[]) => ({
   data: { issues: { nodes: ids.map(linear), pageInfo: { hasNextPage } } },
 })
@@ -53,6 +54,8 @@ it.each<[string, unknown[], (number | string)[]]>([
     [2],
   ],
   ['github', [[1, 2].map(github)], [2]],
+  ['github', [full.map(github)], [30, 'perhaps only the first 30 issues']],
+  ['github', [full.map(github), [31].map(github)], [31]],
   ['jira', [{ startAt: 0, total: 5_000, issues: [jira(1)] }], [1, 'only 1 of 5,000 issues']],
   [
     'jira',

@@ -72,12 +72,13 @@ function addPage(lists: Map<string, Pages>, { hasMore, ...page }: AnswerPage): v
 }
 
 /** Without a total, the input is taken as complete if it has a last page. */
-function lackingIn({ list, items, total, more, last, place }: Pages): Noted[] {
+function lackingIn({ list, items, total, more, last, isGuess, place }: Pages): Noted[] {
   const isWhole = total === undefined ? more === 0 || last > 0 : items >= total
   if (isWhole) return []
   const name = /(issues|tickets|comments)$/.exec(list)?.[0] ?? 'records'
   const number = total === undefined ? `the first ${formatNumber(items)}` : formatNumber(items)
   const all = total === undefined ? '' : ` of ${formatNumber(total)}`
-  const reason = `only ${number}${all} ${name} of an answer are in the input: it has several pages, so save the others, and import them, too`
+  const only = `${isGuess ? 'perhaps ' : ''}only ${number}${all} ${name} of an answer are in the input`
+  const reason = `${only}: save all of its pages, and import them together`
   return [{ kind: 'warning', reason, place }]
 }

@@ -7,10 +7,7 @@ import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, present } from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
 
-/**
- * Reads each review as a source. A changed review is exported again, so its rows are ordered by the
- * date of the last update.
- */
+/** Reads each review as a source. It has a row for each change, ordered by the date of it. */
 export const playFormat: Format = {
   name: 'play',
   title: 'Google Play reviews',

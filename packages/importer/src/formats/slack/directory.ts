@@ -147,10 +147,7 @@ function jsonOf(record: unknown): string {
   }
 }
 
-/**
- * Names a bot with the help of the notice that it was added. The log of apps has another id for the
- * bot, but the same second.
- */
+/** Names a bot that was added in this second, because the log of apps has another id for it. */
 export function addBot({ users, added }: Directory, id: string, ts: string): void {
   const [second = ''] = ts.split('.')
   const name = added.get(second)

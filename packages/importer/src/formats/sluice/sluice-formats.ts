@@ -89,10 +89,7 @@ function createThreadReader(
   }
 }
 
-/**
- * Reads a thread that is invalid in its original form: without its empty quotes and lone
- * surrogates, and with numbers as ids.
- */
+/** Reads an invalid thread without empty quotes and lone surrogates, and with numbers as ids. */
 function readRepaired({ quotes, ...source }: JsonObject, place: Place, original: unknown): Found[] {
   const all = asArray(quotes)
   const kept = all.filter((quote) => !isRecord(quote) || !isBlank(quote.text))

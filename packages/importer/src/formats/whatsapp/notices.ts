@@ -38,10 +38,7 @@ function sentenceIn(text: string): string {
     .replace(/[.。।۔]$/, '')
 }
 
-/**
- * Returns whether a name and a text are the beginning and the end of a notice, such as `Ana created
- * group "Trip: Rome"`.
- */
+/** Whether name and text are parts of a notice, such as `Ana created group "Trip: Rome"`. */
 export function isNotice(name: string, text: string): boolean {
   if (ACTS.test(name)) return true
   const quotes = name.match(QUOTES)?.length ?? 0

@@ -14,7 +14,6 @@ import {
 import { fileBeside } from '../read/files-beside.ts'
 import { foundIn, type JsonRecord, readJsonFile } from '../read/json-records.ts'
 import { isoDateIn } from '../values/iso-date.ts'
-import type { JsonObject } from '../values/record-fields.ts'
 import {
   asNumber,
   asObject,
@@ -22,6 +21,7 @@ import {
   asText,
   asTexts,
   firstLine,
+  type JsonObject,
   present,
 } from '../values/record-fields.ts'
 import { withoutEntities } from '../values/typography.ts'

@@ -11,10 +11,7 @@ export function isOfTakeout(beginning: Buffer): boolean {
   return COLUMNS.every((name) => columns.includes(name))
 }
 
-/**
- * Converts a row to the form in which the API writes a comment. Returns undefined if it is about a
- * channel's post instead of a video.
- */
+/** Converts a row to the API's form of a comment, unless it is about the post of a channel. */
 export function commentOfTakeout({ values }: CsvRow): JsonObject | undefined {
   if (!values.has('Video ID') && values.has('Post ID')) return undefined
   const snippet = {

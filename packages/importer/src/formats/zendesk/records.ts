@@ -23,9 +23,10 @@ export async function* readRecords(
   const { members } = jsonShape(await readBeginning(file))
   // In a root `{ ticket, … }`, the lists belong to the ticket, so the root is read as a whole.
   const lists = members.has('ticket') ? [] : LISTS
-  // A ticket also has comments. Only comments in a list beside tickets name their ticket.
-  const beside =
-    members.has('tickets[].id') || members.has('comments[].ticket_id') ? ['comments'] : []
+  // A ticket also has comments, but does not begin with them, as an answer does.
+  const [first] = members
+  const isBeside = ['tickets[].id', 'comments[].ticket_id'].some((name) => members.has(name))
+  const beside = isBeside || first === 'comments' ? ['comments'] : []
   for await (const records of readJsonFile(file, recordsAndLists(...lists, ...beside)))
     yield records.flatMap<ZendeskRecord | Rejected | AnswerPage>((record) =>
       record.kind === 'record' ? unwrap(record.value, record.place) : record,
@@ -63,10 +64,7 @@ export type Survey = Awaited<ReturnType<typeof surveyExport>>
 /** Surveys all files: twice if a ticket was deleted, as an earlier record may restore it. */
 export async function surveyExport(files: readonly InputFile[]) {
   const names = new Map<string, string>()
-  /**
-   * When tickets were deleted, by the tickets' ids, without tickets that were restored later.
-   * Memory: about 100 bytes each.
-   */
+  /** When tickets were deleted, by id, unless restored later. Memory: about 100 bytes each. */
   const deleted = new Map<string, string>()
   /** Whether comments exist outside their tickets: as records, or in events. */
   let hasComments = false

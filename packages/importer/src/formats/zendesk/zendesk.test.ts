@@ -304,6 +304,11 @@ describe('Zendesk', () => {
     )
   })
 
+  it('rejects comments of an answer that names no ticket', async () => {
+    const { rejected } = await read({ comments: [comment, comment], count: 2 })
+    assert.equal(rejected.length, 2)
+  })
+
   it('is recognised by its members, and files of users and organisations beside it belong to it', async () => {
     for (const content of [
       [ticket],

@@ -5,7 +5,6 @@ import { ownsFolder, piecesOf, rejected, skipped } from '../format.ts'
 import { byShape, type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { asIsoDate, isoDateOf } from '../values/iso-date.ts'
-import type { JsonObject } from '../values/record-fields.ts'
 import {
   asId,
   asNumber,
@@ -13,6 +12,7 @@ import {
   asObjects,
   asText,
   asTexts,
+  type JsonObject,
   present,
 } from '../values/record-fields.ts'
 import { readRecords, type Survey, surveyExport, type ZendeskRecord } from './records.ts'
@@ -189,10 +189,7 @@ function textOf({ html_body, plain_body, body, data }: JsonObject): string | und
   return said === undefined || text?.includes(said) ? text : [text, said].filter(Boolean).join('\n')
 }
 
-/**
- * Returns the images in the HTML that are not attached. If the text is `body`, it has the addresses
- * of all images, so none is returned.
- */
+/** Returns images in the HTML that are not attached. (`body` has the addresses of all images.) */
 function imagesBeside(
   text: string,
   { html_body, body, attachments }: JsonObject,
