@@ -4,6 +4,8 @@ import type { Finding, Status } from '@sluice/contract'
 import { html } from 'hono/html'
 import { actForm, type Html, isOperator, plural, type Session } from './page.ts'
 
+const MORE_WORKERS = 'If all workers are busy, start more.'
+
 /** The next step, unless the finding itself says it. */
 const NEXT: Readonly<Partial<Record<Finding['code'], string>>> = {
   other_store: 'Correct its MONGODB_URL or its QUEUE.',
@@ -17,11 +19,11 @@ const NEXT: Readonly<Partial<Record<Finding['code'], string>>> = {
   redis_full: 'Raise maxmemory, or start more workers.',
   redis_replicas: 'Bring the replicas back.',
   redis_clock: 'Synchronize the clocks (NTP).',
-  callers_time_out: 'If all workers are busy, start more.',
-  requests_refused: 'If all workers are busy, start more.',
+  callers_time_out: MORE_WORKERS,
+  requests_refused: MORE_WORKERS,
   queue_full: 'Resume lanes that are paused, or start more workers.',
   lane_paused: 'Jobs wait until it is resumed.',
-  jobs_old: 'If all workers are busy, start more.',
+  jobs_old: MORE_WORKERS,
   versions_differ: 'Finish the rollout, or roll it back.',
   completions_refused: 'The error is Redis’s: mend it, and the jobs go on by themselves.',
   threads_failing: 'Fix the cause, then retry them.',
@@ -63,12 +65,11 @@ export function verdictOf(status: Status, session: Session, path: string): Html 
   return html`<section id="verdict" data-level="${tone}" aria-label="Verdict" data-refresh>${isWell && html`<p>All is well${items.length > 0 && ', except:'}</p>`}${items.length > 0 && html`<ul>${items}</ul>`}</section>`
 }
 
-function line(
-  { code, text, page }: Finding,
-  { queued }: Status,
-  session: Session,
-  path: string,
-): Html {
+function line({ code, text, page }: Finding, status: Status, session: Session, path: string) {
+  const { queued, verdict = [] } = status
+  // More workers don't help while MongoDB is unavailable.
+  const isAway = verdict.some((one) => one.code === 'store_away')
+  const next = isAway && NEXT[code] === MORE_WORKERS ? undefined : NEXT[code]
   const failed = queued.reduce(
     (sum, { state, threads, jobs }) => sum + (state === 'failed' ? threads || jobs : 0),
     0,
@@ -82,5 +83,5 @@ function line(
     new URLSearchParams(page.split('?')[1]).get('lane')
   const resume =
     lane && actForm(session, `/lanes/${lane}/resume`, html`<button>Resume ${lane}</button>`)
-  return html`<span>${text}.${NEXT[code] && html` <span class="note">${NEXT[code]}</span>`}</span>${link}${resume}`
+  return html`<span>${text}.${next && html` <span class="note">${next}</span>`}</span>${link}${resume}`
 }
