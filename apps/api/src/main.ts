@@ -77,8 +77,10 @@ await runProcess({
     release('replication', () => replication.close())
     const enqueuer = queue.createEnqueuer(keys, redis, settings)
     const auditLoad = queue.createLoadAudit(redis, keys)
-    const noteAudit = (found?: queue.LoadAudit) =>
-      found === 'corrected' && log.warn('load.corrected')
+    const noteAudit = (found?: queue.LoadAudit) => {
+      if (found === 'corrected') log.warn('load.corrected')
+      if (found === 'relisted') log.warn('jobs.relisted')
+    }
     const audits = setInterval(() => auditLoad().then(noteAudit, () => {}), AUDIT_EVERY_MS)
     release('load audits', () => clearInterval(audits))
     const replyReader = connectLike(redis, onRedisError, queue.REPLY_SILENT_MS)

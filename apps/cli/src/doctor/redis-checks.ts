@@ -139,6 +139,7 @@ function askedOf(db: Db, what: string, checking: Promise<ServerCheck>): Promise<
 const LOAD: Readonly<Record<LoadAudit, ServerCheck>> = {
   right: { state: 'ok', text: 'load of the queue: agrees with its jobs' },
   corrected: note('load of the queue: was wrong, and is corrected'),
+  relisted: note('load of the queue: has jobs that were in no list, and wait again'),
   many: note('load of the queue: not compared, because it has more than 1,000 jobs or tenants'),
 }
 

@@ -238,6 +238,24 @@ end
 local function oldestFailure(lane)
   return tonumber(redis.call('ZRANGE', lane .. 'failed', 0, 0, 'WITHSCORES')[2])
 end
+--part unlisted
+--include jobs.lua#add
+--include jobs.lua#inspect
+-- Lets those of these jobs wait again that exist, but are in no list, because somebody renamed or removed one. Returns
+-- their number.
+local function listAgain(lane, ids)
+  local isListed, lost = {}, {}
+  for list, range in pairs({wait = 'LRANGE', active = 'LRANGE', delayed = 'ZRANGE', prioritized = 'ZRANGE', failed = 'ZRANGE'}) do
+    for _, id in ipairs(redis.call(range, lane .. list, 0, -1)) do isListed[id] = true end
+  end
+  for _, id in ipairs(ids) do
+    local key = lane .. id
+    if not isListed[id] and redis.call('EXISTS', key) > redis.call('EXISTS', key .. ':lock') then lost[#lost + 1] = id end
+  end
+  table.sort(lost)
+  for at = 1, #lost, 1000 do addWaiting(lane, {unpack(lost, at, math.min(at + 999, #lost))}) end
+  return #lost
+end
 --part renew
 -- Renews the locks of jobs that a worker still works on. A full Redis would refuse BullMQ's own
 -- script.

@@ -192,6 +192,22 @@ describe('the bounds of the queue', () => {
     assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [kept])
   })
 
+  it('lets jobs wait again that are in no list, because somebody renamed or removed it', async (t) => {
+    const { add, load, keys, redis, fetchJobs } = await setUp(t)
+    const audit = createLoadAudit(redis, keys)
+    const waiting = await Promise.all(many(2, () => add()))
+    assert.equal(await audit(), 'right')
+    const before = await load()
+    await redis.rename(`${keys.jobs.bulk}wait`, `${keys.jobs.bulk}elsewhere`)
+    assert.deepEqual([await audit(), await audit()], ['relisted', 'right'])
+    assert.deepEqual(await load(), before)
+    const fetched = (await fetchJobs('bulk', 'token', capacity(9))).jobs.map(({ id }) => id)
+    assert.deepEqual(fetched, waiting.sort())
+    // A worker still has these.
+    await redis.del(`${keys.jobs.bulk}active`)
+    assert.equal(await audit(), 'right')
+  })
+
   it('corrects totals that another version left wrong, in both directions', async (t) => {
     const { add, load, keys, redis, threadsOf } = await setUp(t)
     const audit = createLoadAudit(redis, keys)

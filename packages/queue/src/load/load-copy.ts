@@ -237,10 +237,11 @@ function drainRate(
 const JOBS_AT_ONCE = 500
 
 /**
- * The result of comparing the totals with the jobs. `many`: there were too many jobs to compare.
+ * The result of comparing the totals with the jobs. `relisted`: jobs were in no list, and wait
+ * again. `many`: there were too many jobs to compare.
  */
 export type LoadAudit = (typeof AUDITS)[number]
-const AUDITS = ['right', 'corrected', 'many'] as const
+const AUDITS = ['right', 'corrected', 'relisted', 'many'] as const
 
 /**
  * Makes a function that audits the next jobs. After the last job, it returns the result: see

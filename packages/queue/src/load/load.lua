@@ -164,10 +164,11 @@ end
 -- ARGV  1    cursor
 --       2    number of jobs to look at
 --       3 …  prefixes of both lanes' keys
--- Returns the next cursor and, after the last job, `right`, `corrected`, or `many` if they were not
--- compared.
+-- Returns the next cursor and, after the last job, `right`, `corrected`, `relisted` if jobs were in no list and wait again,
+-- or `many` if the totals were not compared.
 --include load.lua#release
 --include ../bullmq-layout/jobs.lua#states
+--include ../bullmq-layout/jobs.lua#unlisted
 local base = KEYS[1]
 local cursor, found = unpack(redis.call('HSCAN', base .. 'load:jobs', ARGV[1], 'COUNT', ARGV[2]))
 local gone = {}
@@ -187,6 +188,15 @@ end
 -- Summing this number of jobs, of a hundred tenants, takes 1.5 ms.
 local MOST_SUMMED = 1000
 if cursor ~= '0' then return {cursor, ''} end
+local unlisted, relisted = redis.call('HLEN', base .. 'load:jobs'), 0
+for lane = 3, #ARGV do
+  local counts = countJobs(ARGV[lane])
+  unlisted = unlisted - counts.waiting - counts.delayed - counts.active
+end
+for lane = 3, unlisted > 0 and #ARGV or 0 do
+  relisted = relisted + listAgain(ARGV[lane], redis.call('HKEYS', base .. 'load:jobs'))
+end
+if relisted > 0 then return {cursor, 'relisted'} end
 local most = math.max(redis.call('HLEN', base .. 'load:jobs'), redis.call('HLEN', base .. 'load'))
 if most > MOST_SUMMED then return {cursor, 'many'} end
 local jobs, names, tenants = {}, {}, {}
