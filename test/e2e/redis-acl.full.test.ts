@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { createKey } from '@sluice/credentials/keys'
 import { queueKeys } from '@sluice/queue'
 import { requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
 import { Redis } from 'ioredis'
 import { test } from 'vitest'
+import { openOperator } from '../support/open-operator.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { openPrivateServer } from '../support/private-server.ts'
 import { runSluice } from '../support/run-sluice.ts'
@@ -45,16 +45,24 @@ test('all processes work with the users of Redis that docs/operate/redis.md crea
   const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', sluice.settings)
   await dashboard.line(({ msg }) => msg === 'dashboard.listening')
 
+  const { key, readVerdict } = await openOperator(sluice)
   const readyStatus = async () => (await fetch(`${sluice.url}/readyz`)).status
   assert.equal(await readyStatus(), 200)
-  await admin.call('ACL', 'SETUSER', 'sluice', '-evalsha')
-  await until('the API to be not ready', async () => (await readyStatus()) === 503)
-  await admin.call('ACL', 'SETUSER', 'sluice', '+evalsha')
-  await until('the API to be ready again', async () => (await readyStatus()) === 200)
+  for (const command of ['evalsha', 'linsert']) {
+    await admin.call('ACL', 'SETUSER', 'sluice', `-${command}`)
+    await until('the API to be not ready', async () => (await readyStatus()) === 503)
+    await admin.call('ACL', 'SETUSER', 'sluice', `+${command}`)
+    await until('the API to be ready again', async () => (await readyStatus()) === 200)
+  }
+  // Only workers send it, and only within a script.
+  await admin.call('ACL', 'SETUSER', 'sluice', '-rpop')
+  await until('the verdict to name the command', async () =>
+    /Redis refuses commands of the worker .*RPOP/.test((await readVerdict()).join()),
+  )
+  await admin.call('ACL', 'SETUSER', 'sluice', '+rpop')
   await admin.call('ACL', 'LOG', 'RESET')
 
   const importer = createCaller({ url: sluice.url, key: sluice.key })
-  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
   const operator = createCaller({ url: sluice.url, key })
   const { source } = storedIn(await importer.post(someThread(), { 'idempotency-key': 'once' }))
   acceptedIn(await importer.post(someThread(), { prefer: 'respond-async' }))

@@ -1,15 +1,8 @@
 // The API process: enqueues jobs, waits for replies, builds the app and listens.
 import { randomUUID } from 'node:crypto'
 import { runProcess } from '@sluice/boot'
-import { createReadRefusal, createReadState, openAdmin, watchRedisLoss } from '@sluice/operations'
-import {
-  checkOf,
-  listen,
-  openMetrics,
-  pingWhenAsked,
-  settingsOrExit,
-  shareFor,
-} from '@sluice/process'
+import { createReadState, openAdmin, watchRedisLoss } from '@sluice/operations'
+import { checkOf, listen, openMetrics, settingsOrExit, shareFor } from '@sluice/process'
 import { connectLike } from '@sluice/process/redis'
 import * as queue from '@sluice/queue'
 import { createExportThreads } from '@sluice/store/export'
@@ -114,10 +107,8 @@ await runProcess({
     const problems = countProblems(metrics)
     const refusedKeys = countRefusedKeys(metrics)
     const graceOver = new AbortController()
-    // Ask by a script: a user of Redis that may send PING, but no script, can't enqueue.
-    const pingRedis = pingWhenAsked(createReadRefusal(redis, keys), 'not reached, or NOPERM')
     const { adminPort, readiness } = await wired.serveAdmin(async () => {
-      const ofRedis = await pingRedis()
+      const ofRedis = await wired.pingRedis()
       return {
         redis: enqueuer.isAnswering() ? ofRedis : checkOf(false, 'not connected, or silent'),
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),

@@ -45,6 +45,7 @@ export interface ProcessReport {
   refusedKeys?: SeenProcess['refusedKeys']
   activeJobs?: number
   uncompleted?: SeenProcess['uncompleted']
+  refusedCommands?: SeenProcess['refusedCommands']
   queueBounds?: SeenProcess['queueBounds']
   tenantShare?: number
   redisReplicas?: number

@@ -16,14 +16,15 @@ import {
   readinessOf,
   runUntilStopped,
   type Settings,
+  shareFor,
   startAdminServer,
   VERSION,
 } from '@sluice/process'
 import {
   connectFailFast,
   connectRetrying,
+  createReadRefusal,
   observeCommands,
-  pingRedis,
   readRedisUrl,
   watchLayout,
   watchRedis,
@@ -32,6 +33,9 @@ import { queueKeys } from '@sluice/queue'
 import { connectStore, hostsOf } from '@sluice/store/connect'
 import { type ProcessReport, startHeartbeats } from './heartbeats.ts'
 import { watchStore } from './watch-store.ts'
+
+/** A user of Redis is rarely changed. */
+const RIGHTS_EVERY_MS = 5_000
 
 type AllSettings = Settings<typeof processSettings>
 
@@ -101,10 +105,21 @@ function stepsOf(
 ) {
   const { kind, settings, opened } = process
   const servers = serversOf(settings, db)
+  const readRefusal = createReadRefusal(redis, keys.base)
+  /** Reads which commands the user of Redis may not send, although this process needs them. */
+  const readRefused = async () => {
+    const refusal = await readRefusal()
+    return refusal.startsWith('NOPERM') ? refusal : undefined
+  }
   return {
     /** The servers that the process uses, for people. */
     servers,
-    pingRedis: pingWhenAsked(() => pingRedis(redis)),
+    /** Asks by a script, because a user that may send PING, but no script, can't work. */
+    pingRedis: pingWhenAsked(async () => {
+      if (redis.status !== 'ready') throw new Error('not connected to Redis')
+      const refused = await readRefused()
+      if (refused !== undefined) throw new Error(refused)
+    }, 'not reached, or NOPERM'),
     /**
      * Checks the layouts, the store that the queue feeds and, except for a dashboard, Redis: now,
      * and while the process runs.
@@ -146,10 +161,10 @@ function stepsOf(
     },
     /** Sends heartbeats with what `read` returns, now and every second. */
     sendHeartbeats(read: () => Promise<ProcessReport>): void {
-      release(
-        'heartbeats',
-        startHeartbeats(redis, keys, { kind, version: VERSION, revision: REVISION, servers }, read),
-      )
+      const ofKind = { kind, version: VERSION, revision: REVISION, servers }
+      const refusedCommands = shareFor(RIGHTS_EVERY_MS, () => readRefused().catch(() => undefined))
+      const report = async () => ({ ...(await read()), refusedCommands: await refusedCommands() })
+      release('heartbeats', startHeartbeats(redis, keys, ofKind, report))
     },
   }
 }

@@ -22,12 +22,7 @@ export {
   SPANS,
   type Span,
 } from './overview/history.ts'
-export {
-  createReadOverview,
-  createReadRefusal,
-  createReadState,
-  type QueueState,
-} from './overview/overview.ts'
+export { createReadOverview, createReadState, type QueueState } from './overview/overview.ts'
 export { watchRedisLoss } from './overview/redis-loss.ts'
 export {
   findDue,

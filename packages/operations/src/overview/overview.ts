@@ -10,6 +10,7 @@ import {
 } from '@sluice/contract'
 import {
   asList,
+  createReadRefusal,
   infoField,
   openScript,
   readRedisTime,
@@ -35,7 +36,7 @@ const RESUME_MS = 3_000
 export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise<Facts> {
   const { base } = keys
   const readState = createReadState(redis, keys)
-  const readRefusal = createReadRefusal(redis, keys)
+  const readRefusal = createReadRefusal(redis, base)
   const scanTenants = openScript(
     redis,
     new URL('#tenants', import.meta.resolve('@sluice/queue/load/load.lua')),
@@ -149,7 +150,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
         replicas: numberOf('connected_slaves'),
         faults: [
           ...Object.values(redisFaults(info, 0)).flat(),
-          ...writeFaults(info, String(refusal)),
+          ...writeFaults(info, refusal),
           ...(await readOther()),
         ],
       },
@@ -165,15 +166,6 @@ const retentionOf = ({ createdAt: at, total: due, done: deleted }: Operation): R
   return { at, due, deleted }
 }
 
-/**
- * Makes a function that reads why Redis refuses writes: '' if it does not. Rejects if Redis does
- * not let its user run scripts on the queue's keys.
- */
-export function createReadRefusal(redis: Redis, { base }: QueueKeys) {
-  const read = openScript(redis, new URL('./refusal.lua', import.meta.url))
-  return () => read(base)
-}
-
 /** Says why Redis refuses writes, or that it could not write to its disk, and what to do. */
 function writeFaults(info: string, refusal: string): string[] {
   const unwritten = unwrittenOf(info)
@@ -182,7 +174,7 @@ function writeFaults(info: string, refusal: string): string[] {
   const what =
     refusal === ''
       ? 'Redis could not write to its disk'
-      : `Redis refuses writes: ${refusal.split('. ')[0]}`
+      : `Redis refuses ${refusal.startsWith('NOPERM') ? 'commands' : 'writes'}: ${refusal.split('. ')[0]}`
   if (unwritten === undefined) return [what]
   return [
     `${what} (${unwritten.status}). Free space on its disk, then \`redis-cli ${unwritten.command}\``,

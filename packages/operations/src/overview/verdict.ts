@@ -156,8 +156,12 @@ const CLOCK_BEHIND_MS = 5_000
  * Finds why Redis refuses writes or may lose them. Processes may stop for this reason, or seem
  * dead.
  */
-function judgeRedisFaults({ redis: { faults = [] } }: Facts): Finding[] {
-  return faults.map((fault) => finding('redis_unfit', fault.replace(/\.$/, '')))
+function* judgeRedisFaults({ redis: { faults = [] }, processes }: Facts): Findings {
+  for (const fault of faults) yield finding('redis_unfit', fault.replace(/\.$/, ''))
+  const refused = processes.find((one) => one.seenMsAgo < ALIVE_MS && one.refusedCommands)
+  if (refused === undefined || faults.some((fault) => fault.includes('NOPERM'))) return
+  const text = `Redis refuses commands of the ${named(refused)}: ${refused.refusedCommands}`
+  yield finding('redis_unfit', text, '/overview#processes')
 }
 
 /** Finds other problems of Redis. */

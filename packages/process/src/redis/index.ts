@@ -8,10 +8,10 @@ export {
   connectLike,
   connectRetrying,
   createSilence,
-  pingRedis,
 } from './redis-connections.ts'
 export {
   asList,
+  createReadRefusal,
   isUnavailable,
   observeCommands,
   openScript,

@@ -94,12 +94,6 @@ const retrying = (silentMs: number) => ({
   reconnectOnError: createReconnectOnError(2),
 })
 
-/** Resolves if Redis answers. Rejects immediately if there is no connection. */
-export async function pingRedis(redis: Redis): Promise<void> {
-  if (redis.status !== 'ready') throw new Error('not connected to Redis')
-  await redis.ping()
-}
-
 const ASK_EVERY_MS = 250
 
 /**

@@ -73,6 +73,19 @@ const ALLOW_OOM = /^#!lua flags=allow-oom/
  */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
+/** The commands in the scripts that this process has opened. */
+const commands = new Set<string>()
+
+/**
+ * Makes a function that reads why Redis refuses writes, or which commands of this process's scripts
+ * its user may not send (NOPERM). Reads '' if Redis refuses nothing. Rejects if the user may not
+ * run scripts on these keys.
+ */
+export function createReadRefusal(redis: Redis, base: string): () => Promise<string> {
+  const read = openScript(redis, new URL('./refusal.lua', import.meta.url))
+  return async () => String(await read(base, ...commands))
+}
+
 /**
  * Opens a script as a command of a connection. If the address has a part's name after `#`, opens
  * that part of the file.
@@ -80,11 +93,10 @@ const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 export function openScript(redis: Redis, address: URL): Script {
   const name = address.href.split('/').at(-1)?.replace('.lua', '') ?? ''
   const command = `sluice:${name}`
+  const lua = readScript(address).replace(ALLOW_OOM, HARMLESS_WRITE)
+  for (const [, sent = ''] of lua.matchAll(/redis\.call\('(\w+)'/g)) commands.add(sent)
   // On each connection, ioredis first sends the whole script, and after that only its hash.
-  redis.defineCommand(command, {
-    lua: readScript(address).replace(ALLOW_OOM, HARMLESS_WRITE),
-    numberOfKeys: 1,
-  })
+  redis.defineCommand(command, { lua, numberOfKeys: 1 })
   return (key, ...given) => {
     const args = given.map((arg) => (typeof arg === 'object' ? scriptJson(arg) : arg))
     const reply: Promise<unknown> = Reflect.get(redis, command).call(redis, key, ...args)
