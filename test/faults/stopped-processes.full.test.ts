@@ -9,12 +9,6 @@ import type { Posted } from '../support/post-thread.ts'
 import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 
-/**
- * Each caller's pause, in ms: what counts is that some post while a process is stopped, not how
- * many.
- */
-const REST_MS = 200
-
 type Signal = (name: 'SIGSTOP' | 'SIGCONT') => unknown
 
 interface Stopped {
@@ -53,10 +47,9 @@ for (const { what, ms, of } of all) {
   test(`after ${what} is stopped for ${ms / 1000} s and continued, all that was accepted is stored, and every answer was true`, async (t) => {
     const { queue, bulk, drained } = openQueue(t, sluice.settings)
     const signal = of(sluice)
-    const load = postSteadily(t, sluice, { callers: 12, restMs: REST_MS })
+    const load = postSteadily(t, sluice, { callers: 12 })
     const asynchronous = postSteadily(t, sluice, {
       callers: 4,
-      restMs: REST_MS,
       prefer: () => 'respond-async',
     })
     await load.moreStored(30)

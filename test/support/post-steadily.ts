@@ -3,7 +3,6 @@ import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TestScope } from '@sluice/test-support'
 import { aThread, deleteThread, type Posted, postThread, type Target } from './post-thread.ts'
-import { scale } from './scale.ts'
 import { until } from './until.ts'
 
 /** Callers that post until they are stopped. */
@@ -22,7 +21,7 @@ const AFTER_REFUSAL_MS = 50
  * The pause of any caller. What counts is that some post at each moment, not how many: a test that
  * waits for a lock to expire leaves the machine to others.
  */
-const REST_MS = scale(400, 200)
+const REST_MS = 400
 
 /**
  * Starts callers that post one thread after the other, each on one connection and by two posts: the

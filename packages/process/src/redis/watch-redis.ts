@@ -119,8 +119,8 @@ export function infoField(info: string, name: string): string | undefined {
 
 /**
  * The layout of a queue's keys and values, as a number. It rises if an older release could not read
- * what this release writes. `test/e2e/redis-layout.test.ts` fails if the layout changes but the
- * number does not.
+ * what this release writes. `test/e2e/redis-layout.full.test.ts` fails if the layout changes but
+ * the number does not.
  */
 export const LAYOUT = {
   /** What this release writes. */

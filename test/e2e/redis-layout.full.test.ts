@@ -13,7 +13,7 @@ import { someThread } from './support/some-thread.ts'
 
 // If the description changed and an older release could not read what is stored now, raise LAYOUT
 // as ADR 18 says: the test then writes a file for the new number. If not, write the file again:
-// `npx -y pnpm@12 test redis-layout -u`.
+// `npx -y pnpm@12 test:full redis-layout -u`.
 test('whatever is kept in Redis has the form that its layout number stands for', async (t) => {
   t.skip(!mongodbCan.refuseByValidator)
   const sluice = await startSluice(t)
