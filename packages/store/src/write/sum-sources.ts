@@ -338,17 +338,19 @@ async function removeDeleted(
   const left = new Set<string>()
   const marked = sources.filter(({ meta }) => meta.deletion)
   const until = deps.runtime.monotonic() + REMOVE_MS
+  const isOver = () => deps.runtime.monotonic() > until
   await sendAll(chunksOf(marked, 1), REMOVED_AT_ONCE, async (some) => {
-    for (const source of some) if (!(await removeAll(deps, source, until))) left.add(source._id)
+    for (const source of some)
+      if (isOver() || !(await removeAll(deps, source, isOver))) left.add(source._id)
   })
   return sources.filter(({ _id }) => !left.has(_id))
 }
 
-/** Returns whether nothing is left to remove. */
+/** Removes at least a page. Returns whether nothing is left to remove. */
 async function removeAll(
   deps: WriteDeps,
   source: SourceOrTombstone,
-  until: number,
+  isOver: () => boolean,
 ): Promise<boolean> {
   const { runtime } = deps
   let began = runtime.monotonic()
@@ -356,6 +358,7 @@ async function removeAll(
   for (let isDone = false; !isDone; ) {
     isDone = true
     for await (const page of deletedQuotes(deps, source)) {
+      if (!isFirst && isOver()) return false
       for (const some of chunksOf(page, IDS_PER_QUERY)) {
         if (!isFirst) {
           await runtime.delay((runtime.monotonic() - began) * RESTS)
@@ -364,7 +367,6 @@ async function removeAll(
         isFirst = false
         if (!(await removeSome(deps, source, some))) isDone = false
       }
-      if (runtime.monotonic() > until) return false
     }
   }
   return true
