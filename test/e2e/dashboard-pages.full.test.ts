@@ -481,7 +481,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     })
     assert.ok(second.ok())
     await page
-      .getByText('completed: 0 retried (all were being retried or discarded before)')
+      .getByText('completed: 0 retried (nothing left to do: all were retried or discarded before)')
       .waitFor()
     const opened = await dashboard.line(
       ({ msg, kind }) => msg === 'operation.opened' && kind === 'retry',

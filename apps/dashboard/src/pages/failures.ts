@@ -175,7 +175,9 @@ ${Object.entries(group ? others : (filter ?? {})).map(([name, value]) => html`<d
   const past = PAST[kind]
   const so = state !== 'completed' && `, ${shown(examined)} of ${shown(total)} examined`
   const none =
-    state === 'completed' && done === 0 && ' (all were being retried or discarded before)'
+    state === 'completed' &&
+    done === 0 &&
+    ' (nothing left to do: all were retried or discarded before)'
   const numbers = html`${state}: ${shown(done)}${filter === undefined && ` of ${shown(total)}`} ${past}${so}${none}`
   return [...asked, jobs, html`${bar} ${numbers}${kind === 'retry' && outcomesOf(id, of)}`]
 }
