@@ -69,7 +69,7 @@ describe('a deleted thread', () => {
   const deleted = (count: number): DeletedAnswer => ({ outcome: 'deleted', quotes: count })
   const ABSENT: DeletedAnswer = { outcome: 'absent', quotes: 0 }
 
-  it('is answered once its quotes are gone, and no further one is begun, if a batch takes long', async () => {
+  it('is answered once its quotes are gone, although the time of its batch is up', async () => {
     const threads = Array.from({ length: 6 }, aThread)
     for (const { says, store } of threads) await store(says(1, quote('q1')))
     let passedMs = 0
@@ -84,11 +84,7 @@ describe('a deleted thread', () => {
     const answers = await createBatchStore(slow, runtime).store(
       threads.map(({ deletion }) => deletion(2)),
     )
-    for (const { deletion, found } of threads)
-      assert.equal(answers.has(deletion(2).id), (await found()).stored === 0)
-    assert.deepEqual([answers.size > 0, answers.size < threads.length], [true, true])
-    for (const { deletion, store } of threads)
-      assert.deepEqual(await store(deletion(2)), [deleted(1)])
+    assert.deepEqual([...answers.values()], Array(threads.length).fill(deleted(1)))
   })
 
   it('leaves a tombstone without a word of it', async () => {

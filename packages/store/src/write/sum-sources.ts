@@ -338,19 +338,17 @@ async function removeDeleted(
   const left = new Set<string>()
   const marked = sources.filter(({ meta }) => meta.deletion)
   const until = deps.runtime.monotonic() + REMOVE_MS
-  const isOver = () => deps.runtime.monotonic() > until
   await sendAll(chunksOf(marked, 1), REMOVED_AT_ONCE, async (some) => {
-    for (const source of some)
-      if (isOver() || !(await removeAll(deps, source, isOver))) left.add(source._id)
+    for (const source of some) if (!(await removeAll(deps, source, until))) left.add(source._id)
   })
   return sources.filter(({ _id }) => !left.has(_id))
 }
 
-/** Removes at least a page. Returns whether nothing is left to remove. */
+/** Returns whether nothing is left to remove. */
 async function removeAll(
   deps: WriteDeps,
   source: SourceOrTombstone,
-  isOver: () => boolean,
+  until: number,
 ): Promise<boolean> {
   const { runtime } = deps
   let began = runtime.monotonic()
@@ -358,7 +356,7 @@ async function removeAll(
   for (let isDone = false; !isDone; ) {
     isDone = true
     for await (const page of deletedQuotes(deps, source)) {
-      if (!isFirst && isOver()) return false
+      if (!isFirst && runtime.monotonic() > until) return false
       for (const some of chunksOf(page, IDS_PER_QUERY)) {
         if (!isFirst) {
           await runtime.delay((runtime.monotonic() - began) * RESTS)
