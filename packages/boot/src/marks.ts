@@ -1,4 +1,4 @@
-// The mark that both Redis and MongoDB have: a time that is renewed every few seconds. If the two
+// The mark that both Redis and MongoDB have: a time that is renewed about every second. If the two
 // differ, Redis has lost data, or another Redis or an earlier MongoDB is in use
 // (docs/adr/0023-identity-and-marks.md).
 import type { Status } from '@sluice/contract'
