@@ -232,7 +232,7 @@ function boundOf({ queued, load, processes }: Status, lane: Lane): Html | false 
 function laneAct(isPaused: boolean, lane: Lane, visit: Visit): Html {
   if (isPaused)
     return html` ${actForm(visit, `/lanes/${lane}/resume`, html`<button class="quiet">Resume ${lane}</button>`)}`
-  const sure = html`<label class="check"><input type="checkbox" name="confirmed" value="yes" required> Callers that wait get no answer in time</label>`
+  const sure = html`<label><input type="checkbox" name="confirmed" value="yes" required> Callers that wait get no answer in time</label>`
   const fields = html`<label>Reason <input name="why" maxlength="200" required></label>
 <label>For how long <input name="for" list="times-${lane}" placeholder="30m, 2h; empty: until resumed" pattern="[0-9]+[smhdw]"></label>
 <datalist id="times-${lane}"><option>15m<option>1h<option>4h<option>1d</datalist>
