@@ -23,10 +23,17 @@ test('recognises one chat and an account, and nothing else', async () => {
   ).toBe(false)
 })
 
-test('counts the names of whom messages were forwarded from', async () => {
-  const found = await find([{ ...message, forwarded_from: 'Bo' }, message])
+test('counts names of whom messages were forwarded from, and rows of buttons', async () => {
+  const buttons = { inline_bot_buttons: [[{ type: 'url', text: 'Buy' }]] }
+  const found = await find([
+    { ...message, forwarded_from: 'Bo' },
+    { ...message, ...buttons },
+  ])
   expect(found.pieces).toHaveLength(2)
-  expect(found.noted).toEqual({ 'skipped: names of whom messages were forwarded from': 1 })
+  expect(found.noted).toEqual({
+    'skipped: names of whom messages were forwarded from': 1,
+    'skipped: rows of buttons': 1,
+  })
 })
 
 test.each([

@@ -138,7 +138,9 @@ function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): 
   const { externalId, fields } = dayOfChat(channelId, chat.name ?? channelId, createdAt)
   const quotes = [toQuote(message, id, createdAt, chat)]
   const found = piece(externalId, order, { ...fields, channelId }, quotes, place)
-  return asText(message.forwarded_from) ? [found, skipped(FORWARDED, place)] : found
+  const buttons = asArray(message.inline_bot_buttons).map(() => 'rows of buttons')
+  const leftOut = asText(message.forwarded_from) ? [...buttons, FORWARDED] : buttons
+  return leftOut.length === 0 ? found : [found, ...leftOut.map((one) => skipped(one, place))]
 }
 
 /** Returns a time in any zone, because only copies of the same message are compared. */
