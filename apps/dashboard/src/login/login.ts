@@ -12,7 +12,7 @@ import type { Logger } from '@sluice/process'
 import { type Request, type Response, Router } from 'express'
 import { html } from 'hono/html'
 import { parse } from 'hono/utils/cookie'
-import { type Html, renderPage, type Session } from '../pages/page.ts'
+import { type Html, renderPage, type Session, withCode } from '../pages/page.ts'
 import { type LoginRefusal, type Oidc, PENDING_MS, refused } from './oidc.ts'
 
 export interface LoginDeps {
@@ -117,7 +117,7 @@ async function refuse(
 ): Promise<void> {
   const { status, refusal, reason } = refused
   deps.log.info({ status, reason }, 'login.refused')
-  const body = html`<p class="problem" role="alert">${refusal}</p>${keyForm(deps, to)}`
+  const body = html`<p class="problem" role="alert">${withCode(refusal)}</p>${keyForm(deps, to)}`
   response.status(status).send(await renderPage({ title: 'Log in', body }))
 }
 

@@ -41,10 +41,11 @@ export const findPage: PageHandler = async (visit) => {
 
 /** Shows a table of hits, with their number, and what was not searched. */
 export function hitsTable({ hits, more, notes }: FindAnswer, traceUrl: string | null): Html {
-  const all = [...(more ? [`These are the first ${hits.length}: add filters.`] : []), ...notes]
+  const count = hits.length > 0 && `${plural(hits.length, 'hit')}.`
+  const all = [count, more && `These are the first ${hits.length}: add filters.`, ...notes]
   const rows = hits.map((hit) => hitCells(hit, traceUrl))
   return html`${table('Hits', HIT_HEADS, rows, 'Nothing was found.')}
-<p class="note">${plural(hits.length, 'hit')}. ${all.join(' ')}</p>`
+<p class="note">${all.filter(Boolean).join(' ')}</p>`
 }
 
 const HIT_HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
