@@ -262,6 +262,7 @@ describe('CSV', () => {
     for (const [delimiter, end] of [
       [',', '\r\n'],
       [';', '\n'],
+      ['|', '\n'],
       ['\t', '\r'],
     ] as const) {
       const rows = [

@@ -20,7 +20,7 @@ export interface CsvRow {
 /** `crlf`: the line ends in quoted fields up to this row, which the parser counted twice. */
 type ParsedRow = { record: string[]; raw: string; info: Info; crlf: number }
 
-const DELIMITERS = [',', ';', '\t']
+const DELIMITERS = [',', ';', '\t', '|']
 const ROWS_TOGETHER = 500
 /**
  * Matches a field that begins with the byte order mark of a joined file. Behind the mark, the
