@@ -29,7 +29,12 @@ afterAll(() => {
   return redis.end()
 })
 
-const FIT = { 'maxmemory-policy': 'noeviction', appendonly: 'yes', maxmemory: '0' }
+const FIT = {
+  'maxmemory-policy': 'noeviction',
+  appendonly: 'yes',
+  maxmemory: '0',
+  maxclients: '1000',
+}
 
 /** A queue, and what the verdict says of it. */
 async function open(t: TestContext) {
@@ -72,6 +77,10 @@ test('a Redis without an append-only file and with too little memory is reported
   assert.doesNotMatch((await verdict()).join('\n'), /appendonly/)
   await client.config('SET', 'appendonly', 'no')
   assert.match((await verdict()).join('\n'), /`redis-cli config set appendonly yes`/)
+  await client.config('SET', 'maxclients', 1)
+  assert.match((await verdict()).join('\n'), /^Redis has \d+ of at most 1 connections/m)
+  await client.config('SET', 'maxclients', FIT.maxclients)
+  assert.doesNotMatch((await verdict()).join('\n'), /connections/)
   await client.config('SET', 'maxmemory', 100_000_000)
   const warned = start(t, 'api')
   await warned.line(({ msg }) => msg === 'api.listening')

@@ -21,7 +21,7 @@ import type { QueueKeys } from '@sluice/queue'
 import { LANES } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { readPause } from '../failed/operations.ts'
-import type { Facts } from './finding.ts'
+import { type Facts, NEARLY_FULL } from './finding.ts'
 
 const TENANTS = 10
 /**
@@ -151,6 +151,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
         faults: [
           ...Object.values(redisFaults(info, 0)).flat(),
           ...writeFaults(info, refusal),
+          ...connectionFaults(info),
           ...(await readOther()),
         ],
       },
@@ -179,6 +180,16 @@ function writeFaults(info: string, refusal: string): string[] {
   return [
     `${what} (${unwritten.status}). Free space on its disk, then \`redis-cli ${unwritten.command}\``,
   ]
+}
+
+/** Says that Redis will soon refuse connections, so that no process can start or reconnect. */
+function connectionFaults(info: string): string[] {
+  const used = Number(infoField(info, 'connected_clients') ?? 0)
+  const most = Number(infoField(info, 'maxclients') ?? Infinity)
+  const fix = `\`redis-cli config set maxclients ${most * 2}\``
+  return used < most * NEARLY_FULL
+    ? []
+    : [`Redis has ${used} of at most ${most} connections. Close those of others, or ${fix}`]
 }
 
 /** Makes a function that reads how much a tenant has in the load of a queue. */
