@@ -86,7 +86,7 @@ export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db)
      * of all.
      */
     async complete(others: AsyncIterable<DeletionRecord> | DeletionRecord[] = []): Promise<number> {
-      const [inMongodb, inRedis] = [new Map<string, Version>(), new Map<string, Version>()]
+      const [inMongodb, inRedis] = [new Map<string, number>(), new Map<string, number>()]
       for await (const page of pagesOf(stored())) takeNewer(page, inMongodb)
       for (const records of [others, readFromRedis()])
         for await (const page of pagesOf(records)) {
@@ -105,8 +105,6 @@ export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db)
 
 const oldestStamp = () => (Date.now() - RECORDS_KEPT_MS) * 1_000
 
-type Version = Pick<DeletionRecord, 'stamp'> & { done: number | undefined }
-
 /** Reads in pages, without old records: a million of them would take 1 GB of memory. */
 async function* pagesOf(
   records: AsyncIterable<DeletionRecord> | DeletionRecord[],
@@ -122,12 +120,14 @@ async function* pagesOf(
 }
 
 /** Returns the records that `known` has in an older version or not at all, and adds them to it. */
-function takeNewer(page: readonly DeletionRecord[], known: Map<string, Version>): DeletionRecord[] {
+function takeNewer(page: readonly DeletionRecord[], known: Map<string, number>): DeletionRecord[] {
   const newer = new Map<string, DeletionRecord>()
   for (const record of page) {
     const { id, stamp, done } = record
-    if (!isNewer(record, known.get(id))) continue
-    known.set(id, { stamp, done })
+    // A number, not an object, because there may be millions.
+    const version = done === undefined ? stamp : stamp + 0.5
+    if (version <= (known.get(id) ?? 0)) continue
+    known.set(id, version)
     newer.set(id, record)
   }
   return [...newer.values()]
@@ -137,9 +137,4 @@ function takeNewer(page: readonly DeletionRecord[], known: Map<string, Version>)
 export async function forgetRecords(db: Db): Promise<number> {
   const filter = { stamp: { $lte: oldestStamp() } }
   return (await db.collection('deletions').deleteMany(filter)).deletedCount
-}
-
-function isNewer({ stamp, done }: DeletionRecord, known: Version | undefined): boolean {
-  if (known === undefined || stamp > known.stamp) return true
-  return stamp === known.stamp && done !== undefined && known.done === undefined
 }

@@ -28,6 +28,7 @@ const rules = Type.Array(
   Type.Object({
     tenant,
     service: optional(Type.String()),
+    /** Null: the threads are kept, also if there is a default. */
     seconds: Type.Unsafe<number | null>({ type: ['number', 'null'] }),
   }),
 )

@@ -107,9 +107,9 @@ async function deleteThreads(
     }
   } catch (error) {
     if (counts.done === 0 && !stopping.aborted) throw error
-    const reason = error instanceof Error ? error.message : String(error)
-    const why = stopping.aborted ? 'The command was interrupted.' : reason
-    throw new UserError(`${why} To go on, add --skip ${skip + counts.done}.`)
+    const cause = stopping.aborted ? 'The command was interrupted.' : error
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new UserError(`${reason} To go on, add --skip ${skip + counts.done}.`)
   } finally {
     release()
   }

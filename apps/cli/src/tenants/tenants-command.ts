@@ -60,7 +60,9 @@ export function tenantsCommand(deps: TenantsDeps): Command {
     .option('--dry-run', 'only says how many would be due now')
     .option('--yes', 'does not ask, also if threads are due now')
     .action((tenant: string, seconds: number | null, { service, ...options }: RetainOptions) =>
-      withDb(deps, (db) => retain(deps, db, { tenant, service, seconds }, options)),
+      withDb(deps, (db) =>
+        retain(deps, db, { tenant, ...(service && { service }), seconds }, options),
+      ),
     )
   return tenants
 }

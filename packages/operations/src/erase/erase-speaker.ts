@@ -94,8 +94,8 @@ export function createErasures(
     },
     /** Lists the erasures since the tenant was last deleted, newest first. */
     async list(tenant: string): Promise<Erasure[]> {
-      const found = await orUnavailable(operations.list())
-      const own = found.filter((one) => one.filter?.tenant === tenant)
+      const all = await orUnavailable(operations.list())
+      const own = all.filter(({ filter }) => filter?.tenant === tenant)
       const end = own.findIndex(({ kind, filter }) => kind === 'delete' && !filter?.externalId)
       return own.slice(0, end < 0 ? own.length : end).flatMap((one) => erasureOf(one) ?? [])
     },
@@ -130,7 +130,7 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
 
   if (!after) yield* eraseAccepted()
   for await (const { deletions, counts } of find.inStore(db, { after, since })) {
-    if (!dryRun) yield* send(deletions)
+    if (!dryRun) yield* sendDeletions(deps, open, tenant, deletions)
     if (counts === undefined) yield {}
     else
       yield {
@@ -142,10 +142,6 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
   // Results in Redis may name the speaker although no stored quote does, because a later post has
   // corrected the name. So look through the results, too.
   if (!dryRun) for await (const _ of purge.purgeResults(tenant, toPurge, find.isName)) yield {}
-
-  function send(deletions: Deletion[]) {
-    return sendDeletions(deps, open, tenant, deletions)
-  }
 
   /**
    * Waits until all that was accepted before this moment is stored, or has failed and is erased.

@@ -1,4 +1,5 @@
 // How long threads are kept after their last post, and which of them are due to be deleted.
+import type { DeletionRecord } from '@sluice/contract'
 import type { QueueKeys } from '@sluice/queue'
 import { type AgedThread, findThreads } from '@sluice/store/walk'
 import type { Redis } from 'ioredis'
@@ -6,12 +7,7 @@ import type { Db } from 'mongodb'
 import type { Operations } from '../failed/operations.ts'
 
 /** A rule for the threads of a tenant, of all services or of one. */
-export interface RetentionRule {
-  tenant: string
-  service?: string | undefined
-  /** Null: the threads are kept, also if there is a default. */
-  seconds: number | null
-}
+export type RetentionRule = Extract<DeletionRecord, { kind: 'retention' }>['rules'][number]
 
 /** The rules are in the collection `layout`, which has what concerns the whole store. */
 const rulesIn = (db: Db) => db.collection<RetentionRule & { _id: string; at?: Date }>('layout')
@@ -20,14 +16,10 @@ const nameOf = (tenant: string, service?: string) => `retain:${JSON.stringify([t
 /** Adds a rule, or replaces the rule for the same threads. */
 export async function writeRule(db: Db, rule: RetentionRule): Promise<void> {
   const _id = nameOf(rule.tenant, rule.service)
-  const written = { ...rule, at: new Date() }
-  await rulesIn(db).replaceOne({ _id }, written, { upsert: true, ignoreUndefined: true })
+  await rulesIn(db).replaceOne({ _id }, { ...rule, at: new Date() }, { upsert: true })
 }
 
-/**
- * Removes all rules of a tenant: another customer may have its name one day.
- * @param until leaves those that were written later.
- */
+/** Removes the rules that a tenant got up to a moment: another one may have its name later. */
 export async function removeRules(db: Db, tenant: string, until = new Date()): Promise<void> {
   await rulesIn(db).deleteMany({ tenant, seconds: { $exists: true }, at: { $not: { $gt: until } } })
 }
@@ -62,15 +54,11 @@ export async function* findDue(
   const until = Math.max(byDefault, ...byName.values())
   if (until === Number.NEGATIVE_INFINITY) return
   for await (const found of findThreads(db, {}, { until }))
-    yield found
-      .map((thread) => {
-        const ofTenant = byName.get(nameOf(thread.tenant)) ?? byDefault
-        return {
-          ...thread,
-          until: byName.get(nameOf(thread.tenant, thread.name.service)) ?? ofTenant,
-        }
-      })
-      .filter((thread) => thread.stamp <= thread.until)
+    yield found.flatMap((thread) => {
+      const ofTenant = byName.get(nameOf(thread.tenant)) ?? byDefault
+      const until = byName.get(nameOf(thread.tenant, thread.name.service)) ?? ofTenant
+      return thread.stamp <= until ? [{ ...thread, until }] : []
+    })
 }
 
 export interface RetentionDeps {

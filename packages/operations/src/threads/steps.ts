@@ -162,10 +162,8 @@ async function describe(
 ): Promise<What | undefined> {
   const { tenant = '', service, externalId } = filter
   if (kind === 'retain') {
-    const rules = (await readRules(db)).map(({ service, ...rule }) => {
-      return { ...rule, ...(service !== undefined && { service }) }
-    })
-    return { kind: 'retention', rules, days: retainDays, at: Date.parse(createdAt) }
+    const [rules, at] = [await readRules(db), Date.parse(createdAt)]
+    return { kind: 'retention', rules, days: retainDays, at }
   }
   if (erases === undefined && service !== undefined && externalId !== undefined) {
     const sourceId = sourceIdOf(tenant, { service, externalId })

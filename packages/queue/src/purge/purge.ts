@@ -76,7 +76,7 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
       const job: IngestJob = JSON.parse(data)
       const left = withoutWords(job, await find(job), ids)
       const text = JSON.stringify(left)
-      if (text === data && !always) return false
+      if ((left === job || text === data) && !always) return false
       const kept: JobResult | '' = result ? resultWithout(left, JSON.parse(result)) : ''
       const about = [jobIdIn(key), left.purged ?? 0, left.claim ?? '']
       isDone = (await rewrite(base, key, hash('sha1', data), text, kept, ...about)) === 1
