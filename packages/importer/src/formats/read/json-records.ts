@@ -90,7 +90,8 @@ async function* scanJson(
 function withPage(record: JsonRecord | Rejected, list: ScannedValue['list']) {
   const value = record.kind === 'record' ? asObject(record.value) : undefined
   if (list) return pageOf(value, list.path, list.elements, record.place) ?? []
-  const page = asObject(value?.data) && pageOf(value, '', nodesIn(value).length, record.place)
+  const page =
+    asObject(value?.data ?? value?.issues) && pageOf(value, '', nodesIn(value).length, record.place)
   return page ? [record, page] : record
 }
 

@@ -99,6 +99,7 @@ it.each<[string, unknown[], (number | string)[]]>([
   ],
   ['zendesk', [{ tickets: [zendesk(1)], meta: { has_more: false }, links: { next: 'b' } }], [1]],
   ['linear', [issuesOf(true, 1, 2)], [2, 'only the first 2 records']],
+  ['linear', [issuesOf(true, 1).data], [1, 'only the first 1 records']],
   ['linear', [issuesOf(true, 1, 2), issuesOf(false, 3)], [3]],
   [
     'youtube',
