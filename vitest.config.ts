@@ -11,8 +11,13 @@ import { isFull } from './test/support/scale.ts'
 /** Ends a test that hangs. On a busy machine the longer forms need minutes. */
 const TIME_LIMIT_MS = isFull ? 360_000 : 120_000
 const NODE_MODULES = '**/node_modules/**'
-/** These compare rates and bound times, so they run alone, after all others. */
+/** These compare rates and bound times, so they run after all others, one at a time. */
 const ALONE = 'test/overload/*.full.test.ts'
+/**
+ * In their full form these compute for minutes, and wait for nothing. They run beside those that
+ * run alone, which wait more than they compute, and leave them the processors.
+ */
+const COMPUTING = isFull ? ['test/laws/{explorer,known-histories,merge}.test.ts'] : []
 
 const lack = await lackOfServers()
 /** Skipped, if this machine can't have their servers. */
@@ -32,14 +37,16 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     coverage: { provider: 'v8', include: ['apps/*/src/**/*.ts', 'packages/*/src/**/*.ts'] },
     projects: [
-      project('tests', ['{apps,packages,test}/**/*.test.ts'], [NODE_MODULES, ALONE]),
-      alone(project('overload', [ALONE])),
+      project('tests', ['{apps,packages,test}/**/*.test.ts'], [NODE_MODULES, ALONE, ...COMPUTING]),
+      last(project('overload', [ALONE]), 'test/runner/one-at-a-time.ts'),
+      last(project('computing', COMPUTING), 'test/runner/low-priority.ts'),
     ],
   },
 })
 
-function alone({ test }: ReturnType<typeof project>) {
-  return { test: { ...test, maxWorkers: 1, sequence: { groupOrder: 1 } } }
+function last({ test }: ReturnType<typeof project>, setup: string) {
+  const setupFiles = [...test.setupFiles, setup]
+  return { test: { ...test, setupFiles, maxWorkers: 2, sequence: { groupOrder: 1 } } }
 }
 
 function project(name: string, include: string[], exclude = [NODE_MODULES]) {
