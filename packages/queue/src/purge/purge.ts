@@ -27,7 +27,7 @@ type Name = NonNullable<StoredDeletion['name']>
 /** The most deletions of one purge, because each slice gets the names of all. */
 const MOST = 500
 /** An erasure examines this number of results in a step. */
-const RESULTS_AT_ONCE = 100
+const RESULTS_AT_ONCE = 50
 /** After a slice, Redis serves others for this many times as long as the slice took. */
 const REST = 2
 
