@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { startProcess } from '@sluice/test-support'
+import { startProcess, testQueueName } from '@sluice/test-support'
 import { test } from 'vitest'
 import { openOperator } from '../support/open-operator.ts'
 import { runSluice } from '../support/run-sluice.ts'
@@ -24,6 +24,15 @@ test('a second Redis with the same queue is told as such, and a MongoDB that was
     )
   other.signal('SIGKILL')
   await other.ended
+
+  const misspelt = testQueueName()
+  const { api: ofOtherQueue } = await sluice.startApi({ QUEUE: misspelt })
+  const isOtherQueue = (text: string) =>
+    text.startsWith(`The queue ${misspelt} feeds the same MongoDB`)
+  await until('the other queue', async () => (await readVerdict()).some(isOtherQueue))
+  ofOtherQueue.signal('SIGKILL')
+  await ofOtherQueue.ended
+  await until('its end', async () => !(await readVerdict()).some(isOtherQueue))
 
   // What a database has that was copied, or restored from its dump.
   await layout.updateMany({ mark: { $exists: true } }, { $inc: { mark: -60_000, before: -60_000 } })

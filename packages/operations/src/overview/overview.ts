@@ -111,7 +111,12 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   async function readOther(): Promise<string[]> {
     const other =
       'A queue of the same name in another Redis feeds this MongoDB: correct REDIS_URL or QUEUE'
-    return (await redis.exists(`${base}other-redis`)) === 1 ? [other] : []
+    const [sameName, queue] = await redis.mget(`${base}other-redis`, `${base}other-queue`)
+    const text = `The queue ${queue} feeds the same MongoDB, and suppressions and deletions of this queue do not reach it`
+    return [
+      ...(sameName ? [other] : []),
+      ...(queue ? [`${text}: correct its QUEUE or MONGODB_URL`] : []),
+    ]
   }
 
   /**

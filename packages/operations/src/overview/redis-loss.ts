@@ -26,6 +26,7 @@ const RENEW_AFTER_MS = 900
 const OTHER_WITHIN_MS = 2_500
 /** Another Redis is reported for this time after it was last noticed. */
 const OTHER_MS = 10_000
+const OTHER_QUEUE_MS = 3_000
 
 interface WatchOptions {
   onLoss: (loss: Loss) => void
@@ -97,6 +98,19 @@ export function watchRedisLoss(
     if (n !== 1) return
     if (isLost && loss) onLoss(loss)
     await redis.set(`${keys.base}mark`, mark)
+    await noteOtherQueue(_id, now)
+  }
+
+  /**
+   * Notes another queue whose APIs renew its mark in this MongoDB. Its workers would not learn of
+   * suppressions, and its jobs would keep the words of what is deleted.
+   */
+  async function noteOtherQueue(own: string, now: number): Promise<void> {
+    const isRenewed = { _id: { $ne: own }, mark: { $gt: now - OTHER_MS } }
+    const options = { projection: { _id: 1 }, signal: AbortSignal.timeout(MARK_ANSWER_MS) }
+    const other = await db.collection<MarkNote>('layout').findOne(isRenewed, options)
+    const name = other?._id.replace('queue:', '')
+    if (name) await redis.set(`${keys.base}other-queue`, name, 'PX', OTHER_QUEUE_MS)
   }
 
   async function keepChecking(): Promise<void> {
