@@ -23,7 +23,7 @@ const lack = await lackOfServers()
 /** Skipped, if this machine can't have their servers. */
 const unserved = lack === undefined ? [] : WITH_SERVERS.map((place) => `${place}{/**/,}*.test.ts`)
 
-/** Takes long, and `pnpm test` has a faster test of its kind. */
+/** Takes long, and tests what few changes break, or has a faster test of its kind. */
 const leftOut = isFull ? [] : ['**/*.full.test.ts']
 
 export default defineConfig({

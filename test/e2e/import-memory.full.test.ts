@@ -9,18 +9,17 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { runtimeEnv } from '@sluice/test-support'
 import { test } from 'vitest'
-import { scale } from '../support/scale.ts'
 
 const execute = promisify(execFile)
 const SLUICE = fileURLToPath(new URL('../../sluice', import.meta.url))
 const MIB = 1024 * 1024
 
-const MAIL_BYTES = scale(64, 384) * MIB
+const MAIL_BYTES = 384 * MIB
 /**
  * docs/importing.md states the bound of the full form. Without limits of V8, the short form takes
  * more, too.
  */
-const MOST_BYTES = scale(240, 300) * 1e6
+const MOST_BYTES = 300 * 1e6
 
 /** Tells the most memory that a process ever occupied, when it ends. */
 const TELL_PEAK = `import { readFileSync } from 'node:fs'
