@@ -276,10 +276,7 @@ export interface Format {
    * than reading it. Throws FormatError if the files as a whole can't be read.
    */
   read(files: readonly InputFile[], options: FormatOptions): AsyncIterable<readonly Found[]>
-  /**
-   * Returns an export that has only one rejected record: its files by path. Without `restore`, the
-   * record is a file.
-   */
+  /** Returns an export of one rejected record: its files by path. If missing, it is a file. */
   restore?(
     record: string,
     context: Readonly<Record<string, unknown>>,

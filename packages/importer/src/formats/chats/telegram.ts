@@ -254,10 +254,7 @@ function fileNameOf(path: unknown): string | undefined {
   return text && !text.startsWith('(') ? basename(text) : undefined
 }
 
-/**
- * Makes a reader of dates. Old exports have no `date_unixtime`, and their `date` is in the time
- * zone of the computer that wrote them.
- */
+/** Reads dates. In old exports, without `date_unixtime`, they are local to the writing computer. */
 function createDateReader(options: FormatOptions): ToDate {
   const clock = options.timezone === undefined ? undefined : createZonedClock(options.timezone)
   let hasUnixTimes = false
