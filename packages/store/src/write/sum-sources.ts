@@ -319,7 +319,7 @@ const REMOVED_AT_ONCE = 2
  * Between two commands, the removal rests this many times as long as the last one took. Some
  * servers run one command at a time, and other tenants' posts keep at least half of their rate.
  */
-const RESTS = 2
+const RESTS = 3
 /**
  * A thread may have a million quotes. After this time, a call begins no further page, so that the
  * other deletions of its batch do not wait for long: the next call continues.
