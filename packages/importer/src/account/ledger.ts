@@ -140,7 +140,10 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
       entry.open -= 1
       if (entry === entries[0] && entry.open === 0) advance()
     },
-    /** Resolves when at most this number of events wait for an earlier one, or throws. */
+    /**
+     * Resolves when at most this number of events wait for an earlier one. Throws the signal's
+     * reason.
+     */
     async untilAtMost(most: number, signal: AbortSignal) {
       while (entries.length > most) {
         await once(advances, 'advance', { signal }).catch(() => signal.throwIfAborted())

@@ -276,7 +276,10 @@ export interface Format {
    * than reading it. Throws FormatError if the files as a whole can't be read.
    */
   read(files: readonly InputFile[], options: FormatOptions): AsyncIterable<readonly Found[]>
-  /** Returns an export of one rejected record: its files by path. If missing, it is a file. */
+  /**
+   * Returns the files, by path, of an export that has only this rejected record. Without `restore`,
+   * the record itself is written as a file.
+   */
   restore?(
     record: string,
     context: Readonly<Record<string, unknown>>,

@@ -19,7 +19,10 @@ export interface Spool<T extends object> {
 
 export type SpoolFile = ReturnType<typeof openSpoolFile>
 
-/** Opens a file for lists. It has no name, so the system removes it when this process ends. */
+/**
+ * Opens a file for any number of lists. It has no name, so the system removes it when this process
+ * ends.
+ */
 export function openSpoolFile(folder: string) {
   const onDisk = <T>(work: () => T): T => {
     try {

@@ -4,7 +4,10 @@ import { UserError } from '@sluice/terminal'
 import type { Ledger, Outgoing, Sink, UntitledRequest } from '../account/ledger.ts'
 import { type CompleteRequest, completeRequests, type InFlight } from './complete-requests.ts'
 
-/** A batch has at most BATCH_THREADS threads, and about BATCH_UNITS units (or a larger thread). */
+/**
+ * A batch has at most BATCH_THREADS threads, and about BATCH_UNITS code units of text, unless a
+ * single thread has more.
+ */
 const BATCH_THREADS = 500
 const BATCH_UNITS = 1024 * 1024
 /** If the input is slow, a batch that is not full is sent after this time. */

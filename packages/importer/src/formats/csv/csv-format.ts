@@ -47,7 +47,10 @@ export const csvFormat: Format = {
   read: eachFile((file, options) => readTable(file.path, readCsvRows(file), options)),
 }
 
-/** Returns what tables lack, or the one fault of all rows. Throws if an option is wrong. */
+/**
+ * Returns an error if tables lack columns, or if all rows have the same fault. Throws it if an
+ * option is wrong.
+ */
 export async function faultOfTables(lists: ReturnType<Format['read']>, options: FormatOptions) {
   mappingOf(options)
   return await faultOfRows(lists)

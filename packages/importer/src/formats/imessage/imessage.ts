@@ -35,7 +35,10 @@ const SQLITE = 'SQLite format 3\0'
 /** 1000 puts a sticker on a message, 2000 and up add a tapback, 3000 and up remove one. */
 const TAPBACK = /^[123]\d{3}$/
 
-/** Reads each UTC day of a chat as a source, from a copy. Memory: some hundred messages. */
+/**
+ * Reads each UTC day of a chat as a source, from a copy of the database. Memory: some hundred
+ * messages.
+ */
 export const imessageFormat: Format = {
   name: 'imessage',
   title: 'iMessage',

@@ -8,7 +8,7 @@ const LENGTH_BYTES = new Map([
   [0x82, 4],
 ])
 
-/** Returns the stream's first string, which is the text. Returns '' if none, or if cut off. */
+/** Returns the stream's first string, which is the text, or '' if it has none or is cut off. */
 export function textOfBody(body: unknown): string {
   if (!(body instanceof Uint8Array)) return ''
   // If the stream is cut off, its last length may be at the end.

@@ -177,7 +177,10 @@ function unshiftHz(text: string): string {
   return text.replace(/~(?:\{([^\n]*?)(?:~\}|(?=\n|$))|(~)|\r?\n)/g, replace)
 }
 
-/** Decodes UTF-7: `+AOk-` is é as UTF-16 in base64, and `+-` a plus sign. Shorter is text. */
+/**
+ * Decodes UTF-7: `+AOk-` is é as UTF-16 in base64, and `+-` is a plus sign. A shorter code is an
+ * unescaped text.
+ */
 function decodeUtf7(text: string): string {
   return text.replace(/\+([A-Za-z\d+/]*)-?/g, (whole, code: string) => {
     const bytes = Buffer.from(code, 'base64')

@@ -8,7 +8,10 @@ export interface JsonShape {
   root: string
   /** As in NDJSON. Also true if the beginning has no line end. */
   isOneLine: boolean
-  /** The members' paths, such as `title` and `quotes[].text`, in a root array `[].title`. */
+  /**
+   * The paths of the members, such as `title` and `quotes[].text`. If the root is an array, they
+   * start with `[].`.
+   */
   members: ReadonlySet<string>
 }
 

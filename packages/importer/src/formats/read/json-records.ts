@@ -21,7 +21,10 @@ export interface JsonRecord {
 type Records<Other = never> = AsyncGenerator<readonly (JsonRecord | Rejected | Other)[]>
 type ToFound = (record: JsonRecord) => Found | readonly Found[]
 
-/** Returns the paths of a root list's elements, of these lists' elements, and of another root. */
+/**
+ * Returns paths that select the elements of a root list, the elements of these lists in a root
+ * object, or any other root itself.
+ */
 export function recordsAndLists(...lists: readonly string[]): readonly string[] {
   return ['', '/*', ...lists.map((list) => `/${list}/*`)]
 }

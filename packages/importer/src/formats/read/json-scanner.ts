@@ -41,7 +41,8 @@ const LONGEST_NAME = 100
  * Scans a text with one or more roots for the values that paths select. A path is a JSON Pointer
  * with `*` for all elements of a list, such as `/messages/*`. The path `''` selects a root, unless
  * another path finds a list in the root: then it selects what remains of the root. The scanner does
- * not check JSON: the parser of a value does. Libraries that parse JSON as a stream need ten times as much time, and do not know lines.
+ * not check JSON: the parser of a value does. Libraries that parse JSON as a stream need ten times
+ * as much time, and do not know lines.
  */
 export class JsonScanner {
   readonly #root: Choice

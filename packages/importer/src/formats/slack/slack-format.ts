@@ -36,7 +36,10 @@ export const slackFormat: Format = {
   },
 }
 
-/** Returns an export's files: its lists, and folders of messages or of uploads beside them. */
+/**
+ * Returns the files that belong to an export: its lists, and the files in folders of messages or of
+ * uploads beside them.
+ */
 function owns(
   files: readonly InputFile[],
   own: ReadonlySet<string>,
@@ -84,7 +87,10 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Found
   while (later.length > 0) yield later.splice(0, READ_TOGETHER).flatMap((again) => again())
 }
 
-/** This number of messages waits for names, about 20 MB. Others name members by their ids. */
+/**
+ * At most this number of messages is kept until all names are known, about 20 MB. Further messages
+ * name members by their ids.
+ */
 const MOST_LATER = 10_000
 const READ_TOGETHER = 500
 const BEYOND_LATER = `messages that name members by their ids, because more than ${MOST_LATER} messages wait for names`

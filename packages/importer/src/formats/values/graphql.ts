@@ -15,7 +15,8 @@ export function nodesOf(list: unknown): readonly JsonObject[] {
 
 /**
  * Returns the records of the topmost lists, as in `{ issues: { nodes } }`.
- * @param id a member by which a record is recognised outside lists, as in `{ issue: { identifier } }`.
+ * @param id a member by which a record outside lists is recognised, as in
+ * `{ issue: { identifier } }`.
  */
 export function nodesIn(value: unknown, id?: string, depth = DEEPEST): readonly unknown[] {
   if (!isRecord(value) || depth === 0) return []

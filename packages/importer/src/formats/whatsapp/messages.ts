@@ -6,7 +6,7 @@ import { plainDate } from '../values/local-dates.ts'
 import { MARKS, withoutTypography } from '../values/typography.ts'
 import { createDateReader } from '../values/written-values.ts'
 
-/** A message. `head` has its date and its speaker; lines before the first date have none. */
+/** A message. `head` has its date and its speaker. Lines before the first date have no `head`. */
 export interface Message {
   date?: string
   /** What follows the date. On an iPhone, this is a bracket. */
@@ -17,7 +17,7 @@ export interface Message {
   place: Place
 }
 
-/** Matches a day and a time in the ways of regions: `2024. 05. 01. 9:30`, `1.5.2024 klo 9.30`. */
+/** Matches a day and a time as regions write them: `2024. 05. 01. 9:30`, `1.5.2024 klo 9.30`. */
 const DATE = String.raw`\d{1,4}(?:[./-] ?\d{1,4}){2}(?:[.,]? klo?\.?)?[^\da-z]{1,5}(?:[ap]m )?\d{1,2}(?:[:.]\d\d){1,2}[\s.apmπμ]*`
 const SPEAKER = String.raw`(?:([^:]{1,100}):(?=[\s\u200E\u200F]|$) ?)?`
 /**
