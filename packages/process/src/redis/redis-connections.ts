@@ -40,9 +40,10 @@ function createReconnectOnError(moved: 1 | 2) {
 /**
  * A connection on which a reply is due for this time is replaced, because TCP would notice only
  * after a quarter of an hour that the peer is dead. Where no callers wait, the time is longer,
- * because Redis is then more likely to be slow than dead.
+ * because Redis is then more likely to be slow than dead. After a failover without a word from the
+ * old server, jobs wait for as long. The locks of such a worker have ended by then.
  */
-const SILENT_MS = { callersWait: 2_000, elsewhere: 10_000 }
+const SILENT_MS = { callersWait: 2_000, elsewhere: 6_000 }
 
 /**
  * Connects for callers that can't wait. While Redis is unavailable, commands fail immediately.
