@@ -31,7 +31,10 @@ function makeCommand(
     pause: () => laneCommand('pause', { openClient, print }),
     status: () =>
       statusCommand({
-        ...{ env: {}, openClient, show: print, printLines: printedOn(print) },
+        env: {},
+        openClient,
+        show: print,
+        printLines: printedOn(print),
         readDirectly: () => Promise.reject(new Error('not from Redis')),
       }),
     tail: () => tailCommand({ openClient, print, show: print }),

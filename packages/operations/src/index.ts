@@ -11,6 +11,7 @@ export {
   loadOf,
   lossWords,
   megabytes,
+  NEARLY_FULL,
   pauseWords,
   retentionWords,
   shown,

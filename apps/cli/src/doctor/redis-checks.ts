@@ -5,7 +5,7 @@
 import { createDeletionRecords } from '@sluice/boot/deletion-records'
 import { readMarks } from '@sluice/boot/marks'
 import { ALIVE_MS, type DeletionRecord } from '@sluice/contract'
-import { createReadOverview, lossWords, retentionWords } from '@sluice/operations'
+import { createReadOverview, lossWords, NEARLY_FULL, retentionWords } from '@sluice/operations'
 import {
   infoField,
   LAYOUT,
@@ -29,9 +29,6 @@ import { counted, UserError } from '@sluice/terminal'
 import type { Db } from 'mongodb'
 import { applyDeletions } from './apply-deletions.ts'
 import { check, note, readClock, type ServerCheck } from './check.ts'
-
-/** Above this part of its memory, a burst may fill Redis. */
-const FULL = 0.8
 
 /** Returns the commands that ping each server in a `REDIS_URL`. They contain no credentials. */
 export function pingCommands(redisUrl: string): string {
@@ -86,7 +83,11 @@ export async function checkRedis(
     infoField(info, 'rdb_last_bgsave_status')
       ? check(!unwritten, written, `${cli} ${unwritten?.command}  # when its disk has space`)
       : note('last writes to its disk: INFO does not say'),
-    check(used < most * FULL, `memory: ${used} of ${most} bytes`, set(`maxmemory ${most * 2}`)),
+    check(
+      used < most * NEARLY_FULL,
+      `memory: ${used} of ${most} bytes`,
+      set(`maxmemory ${most * 2}`),
+    ),
     check(
       online >= needed,
       `replicas: ${online} online, ${needed} needed by REDIS_REPLICAS`,

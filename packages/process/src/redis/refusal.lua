@@ -1,5 +1,6 @@
--- Tries a write that changes nothing. Returns why Redis refuses it or, from Redis 7.0 on, which commands its user may not
--- send, or ''. It must not return an error, because clients would then reconnect.
+-- Tries a write that changes nothing. Returns why Redis refuses it or, from Redis 7.0 on, which
+-- commands its user may not send, or ''. It must not return an error, because clients would then
+-- reconnect.
 -- ARGV  the commands
 local key = KEYS[1] .. 'nothing'
 local reply = redis.pcall('DEL', key)

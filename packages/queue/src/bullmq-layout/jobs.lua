@@ -241,8 +241,8 @@ end
 --part unlisted
 --include jobs.lua#add
 --include jobs.lua#inspect
--- Lets those of these jobs wait again that exist, but are in no list, because somebody renamed or removed one. Returns
--- their number.
+-- Lets jobs wait again that exist, but are in no list, because somebody renamed or removed one.
+-- Returns their number.
 local function listAgain(lane, ids)
   local isListed, lost = {}, {}
   for list, range in pairs({wait = 'LRANGE', active = 'LRANGE', delayed = 'ZRANGE', prioritized = 'ZRANGE', failed = 'ZRANGE'}) do

@@ -159,13 +159,13 @@ local function countAgain(base, lane, id)
 end
 --part audit
 -- Removes from the load the jobs that BullMQ's own tools removed from the queue. After the last
--- job, if there are few jobs, compares the totals with them and corrects the totals: another
--- version of the scripts may have counted differently.
+-- job, lets jobs that are in no list wait again and, if there are few jobs, compares the totals with
+-- them and corrects the totals: another version of the scripts may have counted differently.
 -- ARGV  1    cursor
 --       2    number of jobs to look at
 --       3 …  prefixes of both lanes' keys
--- Returns the next cursor and, after the last job, `right`, `corrected`, `relisted` if jobs were in no list and wait again,
--- or `many` if the totals were not compared.
+-- Returns the next cursor and, after the last job, `right`, `corrected`, `relisted` if jobs were in
+-- no list and wait again, or `many` if the totals were not compared.
 --include load.lua#release
 --include ../bullmq-layout/jobs.lua#states
 --include ../bullmq-layout/jobs.lua#unlisted
