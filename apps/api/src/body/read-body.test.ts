@@ -7,8 +7,7 @@ import { listen } from '@sluice/process'
 import { type TestContext, test } from 'vitest'
 import { ProblemError } from '../request/problem-error.ts'
 import { createBudget } from '../request/shares.ts'
-import { bodyChunks } from './body-chunks.ts'
-import { readBody } from './read-body.ts'
+import { bodyChunks, readBody } from './read-body.ts'
 
 const IDLE_MS = 200
 const POST = 'POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n'

@@ -18,8 +18,17 @@ import {
   sourceNameOf,
 } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { bodyChunks, type Coding, checkContentType, INFLATER_MEMORY } from '../body/body-chunks.ts'
-import { allowBody, checkContentLength, drainBody, endAfter, readBody } from '../body/read-body.ts'
+import {
+  allowBody,
+  bodyChunks,
+  type Coding,
+  checkContentLength,
+  checkContentType,
+  drainBody,
+  endAfter,
+  INFLATER_MEMORY,
+  readBody,
+} from '../body/read-body.ts'
 import { writeHead } from '../request/middleware.ts'
 import {
   asProblem,
