@@ -4,7 +4,7 @@ export { type Suppressions, SuppressionsFullError } from './erase/suppressions.t
 export { createOperations, OperationsFullError } from './failed/operations.ts'
 export { groupIdOf, reasonWords, SHOWN_REASON } from './failed/reasons.ts'
 export type { ThreadPage, Writing } from './find/thread-page.ts'
-export { failedJobOf, type JobDetail } from './jobs/read-job.ts'
+export { failedJobOf, type JobDetail } from './jobs/jobs.ts'
 export {
   duration,
   livingApi,

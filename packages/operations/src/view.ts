@@ -1,6 +1,7 @@
 // What people see of a queue and can do with it, depending on their role. Viewers see ids, and
 // reasons without values. They see no payloads, stacks, validation errors or stored texts, because
 // these quote the content of threads.
+
 import { createDeletionRecords } from '@sluice/boot/deletion-records'
 import type * as contract from '@sluice/contract'
 import { type KeyRole, listExpiring, shortKeyId } from '@sluice/credentials/keys'
@@ -22,8 +23,7 @@ import { createOperations, type RunOptions, runOperations } from './failed/opera
 import { type MaskedReason, reasonGroupOf, VARIES } from './failed/reasons.ts'
 import { createFind, createFindStored } from './find/find.ts'
 import { createReadThread, type ThreadPage } from './find/thread-page.ts'
-import { createListJobs, createListRecent } from './jobs/list-jobs.ts'
-import { createReadJob, type JobDetail } from './jobs/read-job.ts'
+import { createListJobs, createListRecent, createReadJob, type JobDetail } from './jobs/jobs.ts'
 import { createReadHistory } from './overview/history.ts'
 import { createReadOverview, createReadTenant } from './overview/overview.ts'
 import { judge } from './overview/verdict.ts'

@@ -25,7 +25,7 @@ import {
 } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { type TestContext, test, vi } from 'vitest'
-import { createReadJob, failedJobOf } from '../jobs/read-job.ts'
+import { createReadJob, failedJobOf } from '../jobs/jobs.ts'
 import { createReadState } from '../overview/overview.ts'
 import { createFailedJobs } from './failed-jobs.ts'
 import { createOperations } from './operations.ts'

@@ -19,8 +19,7 @@ import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
 import { SHOWN_REASON } from '../failed/reasons.ts'
-import { createScanRecent, NEWEST } from '../jobs/list-jobs.ts'
-import { createReadJob } from '../jobs/read-job.ts'
+import { createReadJob, createScanRecent, NEWEST } from '../jobs/jobs.ts'
 
 const FAILED_SHOWN = 100
 /**

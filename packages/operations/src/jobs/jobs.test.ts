@@ -7,8 +7,7 @@ import { BOUNDS, completed, createCompleteJobs, createFail } from '@sluice/queue
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { createFailedJobs } from '../failed/failed-jobs.ts'
-import { createListJobs, JOBS_SHOWN } from './list-jobs.ts'
-import { createReadJob } from './read-job.ts'
+import { createListJobs, createReadJob, JOBS_SHOWN } from './jobs.ts'
 
 const thread = (externalId: string): Thread => ({
   source: { service: 'slack', externalId, title: 'T' },
