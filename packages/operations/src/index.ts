@@ -1,6 +1,10 @@
 // Entry point: what people see of a queue, and what they can do with it.
-export { createFindErased, type Erasures } from './erase/erase-speaker.ts'
-export { type Suppressions, SuppressionsFullError } from './erase/suppressions.ts'
+export {
+  createFindErased,
+  type Erasures,
+  type Suppressions,
+  SuppressionsFullError,
+} from './erase/erase-speaker.ts'
 export { createOperations, OperationsFullError } from './failed/operations.ts'
 export { groupIdOf, reasonWords, SHOWN_REASON } from './failed/reasons.ts'
 export type { ThreadPage, Writing } from './find/thread-page.ts'
