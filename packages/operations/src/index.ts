@@ -23,11 +23,13 @@ export {
 export {
   type CountedSpan,
   createReadHistory,
+  createReadOverview,
+  createReadState,
   peaksOf,
+  type QueueState,
   SPANS,
   type Span,
-} from './overview/history.ts'
-export { createReadOverview, createReadState, type QueueState } from './overview/overview.ts'
+} from './overview/overview.ts'
 export { watchRedisLoss } from './overview/redis-loss.ts'
 export {
   findDue,

@@ -10,8 +10,7 @@ import { LANES, newJobId, queueKeys } from '@sluice/queue'
 import { createJobAdder } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { beforeEach, type TestContext, test, vi } from 'vitest'
-import { createReadHistory, peaksOf } from './history.ts'
-import { createReadOverview, createReadTenant } from './overview.ts'
+import { createReadHistory, createReadOverview, createReadTenant, peaksOf } from './overview.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
