@@ -37,5 +37,5 @@ export {
   readRules,
   removeRules,
   writeRule,
-} from './threads/retention.ts'
+} from './threads/delete-threads.ts'
 export * from './view.ts'

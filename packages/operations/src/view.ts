@@ -25,9 +25,13 @@ import { createReadThread, type ThreadPage } from './find/thread-page.ts'
 import { createListJobs, createListRecent, createReadJob, type JobDetail } from './jobs/jobs.ts'
 import { createReadHistory, createReadOverview, createReadTenant } from './overview/overview.ts'
 import { judge } from './overview/verdict.ts'
-import { deleteThreads } from './threads/delete-threads.ts'
-import { createOpenDue, type RetentionDeps } from './threads/retention.ts'
-import { createRecordedStep, createTakeStep, type StepDeps } from './threads/steps.ts'
+import {
+  createOpenDue,
+  createRecordedStep,
+  deleteThreads,
+  type RetentionDeps,
+} from './threads/delete-threads.ts'
+import { createTakeStep, type StepDeps } from './threads/steps.ts'
 
 /**
  * The caller is no operator. Only operators may act, or filter by reason: with filters, viewers

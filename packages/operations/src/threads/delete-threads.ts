@@ -1,18 +1,30 @@
-// Deletes a thread, the threads of a tenant, or those that are due, as operations (`../failed`).
-// They begin with the first step after a crash: what is deleted already is not found again.
+// Deletes a thread, the threads of a tenant, or the threads that a rule of retention makes due, as
+// operations (`../failed`), and writes the records of operations. The deletions begin with the first
+// step after a crash: what is deleted already is not found again.
 import { isDeepStrictEqual } from 'node:util'
+import type { DeletionRecords } from '@sluice/boot/deletion-records'
+import type { DeletionRecord } from '@sluice/contract'
 import { revokeKeys } from '@sluice/credentials/keys'
-import { forgetTenant, noteSuppressions } from '@sluice/queue'
+import { readRedisTime } from '@sluice/process/redis'
+import { forgetTenant, noteSuppressions, type QueueKeys } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import { chunksOf } from '@sluice/store/read'
-import { removeSuppressions } from '@sluice/store/suppressions'
+import { readKey, removeSuppressions } from '@sluice/store/suppressions'
 import { type AgedThread, findThreads } from '@sluice/store/walk'
+import type { Redis } from 'ioredis'
+import type { Db } from 'mongodb'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
-import type { OpenOperation } from '../failed/operations.ts'
+import type { OpenOperation, Operations, StepDone } from '../failed/operations.ts'
 import type { createReadJob } from '../jobs/jobs.ts'
 import type { createReadTenant } from '../overview/overview.ts'
-import { findDue, type RetentionDeps, readRules } from './retention.ts'
-import { pauseStep, type StepDeps, type Steps, sendDeletions, THREADS_PER_JOB } from './steps.ts'
+import {
+  APART_MS,
+  pauseStep,
+  type StepDeps,
+  type Steps,
+  sendDeletions,
+  THREADS_PER_JOB,
+} from './steps.ts'
 
 interface ThreadDeps extends RetentionDeps, StepDeps {
   failedJobs: Pick<FailedJobs, 'scan' | 'move'>
@@ -114,4 +126,149 @@ export function deleteThreads(deps: ThreadDeps, open: OpenOperation): Steps {
         for (const [at, { id }] of own.entries()) if (receipts[at] === null) failed.add(id)
       }
   }
+}
+
+/**
+ * How long threads of a tenant, of all services or of one, are kept after their last post.
+ */
+export type RetentionRule = Extract<DeletionRecord, { kind: 'retention' }>['rules'][number]
+
+/** The rules are in the collection `layout`, which has what concerns the whole store. */
+const rulesIn = (db: Db) => db.collection<RetentionRule & { _id: string; at?: Date }>('layout')
+const nameOf = (tenant: string, service?: string) => `retain:${JSON.stringify([tenant, service])}`
+
+/** Adds a rule, or replaces the rule for the same threads. */
+export async function writeRule(db: Db, rule: RetentionRule): Promise<void> {
+  const _id = nameOf(rule.tenant, rule.service)
+  await rulesIn(db).replaceOne({ _id }, { ...rule, at: new Date() }, { upsert: true })
+}
+
+/** Removes the rules that a tenant got up to a moment: another one may have its name later. */
+export async function removeRules(db: Db, tenant: string, until = new Date()): Promise<void> {
+  await rulesIn(db).deleteMany({ tenant, seconds: { $exists: true }, at: { $not: { $gt: until } } })
+}
+
+export async function readRules(db: Db): Promise<RetentionRule[]> {
+  const rules = rulesIn(db).find({ seconds: { $exists: true } }, { readPreference: 'primary' })
+  return (await rules.toArray()).map(({ _id, at: _, ...rule }) => rule)
+}
+
+/** A thread to delete. `until`: the stamp up to which its posts are deleted. */
+interface DueThread extends AgedThread {
+  until: number
+}
+
+/**
+ * Finds the threads that are due at a moment (ms since 1970), part by part. The rule of a service
+ * goes before the rule of its tenant, and this one before the default (in days; 0 for none).
+ * @throws {CommandFailedError}
+ */
+export async function* findDue(
+  db: Db,
+  rules: readonly RetentionRule[],
+  defaultDays: number,
+  at: number,
+): AsyncGenerator<DueThread[]> {
+  const untilOf = (seconds: number | null) =>
+    seconds === null ? Number.NEGATIVE_INFINITY : (at - seconds * 1_000) * 1_000
+  const byDefault = untilOf(defaultDays > 0 ? defaultDays * 86_400 : null)
+  const byName = new Map(
+    rules.map(({ tenant, service, seconds }) => [nameOf(tenant, service), untilOf(seconds)]),
+  )
+  const until = Math.max(byDefault, ...byName.values())
+  if (until === Number.NEGATIVE_INFINITY) return
+  for await (const found of findThreads(db, {}, { until }))
+    yield found.flatMap((thread) => {
+      const ofTenant = byName.get(nameOf(thread.tenant)) ?? byDefault
+      const until = byName.get(nameOf(thread.tenant, thread.name.service)) ?? ofTenant
+      return thread.stamp <= until ? [{ ...thread, until }] : []
+    })
+}
+
+export interface RetentionDeps {
+  redis: Redis
+  keys: QueueKeys
+  db: Db
+  /** The default of `findDue`. */
+  retainDays: number
+}
+
+/** Due threads are looked for once in this time, or in `ASK_MS` while there is no rule. */
+const EVERY_MS = 24 * 60 * 60 * 1_000
+const ASK_MS = 60_000
+
+/**
+ * Makes the function that opens the operation on due threads, in one process once in `EVERY_MS`.
+ */
+export function createOpenDue(
+  { redis, keys, db, retainDays }: RetentionDeps,
+  operations: Pick<Operations, 'open'>,
+) {
+  const key = `${keys.base}retention`
+  return async (): Promise<void> => {
+    if ((await redis.set(key, '', 'PX', ASK_MS, 'NX')) === null) return
+    if (retainDays === 0 && (await readRules(db)).length === 0) return
+    const { id } = await operations.open('retain', { filter: {} }, 0, 'retention')
+    await redis.set(key, id, 'PX', EVERY_MS)
+  }
+}
+
+type TakeStep = (open: OpenOperation) => Promise<StepDone>
+type RecordDeps = Pick<RetentionDeps, 'redis' | 'db' | 'retainDays'> & {
+  records: Pick<DeletionRecords, 'write'>
+}
+
+/**
+ * Makes steps that write the record of an operation that deletes or erases, because its jobs write
+ * none: at the beginning, before anything is removed, and at the end with the count. A record names
+ * what is asked for, not what is found, so it stays small. Retention, which finds nothing on most
+ * days, is recorded when it has found something.
+ */
+export function createRecordedStep(deps: RecordDeps, takeStep: TakeStep): TakeStep {
+  return async (open) => {
+    const { kind, state, done } = open.operation
+    if (state === 'waiting' && kind !== 'retain') await record(deps, open)
+    const step = await takeStep(open)
+    if (kind === 'retain' && step.found) await record(deps, open)
+    if (kind !== 'retain' && step.isLast) await record(deps, open, done + step.done)
+    return step
+  }
+}
+
+async function record(deps: RecordDeps, open: OpenOperation, done?: number): Promise<void> {
+  const { records, redis } = deps
+  const what = await describe(deps, open)
+  if (what === undefined) return
+  const { id, by, createdAt } = open.operation
+  // An erasure promises nothing about later posts: they stay. A deleted tenant has none until its
+  // end.
+  const until =
+    what.kind === 'erasure' ? Date.parse(createdAt) + APART_MS : await readRedisTime(redis)
+  const stamp = Math.floor(until * 1_000)
+  await records.write([{ ...what, id, stamp, by, ...(done !== undefined && { done }) }])
+}
+
+type What<Of = DeletionRecord> = Of extends unknown
+  ? Omit<Of, 'id' | 'stamp' | 'by' | 'done'>
+  : never
+
+/** Returns undefined for an operation that only counts. */
+async function describe(
+  { db, retainDays }: RecordDeps,
+  { operation: { kind, filter = {}, erases, createdAt } }: OpenOperation,
+): Promise<What | undefined> {
+  const { tenant = '', service, externalId } = filter
+  if (kind === 'retain') {
+    const [rules, at] = [await readRules(db), Date.parse(createdAt)]
+    return { kind: 'retention', rules, days: retainDays, at }
+  }
+  if (erases === undefined && service !== undefined && externalId !== undefined) {
+    const sourceId = sourceIdOf(tenant, { service, externalId })
+    return { kind: 'deletion', tenant, deletes: [{ sourceId }] }
+  }
+  if (erases === undefined) return { kind: 'tenant', tenant }
+  const { speaker, mode, dryRun } = erases
+  if (dryRun) return undefined
+  const of = { tenant, ...(service !== undefined && { service }) }
+  return { kind: 'erasure', ...of, speaker, mode, key: await readKey(db) }
 }
