@@ -7,7 +7,7 @@ export {
 } from './erase/erase-speaker.ts'
 export { createOperations, OperationsFullError } from './failed/operations.ts'
 export { groupIdOf, reasonWords, SHOWN_REASON } from './failed/reasons.ts'
-export type { ThreadPage, Writing } from './find/thread-page.ts'
+export type { ThreadPage, Writing } from './find/find.ts'
 export { failedJobOf, type JobDetail } from './jobs/jobs.ts'
 export {
   duration,

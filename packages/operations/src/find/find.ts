@@ -1,17 +1,29 @@
 // Looks up a thread or an id for people, over all tenants: among the jobs in the queue, the
-// recently completed jobs, the imports, and the stored threads. Never writes. The queue has no
-// index for this, so accepting jobs does not become slower.
-import { type FindAnswer, type FindQuery, HITS_SHOWN, type Hit, SERVICES } from '@sluice/contract'
+// recently completed jobs, the imports, and the stored threads. The queue has no index for this, so
+// accepting jobs does not become slower. Also reads a page of a stored thread, with the requests
+// that wrote the thread. Never writes.
+import {
+  type FindAnswer,
+  type FindQuery,
+  HITS_SHOWN,
+  type Hit,
+  type PageQuery,
+  SERVICES,
+  type SourcePage,
+} from '@sluice/contract'
 import { keyCollection } from '@sluice/credentials/keys'
 import { createImports, idsOfThread, isJobId, orUnavailable, type QueueKeys } from '@sluice/queue'
-import { sourceIdIn, sourceIdOf } from '@sluice/store/ids'
+import { quotesOf, sourceIdIn, sourceIdOf } from '@sluice/store/ids'
 import {
   CommandFailedError,
   chunksOf,
+  createSourceReads,
+  findUnfinished,
   IDS_PER_QUERY,
   PRIMARY_MAJORITY,
   type QuoteDocument,
   type SourceDocument,
+  seenFilter,
   seenQuote,
   withinTime,
 } from '@sluice/store/read'
@@ -292,5 +304,100 @@ function hitOf(
     name,
     insertedBy,
     ...(changedBy !== undefined && { changedBy }),
+  }
+}
+
+/**
+ * The effect of a request on the quotes of a source: how many it inserted, and how many it was the
+ * last to change.
+ */
+export interface Writing {
+  /** The job's id, or `ID.PLACE` if the job has several threads. */
+  request: string
+  inserted: number
+  changed: number
+  /** Whether the request created the source, or was the last to change it. */
+  source?: 'created' | 'changed'
+}
+
+/** A page of a stored thread, and the requests that wrote the thread, newest first. */
+export interface ThreadPage extends SourcePage {
+  writings: Writing[]
+  /** A write that should have ended by now: a part of the thread is not stored. */
+  unfinished?: { request: string; since: string }
+}
+
+/**
+ * At most this number of pairs (inserting request, changing request) is read, those with the newest
+ * inserting requests first.
+ */
+const PAIRS = 1_000
+
+/**
+ * Makes a function that reads a page of a stored thread, with the requests that wrote it, the
+ * newest first.
+ */
+export function createReadThread(db: Db) {
+  const { readSource } = createSourceReads(db)
+
+  async function readWritings(
+    tenant: string,
+    id: string,
+    signal: AbortSignal,
+  ): Promise<Pick<ThreadPage, 'writings' | 'unfinished'>> {
+    const writings = new Map<string, Writing>()
+    const of = (request: string) => {
+      const writing = writings.get(request) ?? { request, inserted: 0, changed: 0 }
+      writings.set(request, writing)
+      return writing
+    }
+    const projection = { ...META, 'meta.tokens': 1 }
+    const source = await db
+      .collection<SourceDocument>('sources')
+      .findOne({ _id: id, tenant }, { projection, signal })
+    if (source === null) return { writings: [] }
+    const pairs = db
+      .collection('quotes')
+      .aggregate<{ _id: { by: string; changedBy?: string }; quotes: number }>(
+        [
+          { $match: { ...quotesOf(id), ...seenFilter([source]) } },
+          {
+            $group: {
+              _id: { by: '$meta.insertedBy', changedBy: '$meta.changedBy' },
+              quotes: { $sum: 1 },
+            },
+          },
+          { $sort: { _id: -1 } },
+          { $limit: PAIRS },
+        ],
+        { signal, allowDiskUse: true },
+      )
+    for await (const { _id, quotes } of pairs) {
+      of(_id.by).inserted += quotes
+      if (_id.changedBy != null) of(_id.changedBy).changed += quotes
+    }
+    if (source.meta.changedBy !== undefined) of(source.meta.changedBy).source = 'changed'
+    of(source.meta.insertedBy).source = 'created'
+    const open = await findUnfinished(db, source.meta.tokens ?? [], signal)
+    return {
+      writings: [...writings.values()].sort((one, other) => (one.request < other.request ? 1 : -1)),
+      ...(open && { unfinished: { request: open.request, since: open.since.toISOString() } }),
+    }
+  }
+
+  /**
+   * Returns undefined if the thread is not stored.
+   * @throws {CommandFailedError}
+   */
+  return async (
+    tenant: string,
+    id: string,
+    query: PageQuery,
+    gone: AbortSignal,
+  ): Promise<ThreadPage | undefined> => {
+    const page = await readSource(tenant, id, query, gone)
+    return (
+      page && { ...page, ...(await withinTime(gone, (signal) => readWritings(tenant, id, signal))) }
+    )
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { sourceIdOf } from '@sluice/store/ids'
 import { testDatabase } from '@sluice/test-support'
 import { test } from 'vitest'
-import { createReadThread } from './thread-page.ts'
+import { createReadThread } from './find.ts'
 
 const MINUTE_MS = 60_000
 
