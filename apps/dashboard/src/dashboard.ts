@@ -21,7 +21,6 @@ import {
   type Visit,
 } from './pages/page.ts'
 import { acts, pages } from './pages/pages.ts'
-import { verdictOf } from './pages/verdict.ts'
 import {
   contentSecurityPolicy,
   refuseOtherHosts,
@@ -141,9 +140,7 @@ function showPage(
 }
 
 async function sendPage({ path }: { path: string }, response: Response, page: Page): Promise<void> {
-  const { session } = response.locals
-  const verdict = session && page.shows && verdictOf(page.shows, session, path)
-  response.status(page.status ?? 200).send(await renderPage({ ...page, verdict }, session, path))
+  response.status(page.status ?? 200).send(await renderPage(page, response.locals.session, path))
 }
 
 function requireSession(deps: LoginDeps): Middleware {

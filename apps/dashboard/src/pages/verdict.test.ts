@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Finding, Status } from '@sluice/contract'
 import { test } from 'vitest'
-import { verdictOf } from './verdict.ts'
+import { verdictOf } from './page.ts'
 
 const failed = { lane: 'bulk', state: 'failed', jobs: 3, threads: 4, oldestMs: 0 } as const
 const note: Finding = {
