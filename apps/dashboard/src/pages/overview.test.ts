@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import type { HistoryPoint } from '@sluice/contract'
 import type { CountedSpan } from '@sluice/operations'
 import { test } from 'vitest'
-import { sinceData } from './chart.ts'
-import { charts } from './overview.ts'
+import { charts, sinceData } from './overview.ts'
 import { processTables } from './processes.ts'
 
 const POINT: HistoryPoint = {
