@@ -19,7 +19,7 @@ import {
   UncompletedError,
   type Worked,
 } from '@sluice/queue'
-import type { BatchStore, StoreAnswer } from '@sluice/store'
+import { type BatchStore, RefusedWriteError, type StoreAnswer } from '@sluice/store'
 import type { Deletions } from './deletions.ts'
 import type { createIngest, Ingested, IngestRequest } from './ingest.ts'
 import type { WorkerMetrics } from './metrics.ts'
@@ -73,6 +73,7 @@ export function createWork({
     const prepared = prepare(job, deletes, trace)
     // Not awaited without need: a lane that finds no request under way fetches again (see `ready`).
     const requests = prepared instanceof Promise ? await prepared.catch(asError) : prepared
+    if (requests instanceof RefusedWriteError) throw requests
     if (requests instanceof Error)
       return noteLost(job, { unavailable: true, reason: requests.message, since: began })
     const before = knownReceipts(job)

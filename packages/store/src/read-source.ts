@@ -25,6 +25,7 @@ import {
 import { hashTuple, listCursorOf, listPrefixOf, quotesOf } from './ids.ts'
 import {
   asCommandFailed,
+  asRefused,
   CommandFailedError,
   chunksOf,
   IDS_PER_QUERY,
@@ -32,7 +33,15 @@ import {
 } from './mongodb/commands.ts'
 
 export type { QuoteDocument, SourceDocument }
-export { CommandFailedError, chunksOf, IDS_PER_QUERY, PRIMARY_MAJORITY, seenFilter, seenQuote }
+export {
+  asRefused,
+  CommandFailedError,
+  chunksOf,
+  IDS_PER_QUERY,
+  PRIMARY_MAJORITY,
+  seenFilter,
+  seenQuote,
+}
 
 /**
  * Returns the oldest write of a source that should have ended by now, if its tokens show one: the

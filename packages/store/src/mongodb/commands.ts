@@ -251,12 +251,14 @@ export class CommandFailedError extends Error {
   }
 }
 
+/** The user of MongoDB may not send this command. */
+const UNAUTHORIZED = 13
 /**
  * Codes of errors that a probe does not meet, from MongoDB's `error_codes.yml`: Unauthorized (a
  * user may write one collection but not another), and errors of an overload (a single small write
  * may still succeed).
  */
-const CERTAIN_CODES = new Set([13, 402, 407, 433, 449, 450, 462])
+const CERTAIN_CODES = new Set([UNAUTHORIZED, 402, 407, 433, 449, 450, 462])
 const CERTAIN_NAMES = /^Mongo(ServerSelection|NotConnected|ServerClosed|TopologyClosed)Error$/
 const CERTAIN_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
@@ -280,6 +282,7 @@ interface WriteError {
  */
 const CODE_NAMES: Readonly<Record<number, string>> = {
   2: 'BadValue',
+  [UNAUTHORIZED]: 'Unauthorized',
   14: 'TypeMismatch',
   66: 'ImmutableField',
   121: 'DocumentValidationFailure',
@@ -348,6 +351,17 @@ export function refusedIn(
   // If a source has several errors, the map keeps the first.
   worst.sources = new Map(refusals.toReversed().flatMap(({ sources }) => [...sources]))
   throw worst
+}
+
+/**
+ * Returns the refusal of a document if the user of MongoDB may not send this command. Otherwise
+ * returns the error itself. For commands of deletions only: without such a right, posts are stored
+ * nevertheless, so workers must not wait for it.
+ */
+export function asRefused(error: unknown, collection: string, id: string): unknown {
+  const cause = error instanceof CommandFailedError ? error.cause : error
+  if (!(cause instanceof MongoServerError) || cause.code !== UNAUTHORIZED) return error
+  return new RefusedWriteError({ code: UNAUTHORIZED, errmsg: cause.message }, collection, id)
 }
 
 /**

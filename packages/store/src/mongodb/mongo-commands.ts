@@ -11,6 +11,7 @@ import type {
 import { quotesOf, sourceIdIn } from '../ids.ts'
 import {
   allRefused,
+  asRefused,
   type CollectionName,
   CommandFailedError,
   type CommandOptions,
@@ -107,7 +108,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
       return { n, refused: writeErrors === undefined ? [] : refusedIn(writeErrors, name, ids) }
     })
     return writing.catch(async (error) => {
-      if (!isConflict(error)) throw error
+      if (!isConflict(error)) throw kind === 'delete' ? asRefused(error, name, ids[0] ?? '') : error
       // A failed command has not waited for a majority. The probe does, also for all writes before
       // it.
       await commitProbe(commands, 0)
