@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { Thread } from '@sluice/contract'
 import { connectRetrying } from '@sluice/process/redis'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
-import { it, type TestContext } from 'vitest'
+import { it, type TestContext, vi } from 'vitest'
 import { createEnqueuer, type JobInput } from '../enqueue/enqueue.ts'
 import { readAttempts } from '../failed/failed-set.ts'
 import { type FetchedJob, MAX_ATTEMPTS } from '../job/job.ts'
@@ -444,4 +444,23 @@ it('reports retries, failures and stalled jobs by the events of BullMQ, and no s
     'stalls: stalled',
     'stalls: waiting',
   ])
+})
+
+it('retries a failed job in time although the clock of Redis is a minute behind', async (t) => {
+  const { add, consume, called, note, calls } = await setUp(t)
+  const now = Date.now
+  const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + 60_000)
+  t.onTestFinished(() => clock.mockRestore())
+  consume({
+    async work({ attempt }) {
+      note(`attempt ${attempt}`)
+      if (attempt === 1) throw new Error('no')
+      return { receipts: [RECEIPT] }
+    },
+  })
+  const since = performance.now()
+  await add('a')
+  await called('attempt 2')
+  assert.deepEqual(calls, ['attempt 1', 'failed a', 'attempt 2'])
+  assert(performance.now() - since < 30_000)
 })

@@ -106,8 +106,8 @@ const FAILED_FETCH_MS = 500
  * A lane is always in one of these modes. Locked jobs run in any mode.
  *
  * - `resting`, also after an error: waits until no pause is open, the worker is ready, and it has
- * capacity. The next mode is `blocking` if the last fetch drained the queue (got at most one job),
- * otherwise `fetching`.
+ * capacity. The next mode is `blocking` if the last fetch drained the queue (got at most one job)
+ * and no delayed job is due, otherwise `fetching`.
  * - `fetching`: fetches without waiting. The next mode is `looking` if it left jobs to the worker
  * with the lane's lease, otherwise `resting`.
  * - `blocking`: waits for a job, at most some seconds, and fetches. The next mode is the same as
@@ -197,7 +197,9 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
       await ready(lane)
       while (!hasCapacity()) await freed.promise
       if (pauses.open > 0) return 'resting'
-      return last.isDrained ? 'blocking' : 'fetching'
+      // Redis's clock may be behind. Then only a fetch with our own time gets a job that is due.
+      const isDue = last.nextAt !== undefined && last.nextAt <= Date.now()
+      return last.isDrained && !isDue ? 'blocking' : 'fetching'
     },
     async fetching() {
       const found = lock(await fetchNow())
