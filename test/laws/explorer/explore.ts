@@ -193,7 +193,12 @@ class Run {
    * the reposts.
    */
   async repostLast(failed: readonly StoreRequest[]): Promise<PostRequest[]> {
-    if (this.hasCrashed) await this.simulation.pass(STALE_MS)
+    if (this.hasCrashed) {
+      await this.simulation.pass(STALE_MS)
+      // By then, a majority has what late commands wrote. A repost that met such a write only after
+      // its read would be merged again, and not know what it changed before.
+      this.simulation.database.confirm()
+    }
     const last = new Map<string, PostRequest>()
     for (const request of this.requests)
       if ('thread' in request) last.set(sourceIdOfRequest(request), request)
