@@ -277,8 +277,8 @@ local key = KEYS[1] .. ARGV[1]
 if redis.call('GET', key .. ':lock') == ARGV[2] then redis.call('HSET', key, 'atm', ARGV[3]) end
 return 1
 --part shorten
--- After a failover, shortens locks and other keys that would last longer than the time for which
--- workers set them: the clock of the server that set them was ahead.
+-- Shortens locks and other keys that would last longer than the time for which workers set them:
+-- the clock was moved back since or, before a failover, the other server's clock was ahead.
 -- ARGV  1    the longest time for which these keys are set (ms)
 --       2 …  the other keys
 local function shorten(key)

@@ -139,13 +139,14 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
   const { keys, redis, most, pauses, ready, onError, onConnected } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS).on('error', onError)
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
-  const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
-  const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
   const locks = createLocks(redis, keys, lane, LOCK_MS)
+  const shorten = () => void locks.shorten().catch(onError)
+  const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS, shorten)
+  const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS, shorten)
   const { setAttempts } = locks
   const deps = { ...options, setAttempts, find: (id: string) => Job.fromId<IngestJob>(worker, id) }
   // The connection may now lead to another server, whose clock may be behind: see `shorten`.
-  redis.on('ready', () => locks.shorten().catch(onError))
+  redis.on('ready', shorten)
   for (const connection of [redis, blocking.redis]) connection.on('ready', onConnected)
   /** The locked jobs, with the times when they were locked, on the monotonic clock. */
   const locked = new Map<LockedJob, number>()

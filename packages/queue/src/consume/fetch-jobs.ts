@@ -32,15 +32,18 @@ const PLENTY = { interactive: 50, bulk: 4 }
 /**
  * Makes a function that fetches jobs of a lane and locks them for `lockMs`: see fetch.lua.
  * `now` is in ms since 1970. Omit it if Redis may run the command later.
+ * @param onMovedBack is called when Redis's clock was moved back.
  */
 export function createFetchJobs(
   redis: Redis,
   { base, jobs: laneKeys }: QueueKeys,
   worker: string,
   lockMs: number,
+  onMovedBack = () => {},
 ) {
   const fetchJobs = openScript(redis, new URL('./fetch.lua', import.meta.url))
   const clock = openRedisClock(redis)
+  let lastMs = 0
   return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
     const reply = await fetchJobs(laneKeys[lane], {
       token,
@@ -57,6 +60,8 @@ export function createFetchJobs(
     })
     const [due, misfit, jobs, lookAfterMs, redisMs, listed] = asList(reply)
     const redisAhead = clock.note(Number(redisMs))
+    if (Number(redisMs) < lastMs) onMovedBack()
+    lastMs = Number(redisMs)
     const suppressions = String(listed ?? '')
     return {
       jobs: asList(jobs).map((fields) =>
@@ -137,8 +142,8 @@ export function createLocks(redis: Redis, { base, jobs }: QueueKeys, lane: Lane,
     setAttempts: ({ id, token }: LockedJob, attempts: number): Promise<unknown> =>
       setAttempts(jobs[lane], id, token, attempts),
     /**
-     * Shortens locks and leases that last longer than `lockMs`. They were set before a failover, by
-     * a Redis whose clock was ahead, and would outlive their worker.
+     * Shortens locks and leases that last longer than `lockMs`. They were set by a clock of Redis
+     * that was ahead, before it was moved back or before a failover, and would outlive their worker.
      */
     shorten: (): Promise<unknown> => shorten(jobs[lane], lockMs, ...leases),
   }

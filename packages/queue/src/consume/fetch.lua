@@ -33,9 +33,9 @@ local LEASE_MS = 50
 local lane, input = KEYS[1], cjson.decode(ARGV[1])
 local lease, worker, capacity, most = input.lease, input.worker, input.capacity, input.capacity.jobs
 -- Returns after how many ms this worker must look again at the jobs that it leaves, or 0 if another
--- worker will look.
+-- worker will look. If Redis's clock was moved back, the lease lasts longer than it was set for.
 local function whenToLook()
-  local ms = math.max(redis.call('PTTL', lease), 1)
+  local ms = math.max(math.min(redis.call('PTTL', lease), LEASE_MS), 1)
   return redis.call('SET', lease .. ':looker', worker, 'NX', 'PX', ms) and ms or 0
 end
 -- Returns the attempts of a job since it was last retried by hand, and whether it is quarantined.

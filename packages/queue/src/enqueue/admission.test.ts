@@ -299,6 +299,17 @@ describe('the quota of a key', () => {
     await add({ quota: { ...quota, keyId: 'another' } })
   })
 
+  it('counts a bucket as full if the clock of Redis was moved back since', async (t) => {
+    const { add, redis, keys } = await setUp(t)
+    const empty = `local now = redis.call('TIME')[1] * 1000000
+      redis.call('SET', KEYS[1], cmsgpack.pack(-50, now + ARGV[1] * 1000000))`
+    await redis.eval(empty, 1, `${keys.base}bucket:k`, 0)
+    assert.deepEqual(await refusals([add({ quota })]), { full: 0, share: 0, rate: 1 })
+    await redis.eval(empty, 1, `${keys.base}bucket:k`, 3_600)
+    await add({ quota, quotes: 10 })
+    assert(Math.abs((await levelIn(redis, keys)) - 90) < 2)
+  })
+
   it('charges nothing for what is refused', async (t) => {
     const { add, redis, keys } = await setUp(t, { queueThreads: 1 })
     await add()

@@ -33,6 +33,7 @@ local LATE = 900000
 -- SPARE. It is at most FARTHEST above the clock, because behind a proxy that leads each connection
 -- to another server, every call could raise it.
 local SPARE, AHEAD, FARTHEST = 5000000, 10000000, 600000000
+local MOVED = 1000000 -- A smaller step of the clock (µs) does not matter.
 local base, input = KEYS[1], cjson.decode(ARGV[1])
 local most, claims = input.most, input.claims
 local time = redis.call('TIME')
@@ -44,11 +45,13 @@ for at, caller in ipairs(callers) do
   local id, burst = caller.bucket, caller.burst
   if id and not buckets[id] then
     -- A bucket is refilled steadily up to its burst. A full bucket needs no key, so the key
-    -- expires.
+    -- expires. It is full, too, if the clock was moved back: nobody knows how long it was refilled,
+    -- and it would stay as it is until the clock has caught up.
     local level, packed = burst, redis.call('GET', base .. 'bucket:' .. id)
     if packed then
       local before, since = cmsgpack.unpack(packed)
-      level = math.min(burst, before + math.max(now - since, 0) / 1000000 * caller.perSecond)
+      local seconds = since - now > MOVED and math.huge or math.max(now - since, 0) / 1000000
+      level = math.min(burst, before + seconds * caller.perSecond)
     end
     buckets[id] = {level = level, perSecond = caller.perSecond, burst = burst}
   end
