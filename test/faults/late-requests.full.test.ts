@@ -3,7 +3,7 @@ import { beforeSuite, requiredUrl } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
 import { openQueue } from '../support/open-queue.ts'
 import { aThread, type Posted, postThread } from '../support/post-thread.ts'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { startSluice, type TestSluice, untilKeyIsKnown } from '../support/start-sluice.ts'
 import { type Gate, OPEN_GATE, openTcpProxy } from '../support/tcp-proxy.ts'
 import { BUSY_MS, until } from '../support/until.ts'
 
@@ -19,6 +19,7 @@ beforeSuite(async (t) => {
 async function setUp(t: TestContext, gate?: () => Gate) {
   const proxy = await openTcpProxy(t, requiredUrl('REDIS_URL'), gate)
   const { url } = await sluice.startApi({ REDIS_URL: proxy.url })
+  await untilKeyIsKnown(url, sluice.key)
   const cutOff = { ...sluice, url }
   assert.equal((await postThread(cutOff, aThread())).status, 200)
   return { cutOff, proxy, ...openQueue(t, sluice.settings) }
@@ -96,6 +97,28 @@ describe('a replica that is cut off from Redis', () => {
       [state, result.source.externalId, result.quotes.length],
       ['completed', thread.externalId, 3],
     )
+  })
+
+  test('finds a job whose caller stopped waiting for it meanwhile', async (t) => {
+    const { cutOff, proxy, left, drained } = await setUp(t)
+    const signalWorker = (name: NodeJS.Signals) => sluice.workers[0]?.signal(name)
+    signalWorker('SIGSTOP')
+    t.onTestFinished(() => void signalWorker('SIGCONT'))
+    const posting = postThread(cutOff, aThread(), 'wait=3')
+    await until('the job is accepted', async () => (await left()) > 0)
+    proxy.freeze()
+    const { status, headers } = await posting
+    assert.equal(status, 202)
+    signalWorker('SIGCONT')
+    await drained()
+    proxy.thaw()
+    const find = async () => {
+      const answer = await fetch(new URL(headers.get('location') ?? '', sluice.url), {
+        headers: { 'x-api-key': sluice.key },
+      })
+      return JSON.parse(await answer.text())
+    }
+    await until('the job is found', async () => (await find()).state === 'completed')
   })
 
   test('gives the items of its imports the same answer', async (t) => {

@@ -33,9 +33,9 @@ export interface ApiDeps extends SourceReads {
   findClaimed: queue.Results['findClaimed']
   /**
    * Returns the job's result if it has one. If not, has the result retained, because the caller
-   * gets the job's id instead. Never throws.
+   * gets the job's id instead.
    */
-  retainResult: (jobId: string) => Promise<queue.JobResult | undefined>
+  retainResult: queue.Results['retainResult']
   /** Does the same as `retainResult`, but tries again for minutes if Redis does not answer. */
   retainLater: ReturnType<typeof queue.createRetainLater>
   /** @throws {QueueUnavailableError} */

@@ -126,7 +126,7 @@ await runProcess({
       replyListener,
       confirmReplicated: replication.confirm,
       findClaimed: results.findClaimed,
-      retainResult: (id) => results.retainResult(id).catch(() => undefined),
+      retainResult: results.retainResult,
       retainLater: queue.createRetainLater(results),
       findJob: (tenant, id) =>
         queue.orUnavailable(queue.findJob(enqueuer.queues, results, tenant, id)),

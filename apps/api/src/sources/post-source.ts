@@ -138,6 +138,7 @@ async function enqueueAndWait(
   const waitMs = Math.min(prefer.wait ?? waitSeconds, waitSeconds) * 1000
   // Wait before the job is enqueued, because otherwise the reply may be missed.
   const reply = replyListener.wait(newId, waitMs, signal)
+  const retainAgain = (id: string) => void retainLater(id, { tenant, threads: job.threads })
   const enqueuing = enqueueJob(deps, context, newId, 'interactive', {
     ...job,
     replyTo: replyListener.replica,
@@ -154,10 +155,10 @@ async function enqueueAndWait(
       : waitForEarlierJob(deps, context, jobId, job.claim, waitMs))
     if (result !== undefined || response.closed) return { jobId, result }
     // The caller gets the job's id instead, and may ask for the result later.
-    return { jobId, result: await retainResult(jobId) }
+    const retained = await retainResult(jobId).catch(() => retainAgain(jobId))
+    return { jobId, result: retained ?? undefined }
   } catch (error) {
-    if (error instanceof AcceptanceUnknownError)
-      retainLater(newId, { tenant, threads: job.threads })
+    if (error instanceof AcceptanceUnknownError) retainAgain(newId)
     throw error
   }
 }
