@@ -121,6 +121,32 @@ describe('a replica that is cut off from Redis', () => {
     await until('the job is found', async () => (await find()).state === 'completed')
   })
 
+  test('refuses no import whose jobs it has enqueued', async (t) => {
+    const loseRecord = () => ({
+      ...OPEN_GATE,
+      toServer: (chunk: Buffer) => (chunk.includes('unfinishedMs') ? Buffer.alloc(0) : chunk),
+    })
+    const { cutOff, drained } = await setUp(t, loseRecord)
+    const thread = aThread()
+    const answer = await fetch(`${cutOff.url}/sources:batch`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/x-ndjson',
+        'x-api-key': cutOff.key,
+        prefer: 'respond-async',
+      },
+      body: JSON.stringify(thread),
+    })
+    const { code } = JSON.parse(await answer.text())
+    assert.deepEqual([answer.status, code], [504, 'acceptance_unknown'])
+    assert.match(answer.headers.get('location') ?? '', /^\/batches\//)
+    await drained()
+    assert.equal(
+      await sluice.db.collection('sources').countDocuments({ externalId: thread.externalId }),
+      1,
+    )
+  })
+
   test('gives the items of its imports the same answer', async (t) => {
     const { cutOff, proxy, drained } = await setUp(t)
     const thread = aThread()

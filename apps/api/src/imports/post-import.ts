@@ -194,7 +194,7 @@ async function enqueueImport(groups: ImportGroups, run: PostedImport): Promise<A
   const enqueued = { received: 0, jobs: 0, failed: 0, refused: run.problems.kept }
   const by = run.context.key?.keyId ?? ''
   const open = (end: { ended?: ImportEnd } = {}) =>
-    orUnavailable(imports.open(id, { tenant, by, ...enqueued, ...end }))
+    imports.open(id, { tenant, by, ...enqueued, ...end })
   try {
     for await (const { items, threads } of groups) {
       if (threads.length > 0) {
@@ -220,12 +220,12 @@ async function enqueueImport(groups: ImportGroups, run: PostedImport): Promise<A
     if (problem === undefined) throw error
     throw new ProblemError(problem.code, problem.members, { ...problem.headers, location })
   }
-  await open()
-  await confirmReplicated(id, run.context.startedAt).catch(() => {
-    throw new ProblemError('acceptance_unknown', {}, { location })
-  })
-  const found = await orUnavailable(imports.find(id))
-  if (found === undefined) throw new ProblemError('queue_unavailable')
+  // All jobs are in Redis, so a failure from here on must not be reported as a refusal.
+  const found = await open()
+    .then(() => confirmReplicated(id, run.context.startedAt))
+    .then(() => imports.find(id))
+    .catch(() => undefined)
+  if (found === undefined) throw new ProblemError('acceptance_unknown', {}, { location })
   const headers = { location, 'preference-applied': 'respond-async' }
   return { status: 202, body: importProgress(id, found, requestId), headers }
 }
