@@ -1,7 +1,7 @@
 // Records the progress of an import: of its requests or, if nobody waits for the import, of its
 // jobs.
 import { type Outcome, PROBLEMS_KEPT, type Problem, type ProblemCode } from '@sluice/contract'
-import { asList, openScript, scriptJson } from '@sluice/process/redis'
+import { asList, openScript, readRedisTime, scriptJson } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { type CompletedJob, countedOutcome, sourceNameOf } from '../job/job.ts'
 import { ownStore, type QueueKeys } from '../job/lanes.ts'
@@ -161,15 +161,14 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
      * those that progressed last come first.
      */
     async list(): Promise<ListedImport[]> {
+      const now = await readRedisTime(redis)
       const tenants = await redis.zrange(`${base}imports:age`, '0', '-1')
       const newestOf = (tenant: string) =>
         redis.zrevrange(`${ownStore(`${base}imports`, tenant)}:age`, 0, LISTED - 1, 'WITHSCORES')
       const found = (await Promise.all(tenants.map(newestOf))).flatMap((ofTenant) =>
         ofTenant.flatMap((id, at) => (at % 2 === 0 ? { id, end: Number(ofTenant[at + 1]) } : [])),
       )
-      const listed = found
-        .filter(({ end }) => end > Date.now())
-        .sort((one, other) => other.end - one.end)
+      const listed = found.filter(({ end }) => end > now).sort((one, other) => other.end - one.end)
       return Promise.all(
         listed.slice(0, LISTED).map(async ({ id }) => {
           const [about, jobsDone] = await Promise.all([
@@ -179,7 +178,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
           const fields = Object.fromEntries(
             LISTED_FIELDS.map((name, at) => [name, about[at] ?? undefined]),
           )
-          return { id, ...describeImport(fields, JSON.parse(fields.totals ?? '{}'), jobsDone) }
+          return { id, ...describeImport(fields, JSON.parse(fields.totals ?? '{}'), jobsDone, now) }
         }),
       )
     },
@@ -205,7 +204,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
         waitsFor ??= outcome.waitsFor
       }
       problems.sort((one, other) => one.index - other.index)
-      const described = describeImport(about, totals, Number(count))
+      const described = describeImport(about, totals, Number(count), await readRedisTime(redis))
       const received = described.received ?? 0
       const ofFirst = problems.slice(0, PROBLEMS_KEPT)
       return {
@@ -227,11 +226,13 @@ type About = Readonly<Partial<Record<string, string>>>
 /**
  * @param jobsDone the number of completed jobs, if nobody waits for the import: otherwise it has no
  * jobs.
+ * @param now by the clock of Redis, in ms since 1970.
  */
 function describeImport(
   { tenant, by, received, jobs, failed: refused, ended }: About,
   totals: ImportTotals,
   jobsDone: number,
+  now: number,
 ) {
   const {
     created = 0,
@@ -244,7 +245,7 @@ function describeImport(
     changedAt,
   } = totals
   const isWaitedFor = tenant !== undefined && jobs === undefined
-  const isOver = open === 0 || Date.now() - (changedAt ?? 0) > GONE_MS
+  const isOver = open === 0 || now - (changedAt ?? 0) > GONE_MS
   return {
     tenant,
     /** The id of the key. */
