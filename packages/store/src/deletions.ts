@@ -1,26 +1,24 @@
 // What deletions leave of stored sources and quotes, and whose deletion counts. A deletion counts
 // by its place in the order of acceptance, as every other request: fields with later stamps stay.
 import {
+  acceptedAtOf,
   type Deleted,
   type DeletionMark,
+  foldStamps,
+  inputOfQuote,
+  inputOfSource,
   isLive,
+  lastPositionOf,
+  movedTo,
   type QuoteDocument,
   type SourceDocument,
   type SourceMarks,
   type SourceOrTombstone,
-} from './documents.ts'
-import { hashTuple, inSource, listKeyOf } from './ids.ts'
-import {
-  acceptedAtOf,
-  foldStamps,
-  inputOfQuote,
-  inputOfSource,
-  lastPositionOf,
-  movedTo,
   stampOfField,
   withDerived,
   withDerivedScore,
-} from './stored-fields.ts'
+} from './documents.ts'
+import { hashTuple, inSource, listKeyOf } from './ids.ts'
 
 /** Returns the stamp of the last deletion of a source, by any tenant, or of this quote. Or 0. */
 export function deletedUpTo(source: { meta: SourceMarks } | undefined, quoteId = ''): number {

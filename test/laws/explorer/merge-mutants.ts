@@ -43,13 +43,13 @@ export const mergeMutants: Mutant[] = [
   ),
   one(
     'a cover does not count for a field',
-    'stored-fields.ts',
+    'documents.ts',
     'return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own',
     'return own',
   ),
   one(
     'a cover counts twice',
-    'stored-fields.ts',
+    'documents.ts',
     'return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own',
     'return Math.max(own, cover)',
   ),
@@ -152,7 +152,7 @@ export const mergeMutants: Mutant[] = [
   ),
   one(
     'quotes of one request share a position',
-    'stored-fields.ts',
+    'documents.ts',
     "String(index).padStart(INDEX_DIGITS, '0')",
     "'0'.padStart(INDEX_DIGITS, '0')",
   ),

@@ -12,20 +12,23 @@ import {
   withErased,
 } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
-import type {
-  DeleteRequest,
-  InputQuote,
-  InputThread,
-  PostRequest,
-  QuoteDraft,
-  SourceDocument,
-  SourceDraft,
-  SourceOrTombstone,
-  SuppressedSpeakers,
-  ThreadPlan,
+import {
+  acceptedAtOf,
+  type DeleteRequest,
+  type InputQuote,
+  type InputThread,
+  type PostRequest,
+  positionAt,
+  type QuoteDraft,
+  type SourceDocument,
+  type SourceDraft,
+  type SourceOrTombstone,
+  type SuppressedSpeakers,
+  type ThreadPlan,
+  withDerived,
+  withDerivedScore,
 } from '../documents.ts'
 import { listKeyOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
-import { acceptedAtOf, positionAt, withDerived, withDerivedScore } from '../stored-fields.ts'
 
 /** Converts an accepted request to the form that the store uses. */
 export function inputThread({

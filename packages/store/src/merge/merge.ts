@@ -9,9 +9,13 @@
 import { ERASED, type Outcome, withErased } from '@sluice/contract'
 import { deletedUpTo } from '../deletions.ts'
 import {
+  acceptedAtOf,
   type Draft,
+  foldStamps,
   type InputQuote,
   type InputThread,
+  inputOfQuote,
+  inputOfSource,
   isLive,
   type QuoteDocument,
   type QuoteDraft,
@@ -20,18 +24,12 @@ import {
   type SourceMarks,
   type SourceOrTombstone,
   type StoredThread,
-  type ThreadPlan,
-} from '../documents.ts'
-import { listKeyOf } from '../ids.ts'
-import {
-  acceptedAtOf,
-  foldStamps,
-  inputOfQuote,
-  inputOfSource,
   stampOfField,
+  type ThreadPlan,
   withDerived,
   withDerivedScore,
-} from '../stored-fields.ts'
+} from '../documents.ts'
+import { listKeyOf } from '../ids.ts'
 import { joinErased, newQuote, newSource, planNew, staysErased, UNCOUNTED } from './drafts.ts'
 
 /**

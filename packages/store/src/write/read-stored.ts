@@ -3,21 +3,21 @@
 // since, and opened threads that another process sums. It also reads, with majority, the threads
 // that need no write.
 import { asSeenBy, seenQuote } from '../deletions.ts'
-import type {
-  InputThread,
-  OpenThread,
-  QuoteDocument,
-  QuoteWithoutText,
-  SourceOrTombstone,
-  StoredThread,
-  ThreadRound,
-  ThreadWork,
-  WriterToken,
+import {
+  type InputThread,
+  type OpenThread,
+  type QuoteDocument,
+  type QuoteWithoutText,
+  type SourceOrTombstone,
+  type StoredThread,
+  stampOfField,
+  type ThreadRound,
+  type ThreadWork,
+  type WriterToken,
 } from '../documents.ts'
 import { textDigestOf } from '../merge/drafts.ts'
 import { isRepeat, REPLACED } from '../merge/merge.ts'
 import { chunksOf, type StoreCommands } from '../mongodb/commands.ts'
-import { stampOfField } from '../stored-fields.ts'
 import type { SumDeps } from './sum-sources.ts'
 import { isMine } from './tokens.ts'
 import type { UnendedBatch, Writer } from './writer.ts'

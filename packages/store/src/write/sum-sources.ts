@@ -3,12 +3,13 @@
 // reservation, its renewals and the wait for other writers only help sums to succeed.
 import type { ObjectId } from 'mongodb'
 import { deletedUpTo, endedMark, seenQuote } from '../deletions.ts'
-import type {
-  GuardedWrite,
-  OpenThread,
-  QuoteWithoutText,
-  SourceOrTombstone,
-  WriterToken,
+import {
+  type GuardedWrite,
+  lastPositionOf,
+  type OpenThread,
+  type QuoteWithoutText,
+  type SourceOrTombstone,
+  type WriterToken,
 } from '../documents.ts'
 import { compareIds } from '../ids.ts'
 import { REPLACED } from '../merge/merge.ts'
@@ -19,7 +20,6 @@ import {
   type StoreCommands,
   sendAll,
 } from '../mongodb/commands.ts'
-import { lastPositionOf } from '../stored-fields.ts'
 import {
   planMarks,
   totalsAfter,
