@@ -1,11 +1,12 @@
-// What a worker does for the deletions of a job besides storing them: it writes their record, and
-// removes the words of what was deleted from Redis.
+// What a worker does for deletions besides storing them: it writes their record, removes the words
+// of what was deleted from Redis, and knows which speakers' later posts to redact.
 import type { DeletionRecords } from '@sluice/boot/deletion-records'
 import type { DeletionRecord } from '@sluice/contract'
 import { createGroupCommit } from '@sluice/process'
 import type { Deletion, FetchedJob, Purge, Receipt } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import { NOBODY, type SourceReads } from '@sluice/store/read'
+import { type SuppressedIds, suppressionsOf } from '@sluice/store/suppressions'
 import type { IngestRequest } from './ingest.ts'
 
 export type Deletions = ReturnType<typeof createDeletions>
@@ -87,4 +88,66 @@ const RECORDS_AT_ONCE = 50
 /** Returns the name of a deletion's source, unless the caller has given only the source's id. */
 function nameIn(tenant: string, { name, deletes }: Deletion): Deletion['name'] | undefined {
   return sourceIdOf(tenant, name) === deletes.sourceId ? name : undefined
+}
+
+export type SuppressionCopy = ReturnType<typeof createSuppressionCopy>
+
+/**
+ * Makes the functions that find the suppressed speakers of jobs, by this worker's copy of the list
+ * of suppressions.
+ *
+ * No post slips past a stale copy. A change of the list is answered once MongoDB has it with
+ * majority, and Redis then has a new random value. A job that is accepted after the answer is
+ * fetched after it, by a script that also returns this value. Either the copy was read after a
+ * fetch that returned the same value, and so after the change, or it is read again before the job
+ * is stored.
+ *
+ * A Redis that was promoted or restarted may have lost the value, and have the one before. So the
+ * copy also goes when a connection to Redis is made, before a job is fetched by it.
+ */
+export function createSuppressionCopy(readList: () => Promise<SuppressedIds>) {
+  let copy: { state: string; list: SuppressedIds | Promise<SuppressedIds> } | undefined
+
+  function listAt(state: string): SuppressedIds | Promise<SuppressedIds> {
+    if (copy?.state === state) return copy.list
+    const list = readList()
+    const read: NonNullable<typeof copy> = { state, list }
+    copy = read
+    list.then(
+      (known) => {
+        read.list = known
+      },
+      () => {
+        if (copy === read) copy = undefined
+      },
+    )
+    return list
+  }
+
+  return {
+    /** Has the next job read the list again. */
+    forget(): void {
+      copy = undefined
+    },
+    /**
+     * Adds the tenant's suppressions to the requests of a job. Returns a promise only if the list
+     * must be read first. @throws {CommandFailedError}
+     */
+    mark(job: FetchedJob, requests: IngestRequest[]): IngestRequest[] | Promise<IngestRequest[]> {
+      const list = listAt(job.suppressions)
+      return list instanceof Promise
+        ? list.then((known) => withSuppressions(known, job, requests))
+        : withSuppressions(list, job, requests)
+    },
+  }
+}
+
+function withSuppressions(
+  list: SuppressedIds,
+  job: FetchedJob,
+  requests: IngestRequest[],
+): IngestRequest[] {
+  const suppressions = suppressionsOf(list, job.data.tenant)
+  if (suppressions === undefined) return requests
+  return requests.map((request) => ({ ...request, suppressions }))
 }

@@ -3,10 +3,10 @@ import { createDurations } from '@sluice/boot/durations'
 import { createLogger, openMetrics } from '@sluice/process'
 import { type FetchedJob, PartlyStoredError, type ThreadReceipt } from '@sluice/queue'
 import { test } from 'vitest'
+import { createSuppressionCopy, type SuppressionCopy } from './deletions.ts'
 import type { Ingested } from './ingest.ts'
 import { createNoteTimes, createWork, requestsOf } from './job.ts'
 import { workerMetrics } from './metrics.ts'
-import { createSuppressionCopy, type SuppressionCopy } from './suppressions.ts'
 
 const NO_DELETIONS = { name: async () => {}, record: async () => {}, purge: async () => {} }
 const NO_SUPPRESSIONS: Pick<SuppressionCopy, 'mark'> = { mark: (_, requests) => requests }

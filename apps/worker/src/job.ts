@@ -20,11 +20,10 @@ import {
   type Worked,
 } from '@sluice/queue'
 import { type BatchStore, RefusedWriteError, type StoreAnswer } from '@sluice/store'
-import type { Deletions } from './deletions.ts'
+import type { Deletions, SuppressionCopy } from './deletions.ts'
 import type { createIngest, Ingested, IngestRequest } from './ingest.ts'
 import type { WorkerMetrics } from './metrics.ts'
 import { isStoreUnavailable, type LostStore, type ProbeStore } from './store-loss.ts'
-import type { SuppressionCopy } from './suppressions.ts'
 
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>

@@ -1,4 +1,5 @@
 // The worker process: stores the threads of jobs, and consumes the queue.
+
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { runProcess } from '@sluice/boot'
@@ -10,7 +11,7 @@ import { commitProbe, createBatchStore, mongoCommands, PROBE_MS } from '@sluice/
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { createSourceReads } from '@sluice/store/read'
 import { readSuppressions } from '@sluice/store/suppressions'
-import { createDeletions } from './deletions.ts'
+import { createDeletions, createSuppressionCopy } from './deletions.ts'
 import { createIngest } from './ingest.ts'
 import {
   createBeforeFinalFailure,
@@ -23,7 +24,6 @@ import {
 import { readWorker, workerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
 import { createStoreLoss, createWatchStore, type LostStore } from './store-loss.ts'
-import { createSuppressionCopy } from './suppressions.ts'
 
 const settings = settingsOrExit(workerSettings)
 const opened = openMetrics('worker', workerMetrics)

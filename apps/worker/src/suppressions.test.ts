@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import type { FetchedJob } from '@sluice/queue'
 import { hashSpeaker } from '@sluice/store/suppressions'
 import { test } from 'vitest'
+import { createSuppressionCopy } from './deletions.ts'
 import { requestsOf } from './job.ts'
-import { createSuppressionCopy } from './suppressions.ts'
 
 /** A worker's copy, and functions that change the list and find who of a job is suppressed. */
 function open() {
