@@ -28,11 +28,10 @@ import {
 } from '../sources/deletions.ts'
 import { exportSources, getSource, getSources, lookUpSources } from '../sources/get-sources.ts'
 import { postSource } from '../sources/post-source.ts'
-import { describeRoutes } from './describe-routes.ts'
 import type { Content, Route } from './route.ts'
 import * as content from './route.ts'
 
-const { idOf, json, pathParameter, queryParameters } = content
+const { describeRoutes, idOf, json, pathParameter, queryParameters } = content
 
 type Described = Omit<Route, 'id' | 'method' | 'path' | 'access' | 'bound' | 'handler'>
 
