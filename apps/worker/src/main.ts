@@ -1,5 +1,4 @@
 // The worker process: stores the threads of jobs, and consumes the queue.
-
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { runProcess } from '@sluice/boot'

@@ -1,7 +1,6 @@
 // What people see of a queue and can do with it, depending on their role. Viewers see ids, and
 // reasons without values. They see no payloads, stacks, validation errors or stored texts, because
 // these quote the content of threads.
-
 import { createDeletionRecords } from '@sluice/boot/deletion-records'
 import type * as contract from '@sluice/contract'
 import { type KeyRole, listExpiring, shortKeyId } from '@sluice/credentials/keys'

@@ -10,7 +10,7 @@ import { connect } from 'node:net'
 import { type TestContext, test } from 'vitest'
 import { CallerGoneError } from '../request/problem-error.ts'
 import { createBudget } from '../request/shares.ts'
-import { createSpillingAnswer } from './spilling-answer.ts'
+import { createSpillingAnswer } from './post-import.ts'
 
 const MIB = 1024 * 1024
 

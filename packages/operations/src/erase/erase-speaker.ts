@@ -3,7 +3,6 @@
 // An erasure finds the quotes of a speaker in the threads of a tenant, as an operation (`../failed`).
 // No index finds a speaker's quotes, because posts would pay for it: the operation reads all quotes
 // of the tenant, a few threads in each step.
-
 import { setTimeout as delay } from 'node:timers/promises'
 import { createDeletionRecords } from '@sluice/boot/deletion-records'
 import {

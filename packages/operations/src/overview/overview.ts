@@ -1,6 +1,5 @@
 // Reads a queue for people: its present state (its jobs, the tenants with the most threads, the
 // processes, and Redis), and what all processes counted, minute by minute, for the last 25 hours.
-
 import { type Bins, quantilesOf, type Timed } from '@sluice/boot/durations'
 import {
   ALIVE_MS,
