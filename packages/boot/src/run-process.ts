@@ -34,7 +34,10 @@ import { connectStore, hostsOf } from '@sluice/store/connect'
 import { type ProcessReport, startHeartbeats } from './heartbeats.ts'
 import { watchStore } from './watch-store.ts'
 
-/** A user of Redis is rarely changed. */
+/**
+ * Redis is asked only this often which commands it refuses to its user, because the rights of a
+ * user rarely change.
+ */
 const RIGHTS_EVERY_MS = 5_000
 
 type AllSettings = Settings<typeof processSettings>

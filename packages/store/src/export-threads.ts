@@ -90,7 +90,10 @@ const sizeOf = ({ quoteCount, wordCount }: SourceDocument) => 500 + 10 * quoteCo
  * read one by one.
  */
 const GROUP_CHARACTERS = 4 * LINE_CHARACTERS
-/** With more documents of other sources in between, another query is faster. */
+/**
+ * A group ends if more documents of other sources than this follow one of its own: one query for
+ * the whole range would read them, so another query is faster.
+ */
 const BETWEEN = 100
 /** The documents of one reply. */
 const REPLY_DOCUMENTS = 500

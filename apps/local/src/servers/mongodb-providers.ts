@@ -74,8 +74,8 @@ async function fromWheels(wheels: Wheels) {
 const SECANTUS_BYTES = 4 * 1024 ** 3
 
 /**
- * Starts SecantusDB with `--standalone`. To a replica set, drivers send a number with each write,
- * for which SecantusDB scans all earlier writes.
+ * Starts SecantusDB with `--standalone`. Drivers number their writes to a replica set, and
+ * SecantusDB would search all earlier writes for each number.
  */
 function secantusArgs({ port, folder, durable, testCommands }: Location): readonly string[] {
   const address = ['--host', '127.0.0.1', '--port', String(port), '--storage-path', folder]

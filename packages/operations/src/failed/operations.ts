@@ -133,7 +133,8 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
      * Pauses or resumes a lane for all workers. A paused lane still accepts jobs, up to the bounds
      * of the queue.
      *
-     * @param since now, or when a lost pause began that is restored.
+     * @param query.since when the pause began: by default now, or earlier if a pause that Redis
+     * had lost is restored.
      * @throws {QueueUnavailableError}
      */
     async operateLane(

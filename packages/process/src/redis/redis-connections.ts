@@ -38,10 +38,10 @@ function createReconnectOnError(moved: 1 | 2) {
 }
 
 /**
- * A connection on which a reply is due for this time is replaced, because TCP would notice only
- * after a quarter of an hour that the peer is dead. Where no callers wait, the time is longer,
- * because Redis is then more likely to be slow than dead. After a failover without a word from the
- * old server, jobs wait for as long. The locks of such a worker have ended by then.
+ * If a reply is due for this long, its connection is replaced, because TCP would notice a dead peer
+ * only after a quarter of an hour. Where no callers wait, the time is longer, because Redis is then
+ * more likely to be slow than dead. A failover in which the old server says nothing delays jobs by
+ * this time. The locks of a worker that has waited for so long have expired.
  */
 const SILENT_MS = { callersWait: 2_000, elsewhere: 6_000 }
 

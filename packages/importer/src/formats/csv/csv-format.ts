@@ -243,7 +243,10 @@ function endsAs(column: string, field: string): boolean {
   )
 }
 
-/** A header can have thousands of columns, and names can have any length. */
+/**
+ * Messages name at most this much of a header, because it can have thousands of columns, with names
+ * of any length.
+ */
 const NAMED_COLUMNS = 30
 const NAMED_CHARACTERS = 100
 
