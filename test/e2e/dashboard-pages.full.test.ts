@@ -263,6 +263,21 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     assert.deepEqual(faults, [])
   })
 
+  test('a page that refuses something stays as it is, and is not called stale', async () => {
+    const { page } = await logIn(viewerKey)
+    for (const path of ['/failures?since=yesterday', '/failures/00000000']) {
+      await page.goto(url + path)
+      const search = page.getByLabel('Find a job or a thread')
+      await search.fill('typed meanwhile')
+      // With the second one, the first has been shown.
+      for (let refreshes = 0; refreshes < 2; refreshes++) {
+        await page.waitForResponse((answer) => answer.request().resourceType() === 'fetch')
+      }
+      assert.equal(await page.getByText('This page could not be refreshed.').isVisible(), false)
+      assert.equal(await search.inputValue(), 'typed meanwhile')
+    }
+  })
+
   test('an operator deletes a thread after a question, and the operation says who did it, without texts', async () => {
     const { source } = storedIn(
       await importer.post(someThread({ externalId: 'to delete', quotes: [STORED] })),

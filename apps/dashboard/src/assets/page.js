@@ -55,22 +55,19 @@ async function refresh() {
   // After a form has revealed texts, the address ends with the act. Without it, it is the page's.
   const address = location.href.replace(/#.*/, '').replace(/\/reveal(?=\?|$)/, '')
   const response = await fetch(address, { redirect: 'manual', signal }).catch(() => undefined)
-  // 401: the session has ended. 404: the import or the group of failures no longer exists. The
-  // reloaded page says so.
-  if (response?.status === 401 || response?.status === 404) return location.replace(address)
-  // A page with the status 503, which says that Redis is unavailable, is shown as well.
-  const text =
-    response?.ok || response?.status === 503
-      ? await response.text().catch(() => undefined)
-      : undefined
+  // The session has ended: the reloaded page is the login.
+  if (response?.status === 401) return location.replace(address)
+  // A page that refuses something is shown as well, and 503, which says that Redis is unavailable.
+  const isPage = response?.status < 500 || response?.status === 503
+  const text = isPage ? await response.text().catch(() => undefined) : undefined
   tookMs = performance.now() - began
   document.getElementById('stale').hidden = text !== undefined
   if (text !== undefined) {
     const page = new DOMParser().parseFromString(text, 'text/html')
     for (const part of parts) {
       const fresh = page.getElementById(part.id)
-      // If Redis has become unavailable or available again, the answer is another page, which lacks
-      // the part.
+      // The answer is another page, which lacks the part: Redis has become unavailable or available
+      // again, or the import or the group of failures no longer exists.
       if (fresh === null) return location.replace(address)
       if (!isInUse(part) && sources.get(part) !== fresh.innerHTML) replace(part, fresh)
     }

@@ -273,7 +273,7 @@ function change(now: number, before: number): Html | string {
     return html`<span class="note" title="As in the last hour">≈</span>`
   const times =
     share > 1
-      ? `${(share + 1).toFixed(1)}×`
+      ? `${(share + 1).toFixed(share < 9 ? 1 : 0)}×`
       : `${share > 0 ? '+' : '−'}${Math.round(Math.abs(share) * 100)} %`
   return html`<span class="${share > 0 ? 'bad' : 'good'}">${times}</span>`
 }

@@ -334,8 +334,8 @@ export function table(
 const numberClass = (head = '') => head.startsWith('#') && html` class="number"`
 
 /** Shows names with their values. Leaves out absent values. */
-export function facts(entries: Readonly<Record<string, Html | string | number | undefined>>): Html {
-  const shown = Object.entries(entries).filter(([, value]) => value !== undefined && value !== '')
+export function facts(entries: Readonly<Record<string, Cell>>): Html {
+  const shown = Object.entries(entries).filter(([, value]) => value || value === 0)
   return html`<dl>${shown.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 

@@ -114,16 +114,11 @@ function factsOf(process: SeenProcess): Html {
     Version: codeOf(process),
     Started: timeTag(startedAt),
     Seen: seenWords(process),
-    Clock:
-      clockAheadMs === undefined
-        ? undefined
-        : `${(clockAheadMs / 1_000).toFixed(1)} s ahead of Redis’s`,
-    CPU: isGone ? undefined : `${Math.round(cpu * 100)} % of a core`,
-    Memory: isGone ? undefined : megabytes(memoryBytes),
+    Clock: clockAheadMs !== undefined && `${(clockAheadMs / 1_000).toFixed(1)} s ahead of Redis’s`,
+    CPU: !isGone && `${Math.round(cpu * 100)} % of a core`,
+    Memory: !isGone && megabytes(memoryBytes),
     MongoDB:
-      storeAwayMs === undefined
-        ? undefined
-        : html`<strong>unavailable for ${duration(storeAwayMs)}</strong>`,
+      storeAwayMs !== undefined && html`<strong>unavailable for ${duration(storeAwayMs)}</strong>`,
     Queue: servers && `${servers.queue} at ${servers.redis}`,
     Database: servers && `${servers.database} at ${servers.mongodb}`,
     'Jobs that it has': activeJobs,
