@@ -298,8 +298,8 @@ const FAULTS_OF_SCHEMA = [
   [
     'a label by which pods are found',
     { podLabels: { 'app.kubernetes.io/name': 'x' } },
-    '/podLabels',
-    'propertyNames',
+    '/podLabels/app.kubernetes.io~1name',
+    'false schema',
   ],
 ] as const
 
@@ -361,6 +361,8 @@ test.skipIf(!hasHelm)('the chart refuses values that cannot work, and says what 
       /volumeClaimTemplate/,
     ],
     ['keda.enabled=true,worker.replicas=8', /worker\.maxReplicas \(6\) must be at least/],
+    ['settings.QUEUE=a,extraEnv[0].name=QUEUE', /the chart sets QUEUE\. Use `settings`/],
+    ['extraEnv[0].name=REDIS_URL', /the chart sets REDIS_URL/],
     ['fullnameOverride=1sluice', /"1sluice"/],
     ['fullnameOverride=my.sluice', /"my\.sluice"/],
   ] as const) {

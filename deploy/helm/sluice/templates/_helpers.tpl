@@ -89,6 +89,12 @@ securityContext:
 {{- $secrets := list "REDIS_URL" "MONGODB_URL" }}
 {{- if and (eq .name "dashboard") $settings.OIDC_ISSUER }}
 {{- $secrets = append $secrets "OIDC_CLIENT_SECRET" }}
+{{- end }}
+{{- $taken := concat (keys $settings) $secrets (list "SHUTDOWN_GRACE_SECONDS" "PORT" "ADMIN_PORT") }}
+{{- range $values.extraEnv }}
+{{- if has (trimSuffix "_FILE" .name) $taken }}
+{{- fail (printf "extraEnv: the chart sets %s. Use `settings`, `shutdownGraceSeconds` or `existingSecret`." .name) }}
+{{- end }}
 {{- end -}}
 apiVersion: apps/v1
 kind: Deployment
