@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { createParser, type Erasure, ErasureSchema } from '@sluice/contract'
+import { createParser, type Erasure, ErasureSchema, type Hit } from '@sluice/contract'
 import { createKey } from '@sluice/credentials/keys'
 import { connectRetrying } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
@@ -304,11 +304,20 @@ test('`sluice erase` counts, erases and says how much; a key without the right m
       { settings: { ...sluice.settings, SLUICE_API_KEY: key } },
       ...['erase', 'Åsa', '--url', sluice.url, ...args],
     )
-  assert.deepEqual((await run('--dry-run')).stdout, '1 message would be erased in 1 thread.\n')
+  assert.deepEqual(
+    (await run('--dry-run')).stdout,
+    '1 message would be erased, 1 thread examined.\n',
+  )
   const asked = await run()
   assert.deepEqual([asked.code, asked.stdout], [1, ''])
   assert.match(asked.stderr, /Nothing was erased\. Add --yes/)
-  assert.deepEqual((await run('--yes', '--suppress')).stdout, '1 message erased in 1 thread.\n')
+  assert.deepEqual(
+    (await run('--yes', '--suppress')).stdout,
+    '1 message erased, 1 thread examined.\n',
+  )
+  const recent: Hit[] = JSON.parse((await operator.get('/admin/recent')).text).jobs
+  const { outcomes } = recent.filter((job) => job.tenant === tenant).at(-1) ?? {}
+  assert(outcomes && outcomes.updated > 0 && outcomes.deleted === undefined, 'the thread stays')
   assert.equal(storedIn(await acme.post(thread('one'))).quotes[0]?.outcome, 'suppressed')
   const poor = await createKey(sluice.db, { tenant, name: 'posts' })
   const caller = createCaller({ url: sluice.url, key: poor.key })

@@ -62,13 +62,12 @@ async function erase(deps: RemoveDeps, speaker: string, options: EraseOptions): 
 
   const isDry = options.dryRun === true
   if (!isDry && !options.yes) {
-    const { quotes, threads } = await run(true)
-    const of = `${counted(quotes, 'message')} of this speaker in ${counted(threads, 'thread')}`
+    const of = `${counted((await run(true)).quotes, 'message')} of this speaker`
     await requireYes(deps, `Erase ${of}? This can't be undone.`, 'erase')
   }
   const erasure = await run(isDry)
   printAnswer(deps, options, erasure, ({ quotes, threads }) => [
-    `${counted(quotes, 'message')} ${isDry ? 'would be ' : ''}erased in ${counted(threads, 'thread')}.`,
+    `${counted(quotes, 'message')} ${isDry ? 'would be ' : ''}erased, ${counted(threads, 'thread')} examined.`,
   ])
   if (erasure.failed > 0)
     throw new UserError(

@@ -98,7 +98,8 @@ export function countStored(
 /** Makes the line about a completed job, a list of about 160 bytes. Times are in ms since 1970. */
 function recentLine({ id, name, data, attempt, enqueuedAt, result }: CompletedJob, worker: string) {
   const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0, deleted: 0 }
-  for (const receipt of result.receipts) if (receipt) counts[countedOutcome(receipt)] += 1
+  for (const [place, receipt] of result.receipts.entries())
+    if (receipt) counts[countedOutcome(receipt, data.threads[place])] += 1
   const { tenant, threads, requestId, trace, keyId } = data
   const { created, updated, unchanged, deleted } = counts
   return [

@@ -233,10 +233,12 @@ interface DeletionReceipt {
 export type Receipt = ThreadReceipt | DeletionReceipt
 
 /**
- * The outcome by which a receipt is counted. A deletion that found nothing counts as `unchanged`.
+ * The outcome by which a receipt is counted. A deletion that found nothing counts as `unchanged`,
+ * and one of quotes only, such as an erasure, as `updated`, because their source stays.
  */
-export function countedOutcome({ source: { outcome } }: Receipt): Outcome {
-  return outcome === 'absent' ? 'unchanged' : outcome
+export function countedOutcome({ source: { outcome } }: Receipt, of?: Thread | Deletion): Outcome {
+  if (outcome === 'absent') return 'unchanged'
+  return outcome === 'deleted' && of && 'deletes' in of && of.deletes.quoteIds ? 'updated' : outcome
 }
 
 export interface JobResult {
