@@ -57,7 +57,7 @@ export class StrangeRequestError extends Error {
 const UNKNOWN_HOST =
   'The host name of this address is not in DASHBOARD_HOSTS. Set DASHBOARD_URL to the address at which browsers reach the dashboard, or add the name to DASHBOARD_HOSTS.'
 const OTHER_SITE =
-  'Nothing was done: requests from other sites are refused. If you sent this from a page of the dashboard itself, set DASHBOARD_URL to the address in your browser’s address bar, with its port, and restart the dashboard.'
+  'Nothing was done: requests from other sites are refused. If you sent this from a page of the dashboard itself, set DASHBOARD_URL to the address in your browser’s address bar, with its port, and restart the dashboard. Programs post to the API, at another address.'
 
 /**
  * Refuses requests to other host names, against DNS rebinding: a foreign site can let its own name

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { InvalidArgumentError } from 'commander'
 import { test } from 'vitest'
-import { describeSeconds, parseDuration, parseEnd } from './terminal.ts'
+import { describeSeconds, parseDuration, parseEnd, tableLines } from './terminal.ts'
 
 test('a duration is a number and a unit', () => {
   const durations = {
@@ -55,4 +55,16 @@ test('an end is a time from now or an ISO 8601 date, in UTC where it has no offs
   ]) {
     assert.throws(() => parseEnd(text), InvalidArgumentError, text)
   }
+})
+
+test('a very long cell of a table moves its own line only', () => {
+  const id = 'i'.repeat(512)
+  assert.deepEqual(
+    tableLines([
+      ['ID', 'TITLE'],
+      ['short', 'One'],
+      [id, 'Two'],
+    ]),
+    [`${'ID'.padEnd(60)}  TITLE`, `${'short'.padEnd(60)}  One`, `${id}  Two`],
+  )
 })

@@ -70,10 +70,10 @@ export function pickFields(options: object, { properties }: { properties: object
   )
 }
 
-/** Formats a table as lines. Each column is as wide as its longest cell. */
+/** Formats a table as lines. A cell of more than 60 characters moves its own line only. */
 export function tableLines(rows: readonly (readonly string[])[]): string[] {
-  const widths =
-    rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
+  const widthOf = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0))
+  const widths = rows[0]?.map((_, column) => Math.min(widthOf(column), 60)) ?? []
   const lineOf = (row: readonly string[]) =>
     row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
   return rows.map((row) => lineOf(row).trimEnd())

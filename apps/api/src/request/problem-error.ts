@@ -119,7 +119,9 @@ export function keyRefused(
   const { 'x-api-key': key } = headers
   if (key !== undefined) {
     const reason =
-      key === '' ? 'The header x-api-key is empty.' : 'The key in x-api-key is not valid.'
+      key === ''
+        ? 'The header x-api-key is empty.'
+        : 'The key in x-api-key is unknown, revoked or expired. An operator creates keys with sluice keys create.'
     return new ProblemError('api_key_invalid', { detail: reason })
   }
   // Many APIs expect a bearer token, so callers may send the key in Authorization. The answer never

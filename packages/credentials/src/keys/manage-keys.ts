@@ -76,7 +76,8 @@ function checkDetails({
   limits,
   expiresAt,
 }: NewKeyDetails): void {
-  refuseIf(role === 'importer' && tenant === undefined, 'The key of an importer needs a tenant.')
+  const ofOne = 'The key of an importer needs a tenant: add --tenant NAME.'
+  refuseIf(role === 'importer' && tenant === undefined, ofOne)
   const ofAll = 'An operator or viewer is concerned with all tenants, so the key has no tenant.'
   refuseIf(role !== 'importer' && tenant !== undefined, ofAll)
   const ofRole = 'An operator may delete anyway, and a viewer may not.'
