@@ -4,7 +4,7 @@ import { openOperator } from '../support/open-operator.ts'
 import { postSteadily } from '../support/post-steadily.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
-import { until } from '../support/until.ts'
+import { BUSY_MS, until } from '../support/until.ts'
 
 test('an idle worker that cannot reach MongoDB is named with the reason; one that loses it for moments is unstable, not away', async (t) => {
   const sluice = await startSluice(t, { workers: 0 })
@@ -33,4 +33,6 @@ test('an idle worker that cannot reach MongoDB is named with the reason; one tha
     seen.join('\n'),
   )
   await load.stop()
+  const isStable = async () => !(await verdict()).includes('unstable')
+  await until('it is no longer unstable', isStable, 15_000 + BUSY_MS)
 })

@@ -98,7 +98,11 @@ export async function readWorker(
   const batches = (await batchTime.get()).values
   const batchOf = (end: string) =>
     batches.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0
-  const recentTotals = { batches: batchOf('_count'), batchMs: Math.round(batchOf('_sum') * 1000) }
+  const recentTotals = {
+    batches: batchOf('_count'),
+    batchMs: Math.round(batchOf('_sum') * 1000),
+    storeFlickers: totals.storeFlickers,
+  }
   const { longest, ...taken } = durations.take()
   const peaks = { ...longest, ...(state.unavailable && { away: state.unavailable.ms / 1000 }) }
   return { totals, recentTotals, peaks, ...taken, ...state }

@@ -152,7 +152,8 @@ describe('the verdict', () => {
 
   test('a MongoDB that is lost for less than two seconds is unstable if that happens again and again', () => {
     const flickering = (storeFlickers: number, more = {}) => {
-      const worker = processOf('worker', 3, { lastMinute: { storeFlickers }, ...more })
+      const counts = { lastMinute: { storeFlickers }, recent: { storeFlickers: 1 } }
+      const worker = processOf('worker', 3, { ...counts, ...more })
       return textsOf({
         processes: [API, WORKER, worker],
         ...(worker.storeAwayMs !== undefined && { storeAwayMs: 40_000 }),
@@ -162,6 +163,7 @@ describe('the verdict', () => {
       'The connection to MongoDB is unstable: a worker lost it 3 times in the last minute, each time for less than 2 s'
     assert.deepEqual([flickering(2), flickering(2, { storeAwayMs: 1_900 })], [[], []])
     assert.deepEqual([flickering(3), flickering(3, { storeAwayMs: 300 })], [[unstable], [unstable]])
+    assert.deepEqual(flickering(3, { recent: { storeFlickers: 0 } }), [])
     assert.match(
       flickering(3, { storeAwayMs: 2_000 }).join(),
       /^MongoDB has been unavailable for 40 s, for 1 of 2 workers; 0 jobs wait$/,

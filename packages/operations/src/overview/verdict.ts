@@ -63,7 +63,9 @@ function* judgeStore({ storeAwayMs, storeAway, processes, queued, lastHour }: Fa
   if (storeAwayMs === undefined || (now.length > 0 && Math.max(...now) < FLICKER_MS)) {
     const flickers = Math.max(
       0,
-      ...workers.map(({ lastMinute = {} }) => lastMinute.storeFlickers ?? 0),
+      ...workers.map(({ lastMinute, recent }) =>
+        recent?.storeFlickers ? (lastMinute?.storeFlickers ?? 0) : 0,
+      ),
     )
     const unstable = `The connection to MongoDB is unstable: a worker lost it ${flickers} times in the last minute, each time for less than 2 s`
     if (flickers >= UNSTABLE) yield finding('store_unstable', unstable, '/overview#processes')
