@@ -4,6 +4,7 @@ import type { DeletionRecords } from '@sluice/boot/deletion-records'
 import type { DeletionRecord } from '@sluice/contract'
 import { createGroupCommit } from '@sluice/process'
 import type { Deletion, FetchedJob, Purge, Receipt } from '@sluice/queue'
+import { asRefused } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { NOBODY, type SourceReads } from '@sluice/store/read'
 import { type SuppressedIds, suppressionsOf } from '@sluice/store/suppressions'
@@ -20,7 +21,9 @@ export function createDeletions(
   // Jobs that wait share the next write.
   const write = createGroupCommit(
     async (some: DeletionRecord[]) => {
-      await records.write(some)
+      await records.write(some).catch((error) => {
+        throw asRefused(error, 'deletions', some[0]?.id ?? '')
+      })
       return some.map(() => true)
     },
     (gathered) => [...gathered.slice(0, RECORDS_AT_ONCE).keys()],

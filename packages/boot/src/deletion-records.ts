@@ -3,7 +3,7 @@
 import { createParser, type DeletionRecord, DeletionRecordSchema } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import { orUnavailable, type QueueKeys } from '@sluice/queue'
-import { asRefused, NOBODY, withinTime } from '@sluice/store/read'
+import { NOBODY, withinTime } from '@sluice/store/read'
 import type { Redis } from 'ioredis'
 import type { Db, Document } from 'mongodb'
 
@@ -47,9 +47,7 @@ export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db)
     }
     const { writeErrors = [] } = await withinTime(NOBODY, (signal) =>
       db.command(command, { readPreference: 'primary', signal }),
-    ).catch((error) => {
-      throw asRefused(error, 'deletions', records[0]?.id ?? '')
-    })
+    )
     // Another worker has just written the same record.
     const refused = writeErrors.find(({ code }: Document) => code !== DUPLICATE)
     if (refused !== undefined) throw new Error(refused.errmsg)

@@ -88,7 +88,8 @@ async function connect({ kind, settings, opened }: Process, log: Logger, { relea
   const onRefused = (script: string, err: Error) =>
     log.error({ script, err }, 'redis.script_failed')
   observeCommands(redis, { times: redisTime, errors: redisErrors, onRefused })
-  return { log, db: store.db, redis, onRedisError, keys: queueKeys(settings.queue) }
+  const { db, unauthorized } = store
+  return { log, db, unauthorized, redis, onRedisError, keys: queueKeys(settings.queue) }
 }
 
 /** Names the servers of a process, without credentials. */
@@ -104,7 +105,7 @@ function serversOf(
 function stepsOf(
   process: Process,
   { release, stopping, stop }: Life,
-  { log, db, redis, keys }: Connected,
+  { log, db, unauthorized, redis, keys }: Connected,
 ) {
   const { kind, settings, opened } = process
   const servers = serversOf(settings, db)
@@ -165,8 +166,10 @@ function stepsOf(
     /** Sends heartbeats with what `read` returns, now and every second. */
     sendHeartbeats(read: () => Promise<ProcessReport>): void {
       const ofKind = { kind, version: VERSION, revision: REVISION, servers }
-      const refusedCommands = shareFor(RIGHTS_EVERY_MS, () => readRefused().catch(() => undefined))
-      const report = async () => ({ ...(await read()), refusedCommands: await refusedCommands() })
+      const byRedis = shareFor(RIGHTS_EVERY_MS, () => readRefused().catch(() => undefined))
+      const report = async () => {
+        return { ...(await read()), refusedCommands: (await byRedis()) ?? unauthorized() }
+      }
       release('heartbeats', startHeartbeats(redis, keys, ofKind, report))
     },
   }

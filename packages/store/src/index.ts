@@ -20,6 +20,7 @@ export { inputThread } from './merge/drafts.ts'
 export { planThread } from './merge/merge.ts'
 export {
   allRefused,
+  asRefused,
   type CollectionName,
   CommandFailedError,
   type CommandOptions,

@@ -25,7 +25,6 @@ import {
 import { hashTuple, listCursorOf, listPrefixOf, quotesOf } from './ids.ts'
 import {
   asCommandFailed,
-  asRefused,
   CommandFailedError,
   chunksOf,
   IDS_PER_QUERY,
@@ -33,15 +32,7 @@ import {
 } from './mongodb/commands.ts'
 
 export type { QuoteDocument, SourceDocument }
-export {
-  asRefused,
-  CommandFailedError,
-  chunksOf,
-  IDS_PER_QUERY,
-  PRIMARY_MAJORITY,
-  seenFilter,
-  seenQuote,
-}
+export { CommandFailedError, chunksOf, IDS_PER_QUERY, PRIMARY_MAJORITY, seenFilter, seenQuote }
 
 /**
  * Returns the oldest write of a source that should have ended by now, if its tokens show one: the

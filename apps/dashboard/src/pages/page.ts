@@ -140,6 +140,7 @@ const NEXT: Readonly<Partial<Record<Finding['code'], string>>> = {
   store_away: 'Nothing is lost. Bring MongoDB back, and the jobs go on by themselves.',
   store_unstable: 'Check the network between workers and MongoDB.',
   store_slow: 'Look for slow operations, and at the disk of MongoDB.',
+  store_unfit: 'Give its user the rights that docs/operate/mongodb.md lists.',
   process_missing: 'Start one.',
   crash_loop: 'The last line of its log says why it died.',
   process_gone: 'Start another one. The end of its log says why it died.',

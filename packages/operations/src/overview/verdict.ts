@@ -36,7 +36,7 @@ export function judge(facts: Facts): Finding[] {
   return [
     ...judgeIdentity(facts),
     ...judgeStore(facts),
-    ...judgeRedisFaults(facts),
+    ...judgeRefusals(facts),
     ...judgeProcesses(facts),
     ...judgeRedis(facts),
     ...judgeClocks(facts),
@@ -154,16 +154,27 @@ function* judgeFailures({ queued, lastFailureMs, processes }: Facts): Findings {
  */
 const CLOCK_BEHIND_MS = 5_000
 
+const REFUSING = [
+  ['Redis', 'redis_unfit'],
+  ['MongoDB', 'store_unfit'],
+] as const
+
 /**
- * Finds why Redis refuses writes or may lose them. Processes may stop for this reason, or seem
- * dead.
+ * Finds why Redis refuses writes or may lose them, and commands for which a user of Redis or
+ * MongoDB lacks the right. Processes may stop for these reasons, or seem dead.
  */
-function* judgeRedisFaults({ redis: { faults = [] }, processes }: Facts): Findings {
+function* judgeRefusals({ redis: { faults = [] }, processes }: Facts): Findings {
   for (const fault of faults) yield finding('redis_unfit', fault.replace(/\.$/, ''))
-  const refused = processes.find((one) => one.seenMsAgo < ALIVE_MS && one.refusedCommands)
-  if (refused === undefined || faults.some((fault) => fault.includes('NOPERM'))) return
-  const text = `Redis refuses commands of the ${named(refused)}: ${refused.refusedCommands}`
-  yield finding('redis_unfit', text, '/overview#processes')
+  for (const [server, code] of REFUSING) {
+    const isRedis = server === 'Redis'
+    const refused = processes.find(
+      ({ seenMsAgo, refusedCommands }) =>
+        seenMsAgo < ALIVE_MS && refusedCommands?.startsWith('NOPERM') === isRedis,
+    )
+    if (!refused || (isRedis && faults.some((fault) => fault.includes('NOPERM')))) continue
+    const text = `${server} refuses commands of the ${named(refused)}: ${refused.refusedCommands}`
+    yield finding(code, text, '/overview#processes')
+  }
 }
 
 /** Finds other problems of Redis. */

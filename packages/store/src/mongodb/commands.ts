@@ -360,8 +360,13 @@ export function refusedIn(
  */
 export function asRefused(error: unknown, collection: string, id: string): unknown {
   const cause = error instanceof CommandFailedError ? error.cause : error
-  if (!(cause instanceof MongoServerError) || cause.code !== UNAUTHORIZED) return error
+  if (!isUnauthorized(cause)) return error
   return new RefusedWriteError({ code: UNAUTHORIZED, errmsg: cause.message }, collection, id)
+}
+
+/** Returns whether the user of MongoDB may not send a command that failed. */
+export function isUnauthorized(error: unknown): error is MongoServerError {
+  return codeOf(error) === UNAUTHORIZED
 }
 
 /**

@@ -7,6 +7,7 @@ import { type Db, MongoClient, MongoTopologyClosedError } from 'mongodb'
 import {
   type CommandMetrics,
   errorCodeOf,
+  isUnauthorized,
   PRIMARY,
   PRIMARY_MAJORITY,
   type StoreCommands,
@@ -38,12 +39,21 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
   const observe = ({ commandName: command, duration }: { commandName: string; duration: number }) =>
     metrics?.times.observe({ command }, duration / 1000)
   client.on('commandSucceeded', observe).on('commandFailed', observe)
-  client.on('commandFailed', ({ failure }) => metrics?.errors.inc({ code: errorCodeOf(failure) }))
+  let unauthorized = { at: Number.NEGATIVE_INFINITY, reason: '' }
+  client.on('commandFailed', ({ failure }) => {
+    metrics?.errors.inc({ code: errorCodeOf(failure) })
+    // Without the values in the command, which the message quotes.
+    const reason = failure.message.replace(/,.*/s, ' …')
+    if (isUnauthorized(failure)) unauthorized = { at: performance.now(), reason }
+  })
   const closing = new AbortController()
   void connectFirst(client, closing.signal)
   const db = client.db(DATABASE_IN_URL.exec(url)?.[1] ?? 'sluice')
   return {
     db,
+    /** Returns why MongoDB refused a command of this user in the last seconds. Needs `metrics`. */
+    unauthorized: () =>
+      performance.now() - unauthorized.at < REFUSED_MS ? unauthorized.reason : undefined,
     async close(): Promise<void> {
       closing.abort()
       // The driver asks MongoDB to end its sessions. They also expire without that, so a MongoDB
@@ -52,6 +62,8 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
     },
   }
 }
+
+const REFUSED_MS = 10_000
 
 /** The longest wait for a close, and the pause before the next attempt to connect. */
 const CLOSE_MS = 100
