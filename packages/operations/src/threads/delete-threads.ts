@@ -1,6 +1,6 @@
 // Deletes a thread, the threads of a tenant, or the threads that a rule of retention makes due, as
-// operations (`../failed`), and writes the records of operations. The deletions begin with the first
-// step after a crash: what is deleted already is not found again.
+// operations (`../failed`), and writes the records of operations. After a crash, an operation starts
+// over with its first step: what is deleted already is not found again.
 import { isDeepStrictEqual } from 'node:util'
 import type { DeletionRecords } from '@sluice/boot/deletion-records'
 import type { DeletionRecord } from '@sluice/contract'

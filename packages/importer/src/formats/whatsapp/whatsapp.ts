@@ -100,8 +100,8 @@ async function* readChat(file: InputFile, { timezone }: FormatOptions): FoundLis
   const dates = createDateReader({ dateFormat, timezone, isRecent: true })
   const chat: Chat = { name: nameIn(file.path), dates, hasMarks, people: new Set() }
   for await (const messages of messagesOf(file)) {
-    // An iPhone's chat begins with the chat's own message that it is encrypted. The export of a
-    // long chat lacks its first line.
+    // An iPhone's export begins with a message that the chat is encrypted, by a sender with the
+    // chat's name. Exports of long chats lack this message.
     if (chat.name === UNNAMED && messages[0]?.place.line === 1)
       chat.name =
         (messages[0].text.startsWith(MARK) && messages[0].speaker) ||
