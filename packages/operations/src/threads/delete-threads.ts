@@ -68,9 +68,15 @@ export function deleteThreads(deps: ThreadDeps, open: OpenOperation): Steps {
    * job, so these are deleted, too, before the job is discarded.
    */
   async function* deleteTenant(): Steps {
+    let revokedAt: number | undefined
     for (let found = 1; found > 0; ) {
       await revokeKeys(db, tenant)
-      while (Date.now() < begunAt + REVOKED_MS || (await deps.readTenant(tenant)).threads > 0)
+      // Not since the operation was opened, because it may have waited for others.
+      revokedAt ??= performance.now()
+      while (
+        performance.now() - revokedAt < REVOKED_MS ||
+        (await deps.readTenant(tenant)).threads > 0
+      )
         yield* pauseStep()
       const { jobs } = await failedJobs.scan({ filter: { tenant }, limit: THREADS_PER_JOB })
       for (const { id } of jobs) {
