@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { openMetrics } from '@sluice/process'
-import { test } from 'vitest'
+import { QueueFullError } from '@sluice/queue'
+import { test, vi } from 'vitest'
 import { apiMetrics } from '../metrics.ts'
 import type { ImportGroup } from './group-items.ts'
 import { newRun, storeGroups } from './store-groups.ts'
@@ -34,11 +35,15 @@ const stored: ImportGroup = {
 }
 
 /** Stores groups whose one job is completed by `completeJob`. */
-function open(groups: ImportGroup[], signal = new AbortController().signal) {
+function open(
+  groups: ImportGroup[],
+  signal = new AbortController().signal,
+  { waitSeconds = 0, enqueue = async (id: string) => id } = {},
+) {
   const job = Promise.withResolvers<undefined>()
   const deps = {
     enqueuer: {
-      enqueue: async (id: string) => id,
+      enqueue,
       admit() {},
       admitRead() {},
       charge() {},
@@ -51,7 +56,7 @@ function open(groups: ImportGroup[], signal = new AbortController().signal) {
     },
     confirmReplicated: async () => {},
     metrics: openMetrics('test', apiMetrics).metrics,
-    settings: { waitSeconds: 0 },
+    settings: { waitSeconds },
   }
   const read: ImportGroup[] = []
   async function* source() {
@@ -111,4 +116,21 @@ test('the end of the request ends the wait for room', async () => {
   assert.equal(read.length, 12)
   completeJob()
   await first
+})
+
+test('an import waits for room although the clock of its machine is moved', async (t) => {
+  let attempts = 0
+  const now = Date.now
+  const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + attempts * 3_600_000)
+  t.onTestFinished(() => clock.mockRestore())
+  async function enqueue(id: string): Promise<string> {
+    attempts += 1
+    if (attempts === 1) throw new QueueFullError('full', 1)
+    return id
+  }
+  const signal = new AbortController().signal
+  const { results, completeJob } = open([stored], signal, { waitSeconds: 30, enqueue })
+  completeJob()
+  await results.next()
+  assert.equal(attempts, 2)
 })

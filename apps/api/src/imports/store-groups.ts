@@ -34,8 +34,8 @@ export function newRun(
      * yielded.
      */
     bytes: 0,
-    /** When a job was last enqueued or a result last arrived, in milliseconds since the epoch. */
-    movedAt: Date.now(),
+    /** When a job was last enqueued or a result last arrived, on the monotonic clock, in ms. */
+    movedAt: performance.now(),
     /** Resolves when the newest job was enqueued or refused. */
     enqueued: Promise.resolve<unknown>(undefined),
     summary,
@@ -242,13 +242,13 @@ async function storeThreads(
     wait.accepted()
     result ??= await wait.result
     // Give up only if no job of the import was enqueued or completed for `waitMs`.
-    while (result === undefined && !signal.aborted && Date.now() - run.movedAt < waitMs)
+    while (result === undefined && !signal.aborted && performance.now() - run.movedAt < waitMs)
       result = await waitFor(jobId, waitMs, signal, { lookUpAtOnce: true }).result
     if (result === undefined) {
       await run.deps.confirmReplicated(jobId, began)
       throw itemPending(jobId)
     }
-    run.movedAt = Date.now()
+    run.movedAt = performance.now()
     return result.receipts.map((receipt) => receipt ?? jobFailed(jobId))
   } catch (error) {
     const problem = asProblem(error)
@@ -275,13 +275,14 @@ export async function enqueuePatiently(
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
     try {
       await enqueueJob(deps, context, jobId, 'bulk', job)
-      run.movedAt = Date.now()
+      run.movedAt = performance.now()
       run.waitsFor = undefined
       return
     } catch (error) {
       const isRefusal = error instanceof QueueFullError || error instanceof RateLimitedError
       const isOver =
-        context.signal.aborted || Date.now() - run.movedAt >= deps.settings.waitSeconds * 1000
+        context.signal.aborted ||
+        performance.now() - run.movedAt >= deps.settings.waitSeconds * 1000
       if (!isRefusal || isOver) throw error
       run.waitsFor = asProblem(error)
       await delay(pauseMs * (0.5 + Math.random()), undefined, { signal: context.signal }).catch(
