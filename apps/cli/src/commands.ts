@@ -1,6 +1,6 @@
 // The commands of the program `sluice`.
 import type { importCommand } from '@sluice/importer'
-import { instancePaths, readRunning } from '@sluice/terminal'
+import { withRunning } from '@sluice/terminal'
 import type { Command } from 'commander'
 import type { DoctorDeps } from './doctor/doctor-command.ts'
 import type { exportCommand } from './export/export-command.ts'
@@ -41,13 +41,7 @@ export const commandsOf = (deps: CliDeps): Readonly<Record<string, () => Promise
   pause: async () => (await import('./jobs/queue-commands.ts')).laneCommand('pause', deps),
   resume: async () => (await import('./jobs/queue-commands.ts')).laneCommand('resume', deps),
   async doctor() {
-    const [{ doctorCommand }, running] = await Promise.all([
-      import('./doctor/doctor-command.ts'),
-      readRunning(instancePaths(deps.folder).running),
-    ])
-    return doctorCommand({
-      ...deps,
-      env: { ...deps.env, REDIS_URL: deps.env.REDIS_URL || running?.redisUrl },
-    })
+    const { doctorCommand } = await import('./doctor/doctor-command.ts')
+    return doctorCommand({ ...deps, env: await withRunning(deps.folder, deps.env) })
   },
 })

@@ -10,9 +10,9 @@ import {
   findMongodb,
   instancePaths,
   printable,
-  readRunning,
   runProgram,
   withRedis,
+  withRunning,
 } from '@sluice/terminal'
 import { Command } from 'commander'
 import { commandsOf } from './commands.ts'
@@ -45,11 +45,11 @@ const createLink: CreateLink = async (address, role) => {
 }
 
 const withQueue: DoctorDeps['withQueue'] = async (work) => {
-  const [{ findQueue }, { queueKeys }] = await Promise.all([
+  const [{ queueAddressOf }, { queueKeys }] = await Promise.all([
     import('./login/login-command.ts'),
     import('@sluice/queue'),
   ])
-  const address = findQueue(env, await readRunning(instancePaths(folder).running))
+  const address = queueAddressOf(await withRunning(folder, env))
   return withRedis(address, (redis) => work(redis, queueKeys(address.queue)))
 }
 

@@ -1,7 +1,7 @@
 // Finds the API that a command uses, and the key for it.
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { instancePaths, noSluiceIn, readRunning } from './instance.ts'
+import { instancePaths, noSluiceIn, readRunning, withRunning } from './instance.ts'
 import { UserError } from './run-program.ts'
 
 export interface FindApiDeps {
@@ -87,8 +87,8 @@ export async function findDashboard(
   { folder, env }: FindApiDeps,
   { url }: ApiOptions,
 ): Promise<string | undefined> {
-  const running = url === undefined ? await readRunning(instancePaths(folder).running) : undefined
-  return (env.DASHBOARD_URL || running?.dashboardUrl)?.replace(/\/$/, '')
+  const { DASHBOARD_URL } = url === undefined ? await withRunning(folder, env) : env
+  return DASHBOARD_URL?.replace(/\/$/, '')
 }
 
 function missingKey(holder: KeyHolder): never {

@@ -43,6 +43,18 @@ export async function readRunning(file: string): Promise<RunningInstance | undef
   return facts?.command === recorded.command ? recorded : undefined
 }
 
+type ServerUrls = { readonly [name in 'REDIS_URL' | 'DASHBOARD_URL']?: string | undefined }
+
+/** Adds the servers of the `start` that runs in this folder, unless the environment names others. */
+export async function withRunning<Env extends ServerUrls>(folder: string, env: Env) {
+  const { redisUrl, dashboardUrl } = (await readRunning(instancePaths(folder).running)) ?? {}
+  return {
+    ...env,
+    REDIS_URL: env.REDIS_URL || redisUrl,
+    DASHBOARD_URL: env.DASHBOARD_URL || dashboardUrl,
+  }
+}
+
 /**
  * Finds the MongoDB that the environment names, or the one that `start` runs in this folder.
  * @throws {UserError}

@@ -9,13 +9,7 @@ import {
   readSettings,
 } from '@sluice/process'
 import type { QueueAddress } from '@sluice/process/redis'
-import {
-  instancePaths,
-  noSluiceIn,
-  RedisUnavailableError,
-  type RunningInstance,
-  readRunning,
-} from '@sluice/terminal'
+import { noSluiceIn, RedisUnavailableError, withRunning } from '@sluice/terminal'
 import { Command, Option } from 'commander'
 
 export type LoginRole = 'operator' | 'viewer'
@@ -46,12 +40,10 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
     .description('Prints a link that logs in to the dashboard once, within ten minutes')
     .addOption(role.choices(['operator', 'viewer']).default('operator'))
     .action(async ({ role }: { role: LoginRole }) => {
-      const running = await readRunning(instancePaths(folder).running)
-      const dashboard = { ...env, DASHBOARD_URL: env.DASHBOARD_URL || running?.dashboardUrl }
-      const { url } = readSettings({ url: dashboardUrlSetting }, dashboard)
-      const token = await createLink(findQueue(env, running), role).catch((error) => {
-        const isNamed = Boolean(env.REDIS_URL || running)
-        throw isNamed || !(error instanceof RedisUnavailableError)
+      const named = await withRunning(folder, env)
+      const { url } = readSettings({ url: dashboardUrlSetting }, named)
+      const token = await createLink(queueAddressOf(named), role).catch((error) => {
+        throw named.REDIS_URL || !(error instanceof RedisUnavailableError)
           ? error
           : noSluiceIn(folder, 'its Redis with REDIS_URL')
       })
@@ -60,16 +52,10 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
 }
 
 /**
- * Returns the address of a queue. Its Redis is the one that the environment names, otherwise the
- * one of the `start` in the folder, otherwise the default one. Its name comes from the environment,
- * or is the default.
- *
- * @throws {SettingsError} if the environment names a queue that can't be used.
+ * Returns the address of a queue by REDIS_URL and QUEUE, or their defaults.
+ * @throws {SettingsError}
  */
-export function findQueue(env: Environment, running: RunningInstance | undefined): QueueAddress {
+export function queueAddressOf(env: Environment): QueueAddress {
   const { redisUrl, queue } = processSettings
-  return readSettings(
-    { redisUrl, queue },
-    { ...env, REDIS_URL: env.REDIS_URL || running?.redisUrl },
-  )
+  return readSettings({ redisUrl, queue }, env)
 }
