@@ -25,7 +25,6 @@ import {
   renderPage,
   type Session,
   timeTag,
-  type Visit,
 } from './pages/page.ts'
 import { acts, pages } from './pages/pages.ts'
 import {
@@ -35,7 +34,7 @@ import {
   StrangeRequestError,
 } from './policy.ts'
 
-interface DashboardDeps extends LoginDeps, BoardDeps, Pick<Visit, 'traceUrl'> {
+interface DashboardDeps extends LoginDeps, BoardDeps {
   viewFor: ViewFor
   /** The host names by which browsers may address the dashboard. */
   hosts: readonly string[]
@@ -128,9 +127,8 @@ const TOO_MANY: Page = {
 /** Sends what `show` returns: a page, a redirect to another page, or NOT_FOUND. */
 function showPage(
   show: PageHandler,
-  deps: Pick<DashboardDeps, 'viewFor' | 'traceUrl' | 'log'>,
+  { viewFor, log }: Pick<DashboardDeps, 'viewFor' | 'log'>,
 ): Middleware {
-  const { viewFor, traceUrl, log } = deps
   return async (request, response) => {
     const { params, body, originalUrl } = request
     const { searchParams: query } = new URL(originalUrl, 'http://dashboard')
@@ -139,7 +137,7 @@ function showPage(
     const { session } = response.locals
     const asked = { ...session, params, query, body, gone: left.signal }
     const view = viewFor(session.visitor)
-    const page = (await show({ ...asked, view, traceUrl, log })) ?? NOT_FOUND
+    const page = (await show({ ...asked, view, log })) ?? NOT_FOUND
     if (typeof page === 'string') return response.redirect(303, page)
     const { shows = await view.readLately().catch(() => undefined) } = page
     await sendPage(request, response, { ...page, shows })

@@ -45,7 +45,6 @@ await runProcess({
         keyring,
         oidc: await openOidc(settings),
         viewFor: openAdmin(redis, keys, db).viewFor,
-        traceUrl: settings.traceUrl,
       }),
       { port: settings.port, host: settings.host },
     )

@@ -121,7 +121,7 @@ await runProcess({
       // Bounds the list of recently completed jobs, about 150 bytes for each. Look-ups of jobs read
       // the list.
       recentBytes: Math.floor(settings.resultBytes / 8),
-      retainedMs: settings.retainedResultSeconds * 1000,
+      retainedMs: queue.RETAINED_MS,
       transientMs: settings.waitSeconds * 2000,
       ready: ingest.ready,
       work: createWork({

@@ -42,12 +42,15 @@ const RIGHTS_EVERY_MS = 5_000
 
 type AllSettings = Settings<typeof processSettings>
 
-type Process = { opened: ReturnType<typeof openMetrics<typeof mongoMetrics>> } & (
-  | { kind: 'api' | 'worker'; settings: AllSettings }
-  // The dashboard handles no threads, so it is not traced, and starts even if Redis or MongoDB is
-  // unfit for them.
-  | { kind: 'dashboard'; settings: Omit<AllSettings, 'redisChecks' | 'minRedisMemory'> }
-)
+interface Process {
+  /**
+   * A dashboard handles no threads, so it is not traced, and starts even if Redis or MongoDB is
+   * unfit for them.
+   */
+  kind: 'api' | 'worker' | 'dashboard'
+  settings: AllSettings
+  opened: ReturnType<typeof openMetrics<typeof mongoMetrics>>
+}
 
 type Connected = Awaited<ReturnType<typeof connect>>
 
@@ -130,7 +133,7 @@ function stepsOf(
      */
     async watchQueue() {
       const warn = (fault: string) => log.warn({ fault }, 'redis.unfit')
-      if (process.kind !== 'dashboard') await watchRedis(redis, process.settings, warn)
+      if (kind !== 'dashboard') await watchRedis(redis, warn)
       await watchLayout(redis, keys.base, ({ message }) => stop(message))
       return watchStore({ kind, db, redis, keys, log, stop })
     },

@@ -67,6 +67,7 @@ export {
   createRetainLater,
   type FoundJob,
   findJob,
+  RETAINED_MS,
   type Results,
 } from './replies/results.ts'
 export {

@@ -33,7 +33,6 @@ import {
   tenantLink,
   threadLink,
   timeTag,
-  traceLink,
   type Visit,
   withCode,
 } from './page.ts'
@@ -160,7 +159,7 @@ export async function jobPage(visit: Visit, acts?: Acts): ReturnType<PageHandler
     Lane: hit.lane,
     Attempts: hit.attempts,
     'Last retry': operation && html`<a href="/operations#${operation}">${operation}</a>`,
-    Trace: traceLink(visit.traceUrl, hit.traceId),
+    Trace: hit.traceId && copyable(hit.traceId),
   }
   const body = html`<div id="job" data-refresh>${facts(about)}
 ${hit.reason && reasonBlock(hit.reason)}</div>

@@ -1,18 +1,9 @@
-// Checks Redis while a process runs. Redis must not evict keys, must write an append-only file, and
-// must have enough memory. This release must be able to read what other releases wrote
+// Checks Redis while a process runs. Redis must not evict keys, and should write an append-only
+// file. This release must be able to read what other releases wrote
 // (docs/adr/0018-layouts-of-redis.md).
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { openScript } from './script.ts'
-
-/**
- * `redisChecks`: whether a missing append-only file, or less memory than `minRedisMemory` (in
- * bytes), is logged or ends the process. An eviction policy always ends it.
- */
-interface RedisChecks {
-  redisChecks: 'warn' | 'refuse'
-  minRedisMemory: number
-}
 
 /**
  * The first check waits at most this long for a connection. (While Redis loads data, the connection
@@ -26,17 +17,13 @@ const CHECK_EVERY_MS = 60_000
  * Checks that Redis keeps accepted jobs: now, whenever the connection becomes ready again, and each
  * minute. Does not wait for a Redis that is unavailable.
  *
- * @param warn is called with each fault that does not end the process, when it is found first, and
- * when it returns after it was repaired.
- * @throws an error that names each fault, and the command that fixes it. A later check throws an
+ * @param warn is called if the append-only file is off, when that is found first, and when it
+ * returns after it was repaired.
+ * @throws if Redis evicts. The error names the command that fixes it. A later check throws an
  * unhandled rejection, which ends the process.
  */
-export async function watchRedis(
-  redis: Redis,
-  checks: RedisChecks,
-  warn: (fault: string) => void,
-): Promise<void> {
-  let known: readonly string[] = []
+export async function watchRedis(redis: Redis, warn: (fault: string) => void): Promise<void> {
+  let known: string | undefined
 
   /** Finds the faults with INFO, which managed Redis allows even if it refuses CONFIG. */
   async function check(): Promise<void> {
@@ -45,11 +32,10 @@ export async function watchRedis(
     // again.
     const info = await redis.info().catch(() => undefined)
     if (info === undefined) return
-    const { eviction, others } = redisFaults(info, checks.minRedisMemory)
-    const refused = checks.redisChecks === 'refuse' ? [...eviction, ...others] : eviction
-    if (refused.length > 0) throw new Error(refused.join(' '))
-    for (const fault of others) if (!known.includes(fault)) warn(fault)
-    known = others
+    const { eviction, durability } = redisFaults(info)
+    if (eviction) throw new Error(eviction)
+    if (durability && !known) warn(durability)
+    known = durability
   }
 
   const opened = new Promise((resolve) =>
@@ -71,32 +57,19 @@ function repeat(redis: Redis, everyMs: number, check: () => Promise<void>): void
   redis.once('end', () => clearInterval(timer))
 }
 
-/**
- * Finds faults in the reply to INFO, each with the command that fixes it.
- * @param minMemory in bytes.
- */
-export function redisFaults(
-  info: string,
-  minMemory: number,
-): Record<'eviction' | 'others', string[]> {
-  const field = (name: string) => infoField(info, name)
-  const policy = field('maxmemory_policy') ?? 'noeviction'
-  // Without its own limit, Redis may use all memory of its machine.
-  const memory = Number(field('maxmemory')) || Number(field('total_system_memory'))
+/** Finds faults in the reply to INFO, each with the command that fixes it. */
+export function redisFaults(info: string): { eviction?: string; durability?: string } {
+  const policy = infoField(info, 'maxmemory_policy') ?? 'noeviction'
   const eviction =
     `Redis runs with maxmemory-policy ${policy} and would throw accepted jobs away when its memory is full, so APIs and workers stop. ` +
     'Set it to noeviction: `redis-cli config set maxmemory-policy noeviction`, and `maxmemory-policy noeviction` in redis.conf.'
   const durability =
     'Redis writes no append-only file, so a crash of Redis loses all accepted jobs that wait. ' +
     'Turn it on: `redis-cli config set appendonly yes`, and `appendonly yes` with `appendfsync everysec` in redis.conf.'
-  const size =
-    `Redis may use ${memory} bytes of memory, less than the ${minMemory} of MIN_REDIS_MEMORY, and refuses jobs when that is full. ` +
-    `Give it more: \`redis-cli config set maxmemory ${minMemory}\`, and \`maxmemory ${minMemory}\` in redis.conf; or lower the bounds of the queue.`
-  const others = [
-    ...(field('aof_enabled') === '0' ? [durability] : []),
-    ...(memory < minMemory ? [size] : []),
-  ]
-  return { eviction: policy === 'noeviction' ? [] : [eviction], others }
+  return {
+    ...(policy !== 'noeviction' && { eviction }),
+    ...(infoField(info, 'aof_enabled') === '0' && { durability }),
+  }
 }
 
 /**
