@@ -242,19 +242,29 @@ end
 --include jobs.lua#add
 --include jobs.lua#inspect
 -- Lets jobs wait again that exist, but are in no list, because somebody renamed or removed one.
--- Returns their number.
-local function listAgain(lane, ids)
-  local isListed, lost = {}, {}
-  for list, range in pairs({wait = 'LRANGE', active = 'LRANGE', delayed = 'ZRANGE', prioritized = 'ZRANGE', failed = 'ZRANGE'}) do
-    for _, id in ipairs(redis.call(range, lane .. list, 0, -1)) do isListed[id] = true end
+-- Returns their number. Asks only for jobs that no lane lists, because Redis runs nothing else
+-- meanwhile.
+local function listAgain(lanes, ids)
+  local isListed, unlisted, relisted = {}, {}, 0
+  for _, lane in ipairs(lanes) do
+    for list, range in pairs({wait = 'LRANGE', active = 'LRANGE', delayed = 'ZRANGE', prioritized = 'ZRANGE', failed = 'ZRANGE'}) do
+      for _, id in ipairs(redis.call(range, lane .. list, 0, -1)) do isListed[id] = true end
+    end
   end
   for _, id in ipairs(ids) do
-    local key = lane .. id
-    if not isListed[id] and redis.call('EXISTS', key) > redis.call('EXISTS', key .. ':lock') then lost[#lost + 1] = id end
+    if not isListed[id] then unlisted[#unlisted + 1] = id end
   end
-  table.sort(lost)
-  for at = 1, #lost, 1000 do addWaiting(lane, {unpack(lost, at, math.min(at + 999, #lost))}) end
-  return #lost
+  table.sort(unlisted)
+  for _, lane in ipairs(lanes) do
+    local lost = {}
+    for _, id in ipairs(unlisted) do
+      local key = lane .. id
+      if redis.call('EXISTS', key) > redis.call('EXISTS', key .. ':lock') then lost[#lost + 1] = id end
+    end
+    for at = 1, #lost, 1000 do addWaiting(lane, {unpack(lost, at, math.min(at + 999, #lost))}) end
+    relisted = relisted + #lost
+  end
+  return relisted
 end
 --part renew
 -- Renews the locks of jobs that a worker still works on. A full Redis would refuse BullMQ's own

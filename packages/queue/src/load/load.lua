@@ -188,15 +188,14 @@ end
 -- Summing this number of jobs, of a hundred tenants, takes 1.5 ms.
 local MOST_SUMMED = 1000
 if cursor ~= '0' then return {cursor, ''} end
-local unlisted, relisted = redis.call('HLEN', base .. 'load:jobs'), 0
+local unlisted = redis.call('HLEN', base .. 'load:jobs')
 for lane = 3, #ARGV do
   local counts = countJobs(ARGV[lane])
   unlisted = unlisted - counts.waiting - counts.delayed - counts.active
 end
-for lane = 3, unlisted > 0 and #ARGV or 0 do
-  relisted = relisted + listAgain(ARGV[lane], redis.call('HKEYS', base .. 'load:jobs'))
+if unlisted > 0 and listAgain({unpack(ARGV, 3)}, redis.call('HKEYS', base .. 'load:jobs')) > 0 then
+  return {cursor, 'relisted'}
 end
-if relisted > 0 then return {cursor, 'relisted'} end
 local most = math.max(redis.call('HLEN', base .. 'load:jobs'), redis.call('HLEN', base .. 'load'))
 if most > MOST_SUMMED then return {cursor, 'many'} end
 local jobs, names, tenants = {}, {}, {}
