@@ -85,6 +85,8 @@ test.concurrent('a deleted tenant leaves no key, job, result, import or thread, 
   const { key } = await createKey(sluice.db, { tenant: 'acme', name: 'again', deletes: true })
   const again = createCaller({ url: sluice.url, key })
   assert.deepEqual(JSON.parse((await again.get('/erasures')).text), { erasures: [] })
+  const erasure = opened.headers.get('location') ?? ''
+  problemIn(await again.get(erasure), 404, 'operation_unknown')
   const stored = storedIn(await again.post(someThread({ externalId: 'one', quotes: [quotes[1]] })))
   assert.deepEqual([stored.source.outcome, stored.quotes[0]?.outcome], ['created', 'created'])
   const [source] = await sourcesOf(sluice, 'acme')

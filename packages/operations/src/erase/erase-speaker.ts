@@ -32,7 +32,7 @@ import {
   sourceNameOf,
 } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
-import { chunksOf } from '@sluice/store/read'
+import { chunksOf, NOBODY, PRIMARY_MAJORITY, withinTime } from '@sluice/store/read'
 import {
   addSuppression,
   createHashOf,
@@ -101,17 +101,22 @@ export function createErasures(
     },
     /** Returns undefined if the tenant has no erasure with this id. */
     async find(tenant: string, id: string): Promise<Erasure | undefined> {
-      const operation = isJobId(id) ? await orUnavailable(operations.find(id)) : undefined
-      const erasure = operation && erasureOf(operation)
-      return erasure?.tenant === tenant ? erasure : undefined
+      const found = isJobId(id) ? await orUnavailable(operations.find(id)) : undefined
+      return found && (await list(tenant, [found])).find((one) => one.id === id)
     },
-    /** Lists the erasures since the tenant was last deleted, newest first. */
-    async list(tenant: string): Promise<Erasure[]> {
-      const all = await orUnavailable(operations.list())
-      const own = all.filter(({ filter }) => filter?.tenant === tenant)
-      const end = own.findIndex(({ kind, filter }) => kind === 'delete' && !filter?.externalId)
-      return own.slice(0, end < 0 ? own.length : end).flatMap((one) => erasureOf(one) ?? [])
-    },
+    list,
+  }
+
+  /**
+   * Lists the erasures of a tenant, newest first. Leaves out those before the tenant was last
+   * deleted: another one may have its name now.
+   */
+  async function list(tenant: string, others: Operation[] = []): Promise<Erasure[]> {
+    const all = [...others, ...(await orUnavailable(operations.list()))]
+    const own = all.filter(({ filter }) => filter?.tenant === tenant)
+    const end = own.find(({ kind, filter }) => kind === 'delete' && !filter?.externalId)
+    const later = own.filter(({ createdAt }) => !end || createdAt > end.createdAt)
+    return later.flatMap((one) => erasureOf(one) ?? [])
   }
 }
 
@@ -194,11 +199,36 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
     for (let isLast = dryRun; !isLast; isLast = place === undefined) {
       const query = { filter, limit: FAILED_AT_ONCE, ...(place && { after: place }) }
       const { jobs, next } = await failedJobs.scan(query)
+      const found: Deletion[] = []
+      const erase = (job: IngestJob) => {
+        found.push(...job.threads.flatMap(find.inPost))
+        return toPurge(job)
+      }
       for (const { id } of jobs)
-        for (const lane of Object.values(keys.jobs)) await purge.purgeAt(lane + id, toPurge)
+        for (const lane of Object.values(keys.jobs)) await purge.purgeAt(lane + id, erase)
+      for (const some of chunksOf(found, THREADS_PER_JOB))
+        yield* sendDeletions(deps, open, tenant, await withoutStored(some))
       yield {}
       place = next
     }
+  }
+
+  /**
+   * Returns deletions of the quotes that are not stored. They leave a mark, because a worker that
+   * was frozen may still store a failed job.
+   */
+  async function withoutStored(found: readonly Deletion[]): Promise<Deletion[]> {
+    const _id = { $in: found.flatMap(({ deletes }) => deletes.quoteIds ?? []) }
+    const sourceId = { $in: found.map(({ deletes }) => deletes.sourceId) }
+    const quotes = db.collection<Record<'_id' | 'sourceId', string>>('quotes', PRIMARY_MAJORITY)
+    const all = await withinTime(NOBODY, (signal) =>
+      quotes.find({ _id, sourceId }, { projection: { _id: 1 }, signal }).toArray(),
+    )
+    const stored = new Set(all.map((quote) => quote._id))
+    return found.flatMap(({ deletes: { sourceId, quoteIds = [] }, name }) => {
+      const left = quoteIds.filter((id) => !stored.has(id))
+      return left.length === 0 ? [] : [{ deletes: { sourceId, quoteIds: left }, name }]
+    })
   }
 }
 
