@@ -197,14 +197,14 @@ function decodePart(part: Part, head: Buffer, body: Buffer, decoding: Decoding):
   const { utf8, isCut, isCharsetKnown } = decodeText(body, { ...part, isHtml })
   if (isCut) notes.push({ kind: 'cut', reason: FOOTER })
   if (!isCharsetKnown) notes.push({ kind: 'replaced', reason: UNKNOWN_CHARSET })
-  if (pieces.length === 0 && !isHtml) {
-    decoding.text = utf8.toString()
+  const text = isHtml ? htmlToText(utf8.toString()) : utf8.toString()
+  if (pieces.length === 0) {
+    decoding.text = text
     return [head]
   }
-  const plain = isHtml ? Buffer.from(`${htmlToText(utf8.toString())}\n`) : utf8
-  if (alternatives.length > 0 && !isBlankText(plain))
+  if (alternatives.length > 0 && text.trim() !== '')
     for (const one of alternatives) one.chosen = one.parts
-  return [PLAIN, head, Buffer.from(`${plain.toString('base64')}\n`)]
+  return [PLAIN, head, Buffer.from(Buffer.from(text).toString('base64')), BLANK_LINE]
 }
 
 const FOOTER = 'texts in base64 with a plain footer, which is left out'
@@ -217,13 +217,6 @@ const PLAIN = Buffer.from(
 /** Marks a part whose text is not used, because the text is taken only from plain parts. */
 const UNUSED = Buffer.from('Content-Type: text/html\n')
 const BLANK_LINE = Buffer.from('\n')
-
-function isBlankText(text: Buffer): boolean {
-  return text.length < BLANK_BYTES && text.toString().trim() === ''
-}
-
-/** A longer text is not checked, because it certainly has some words. */
-const BLANK_BYTES = 4096
 
 /** Returns whether a part is a text. Old programs name no subtype. */
 function isText({ type, isFile }: Part): boolean {

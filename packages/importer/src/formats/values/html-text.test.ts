@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
 import { describe, it } from 'vitest'
 import { htmlToText } from './html-text.ts'
 
@@ -69,5 +71,17 @@ describe('HTML as text has', () => {
   it('its links and quotes if it nests as deep as long conversations do', () => {
     const html = `${'<blockquote>'.repeat(40)}<a href="https://a.example">b</a>`
     assert.equal(htmlToText(html), `${'> '.repeat(40)}b (https://a.example)`)
+  })
+
+  it('every word of a long document, and needs little memory', async () => {
+    const code = `import(${JSON.stringify(import.meta.resolve('./html-text.ts'))}).then(
+      ({ htmlToText }) => {
+        const words = htmlToText('<p title="a b">one two</p>'.repeat(100_000)).split(/\\s+/)
+        require('node:worker_threads').parentPort.postMessage(words.join(' '))
+      },
+    )`
+    const resourceLimits = { maxOldGenerationSizeMb: 64 }
+    const [words] = await once(new Worker(code, { eval: true, resourceLimits }), 'message')
+    assert.equal(words, 'one two '.repeat(100_000).trim())
   })
 })

@@ -46,9 +46,27 @@ const PREFIXING = new Set(['blockquote', 'ol', 'ul'])
  */
 const MOST_PREFIXED = 4_000_000
 
+/** A parsed document needs up to 60 times its size in memory, so longer HTML is read in pieces. */
+const PIECE_CHARACTERS = 256 * 1024
+
 /** Returns the text, without images. If HTML nests or quotes too much, only removes its tags. */
 export function htmlToText(html: string): string {
-  return (isTooExpensive(html) ? html.replace(/<[^<>]*>/g, ' ') : convert(html)).trim()
+  if (isTooExpensive(html)) return html.replace(/<[^<>]*>/g, ' ').trim()
+  // As buffers: the converter's strings are chains of their parts, several times as large.
+  const texts = Array.from(piecesOf(html), (piece) => Buffer.from(`${convert(piece)}\n`))
+  return Buffer.concat(texts).toString().trim()
+}
+
+/** Matches the rest of a tag or, outside of tags, the rest of a word. */
+const REST = /[^<>]*>|[^\s<]*/y
+
+function* piecesOf(html: string): Generator<string> {
+  for (let start = 0; start < html.length; ) {
+    REST.lastIndex = Math.min(start + PIECE_CHARACTERS, html.length)
+    REST.test(html)
+    yield html.slice(start, REST.lastIndex)
+    start = REST.lastIndex
+  }
 }
 
 /**
