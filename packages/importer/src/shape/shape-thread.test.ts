@@ -5,7 +5,7 @@ import type { QuoteInput, SourceInput } from '../formats/format.ts'
 import type { ThreadInput } from '../gather/gather-threads.ts'
 import { createShaper } from './shape-thread.ts'
 
-interface Given {
+interface Given extends Partial<Pick<ThreadInput, 'service'>> {
   externalId?: string
   fields?: SourceInput
   quotes?: QuoteInput[]
@@ -15,6 +15,7 @@ interface Given {
 function shaper(limits: Partial<Limits> = {}, idPrefix = '') {
   const shape = createShaper({ limits: { ...DEFAULT_LIMITS, ...limits }, idPrefix })
   return ({
+    service = 'slack',
     externalId = 'C1/1',
     fields = { title: 'T' },
     quotes = [],
@@ -24,7 +25,7 @@ function shaper(limits: Partial<Limits> = {}, idPrefix = '') {
     const place = { path: 'file' }
     const thread: ThreadInput = {
       kind: 'piece',
-      service: 'slack',
+      service,
       externalId,
       fields,
       quotes,
@@ -157,6 +158,10 @@ test('a message whose id an earlier one has with another text is an earlier vers
   const quotes = ['Bred', 'Bread', 'Bread'].map((text) => ({ text, externalId: '1' }))
   const { notes } = shaper()({ quotes })
   assert.deepEqual(notes, ['skipped: earlier versions of messages', 'skipped: copies of messages'])
+  assert.deepEqual(shaper()({ service: 'email', quotes }).notes, [
+    'skipped: texts of mails whose Message-ID a later mail has',
+    'skipped: copies of messages',
+  ])
 })
 
 test('dates in the future are counted and kept, but for those of tomorrow', () => {

@@ -27,7 +27,7 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
     const quotes: QuoteRequest[] = []
     for (const quote of thread.quotes)
       shapeQuote(dated(quote), ofQuotes.items.properties, note, quotes)
-    noteCopies(quotes, note)
+    noteCopies(thread.service, quotes, note)
     for (let copy = 0; copy < (thread.copies ?? 0); copy++) note('skipped', COPIES)
     noteFuture(thread, note)
     const parts = splitQuotes(source, quotes, thread.isContinued === true, note)
@@ -48,13 +48,21 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
 const COPIES = 'copies of messages'
 
 /** The API combines quotes of one id to one quote with the last text. */
-function noteCopies(quotes: readonly QuoteRequest[], note: Note): void {
+function noteCopies(
+  service: ThreadInput['service'],
+  quotes: readonly QuoteRequest[],
+  note: Note,
+): void {
   const known = new Map<string, string>()
+  // Nobody edits a mail. The other text may be that of a mailing list, or of a program's template.
+  const others =
+    service === 'email'
+      ? 'texts of mails whose Message-ID a later mail has'
+      : 'earlier versions of messages'
   for (const { externalId, text } of quotes) {
     if (!externalId) continue
     const before = known.get(externalId)
-    if (before !== undefined)
-      note('skipped', before === text ? COPIES : 'earlier versions of messages')
+    if (before !== undefined) note('skipped', before === text ? COPIES : others)
     known.set(externalId, text)
   }
 }

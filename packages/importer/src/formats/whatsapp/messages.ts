@@ -15,6 +15,8 @@ export interface Message {
   head: string
   text: string
   place: Place
+  /** Whether one of its lines is longer than a record may be, so that its text is cut. */
+  isCut?: boolean
 }
 
 /** Matches a day and a time as regions write them: `2024. 05. 01. 9:30`, `1.5.2024 klo 9.30`. */
@@ -78,7 +80,7 @@ export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
   /** The file's first separator. If it is no colon, a colon does not begin a message. */
   let first: string | undefined
   for await (const lines of readLines(file)) {
-    for (const { bytes, line } of lines) {
+    for (const { bytes, isTooLong, line } of lines) {
       const whole = bytes.toString('utf8')
       const isJoined = whole.charCodeAt(0) === BYTE_ORDER_MARK
       const hasCr = whole.endsWith('\r')
@@ -95,6 +97,8 @@ export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
       }
       if (begun === undefined && open !== undefined) open.text += `\n${text}`
       else messages.push({ ...(begun ?? { head: '', text }), place: { path: file.path, line } })
+      const last = messages.at(-1)
+      if (isTooLong && last !== undefined) last.isCut = true
       isEnded = hasCr
     }
     // The last message may continue in the next lines.

@@ -409,3 +409,15 @@ test('the mark of an edited message is none of its words; on an iPhone, an unmar
   )
   expect(marked.pieces).toHaveLength(1)
 })
+
+test('a line above the bound of a record is cut, and counted', async () => {
+  const { pieces, noted } = await read(
+    android(
+      '13/05/2024, 09:30 - Ada: Rye',
+      'bread '.repeat(6_000_000),
+      '13/05/2024, 09:31 - Bo: No',
+    ),
+  )
+  expect(pieces.map(({ quotes }) => quotes[0]?.text.slice(0, 4))).toEqual(['Rye\n', 'No'])
+  expect(noted).toEqual({ 'cut: lines of more than 33554432 bytes': 1 })
+})

@@ -3,6 +3,7 @@
 import { basename, dirname, join } from 'node:path/posix'
 import type { Format, FormatOptions, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
 import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
+import { LONGEST_RECORD_BYTES } from '../read/bounded-bytes.ts'
 import { eachRecognised } from '../read/each-recognised.ts'
 import { decodeBeginning } from '../read/utf8-chunks.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
@@ -37,6 +38,7 @@ const LEFT_OUT = /^\u200E?(.{1,255}\.\w+) (?:• )?\u200E[^<>\n]{1,100}$/
 const POLL_OR_PLACE = /\n\u200E|^\u200E[^:\n]+: (?:.+: )?https:\/\/\S+$/
 const NAMELESS =
   'chats without a name become one: put each _chat.txt into a folder with its name, or use --id-prefix'
+const CUT = `lines of more than ${LONGEST_RECORD_BYTES} bytes`
 const BY_WORDING = 'notices of WhatsApp, told by wording'
 const EDITED = / ?\u200E<[^<>]+>$/
 
@@ -106,7 +108,10 @@ async function* readChat(file: InputFile, { timezone }: FormatOptions): FoundLis
       chat.name =
         (messages[0].text.startsWith(MARK) && messages[0].speaker) ||
         nameIn(dirname(join(UNNAMED, file.path)))
-    yield messages.map((message) => readMessage(message, chat))
+    yield messages.flatMap((message) => {
+      const found = readMessage(message, chat)
+      return message.isCut ? [found, { kind: 'cut', reason: CUT, place: message.place }] : found
+    })
   }
   if (chat.name === UNNAMED)
     yield [{ kind: 'warning', reason: NAMELESS, place: { path: file.path } }]
