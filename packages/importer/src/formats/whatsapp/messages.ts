@@ -21,7 +21,8 @@ export interface Message {
 
 /** Matches a day and a time as regions write them: `2024. 05. 01. 9:30`, `1.5.2024 klo 9.30`. */
 const DATE = String.raw`\d{1,4}(?:[./-] ?\d{1,4}){2}(?:[.,]? klo?\.?)?[^\da-z]{1,5}(?:[ap]m )?\d{1,2}(?:[:.]\d\d){1,2}[\s.apmπμ]*`
-const SPEAKER = String.raw`(?:([^:]{1,100}):(?=[\s\u200E\u200F]|$) ?)?`
+/** Names may contain a colon, such as `Bo:)`, but none in front of a space. */
+const SPEAKER = String.raw`(?:((?:[^:]|:(?![\s\u200E\u200F])){1,100}):(?=[\s\u200E\u200F]|$) ?)?`
 /**
  * Matches `[01.05.24, 09:30:15] Ada: …` (iPhone), `01/05/2024, 9:30 am - Ada: …` and `1/5/16,
  * 9:30:15: Ada: …` (Android).

@@ -421,3 +421,24 @@ test('a line above the bound of a record is cut, and counted', async () => {
   expect(pieces.map(({ quotes }) => quotes[0]?.text.slice(0, 4))).toEqual(['Rye\n', 'No'])
   expect(noted).toEqual({ 'cut: lines of more than 33554432 bytes': 1 })
 })
+
+test('a name may contain a colon', async () => {
+  const { pieces, noted } = await read(
+    android(
+      '13/05/2024, 09:30 - Bo:): Rye at 9:30: sold out',
+      '13/05/2024, 09:31 - Ada changed the subject to "Shift 12:30: bakers"',
+      '13/05/2024, 09:32 - Ada changed the time to 12:30',
+      '13/05/2024, 09:33 - ::Cy::: Why?',
+      '13/05/2024, 09:34 - Bo:):',
+    ),
+  )
+  expect(pieces.map(({ quotes }) => [quotes[0]?.speaker, quotes[0]?.text])).toEqual([
+    ['Bo:)', 'Rye at 9:30: sold out'],
+    ['::Cy::', 'Why?'],
+    ['Bo:)', ''],
+  ])
+  expect(noted).toEqual({
+    'skipped: notices of WhatsApp, told by wording': 1,
+    'skipped: notices by WhatsApp, such as of who joined a chat': 1,
+  })
+})
