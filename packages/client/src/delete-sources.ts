@@ -16,7 +16,7 @@ export interface DeleteManyOptions extends CallOptions {
 }
 
 export interface DeleteOptions extends DeleteManyOptions {
-  /** Default: a new one. */
+  /** By default, a new one for each call, which all of its attempts share. */
   idempotencyKey?: string | undefined
 }
 

@@ -99,7 +99,7 @@ interface Pages {
   target: Target
   options: Options
   output: ExportOutput
-  /** Is kept up to date. */
+  /** How far the export has got. It changes with each page that is written. */
   at: ExportProgress
   stopping: AbortSignal
 }

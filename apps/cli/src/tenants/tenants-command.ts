@@ -67,7 +67,7 @@ export function tenantsCommand(deps: TenantsDeps): Command {
   return tenants
 }
 
-/** A script may pass an empty variable. */
+/** Refuses a blank name, because a script may have passed an empty variable. */
 function parseTenant(text: string): string {
   if (text.trim() !== '') return text
   throw new UserError('The name of the tenant is blank.')

@@ -41,7 +41,7 @@ export interface OpenServers {
    * bound.
    */
   readonly maxEmulatorBytes?: number
-  /** Abandons the opening. */
+  /** When it aborts, the servers are no longer opened. */
   readonly signal?: AbortSignal
 }
 

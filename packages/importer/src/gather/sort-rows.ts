@@ -39,7 +39,7 @@ export function createRowSort(createSpool: SpoolFile['createSpool']) {
       units += unitsOf(row)
       if (units >= PART_UNITS) endPart()
     },
-    /** Ends adding. */
+    /** Returns all rows in their order. After that, no row can be added. */
     sorted(): Generator<Row, undefined> {
       endPart()
       return merge(parts)
