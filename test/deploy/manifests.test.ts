@@ -212,8 +212,8 @@ test('pods get what a platform adds, and objects their labels', () => {
       readOnly: true,
     })
     assert.equal(
-      env.find(({ name }) => name === 'OTEL_EXPORTER_OTLP_ENDPOINT')?.value,
-      'http://collector:4318/{tenant}',
+      env.find(({ name }) => name === 'TRACE_URL')?.value,
+      'https://traces.example/{traceId}',
     )
   }
   const service = manifests.find(

@@ -39,6 +39,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const settings = {
       ...sluice.settings,
       PORT: '0',
+      TRACE_URL: 'https://traces.example/{traceId}',
     }
     dashboard = startProcess(t, 'apps/dashboard/src/main.ts', settings)
     const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
@@ -122,6 +123,8 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await page.getByRole('link', { name: 'slack/C1-2' }).click()
     await page.getByText('It is not stored.').waitFor()
     await page.getByRole('list', { name: 'Timeline' }).waitFor()
+    const trace = page.getByRole('region', { name: 'Hits' }).getByRole('link', { name: 'Trace' })
+    assert.equal(await trace.getAttribute('href'), `https://traces.example/${TRACE}`)
     await inspect(visitor, 'a thread that failed')
     await page.getByRole('link', { name: 'Jobs' }).click()
     await inspect(visitor, 'completed jobs')
@@ -230,7 +233,10 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await inspect(visitor, 'group')
     await page.getByRole('link', { name: `slack/${HTML}` }).click()
     await inspect(visitor, 'job')
-    await page.locator('#job').getByText(TRACE).waitFor()
+    assert.equal(
+      await page.getByRole('link', { name: 'Trace' }).getAttribute('href'),
+      `https://traces.example/${TRACE}`,
+    )
     assert.equal(await page.locator('pre').count(), 0)
     await page.getByRole('button', { name: 'Reveal the payload' }).click()
     assert.match((await page.locator('pre').textContent()) ?? '', /speaker: `<img src=x/)

@@ -32,6 +32,7 @@ afterAll(() => {
 const FIT = {
   'maxmemory-policy': 'noeviction',
   appendonly: 'yes',
+  maxmemory: '0',
   maxclients: '1000',
 }
 
@@ -71,7 +72,7 @@ for (const app of ['api', 'worker']) {
   })
 }
 
-test('a Redis without an append-only file, or with few connections left, is reported', async (t) => {
+test('a Redis without an append-only file and with too little memory is reported, or refused', async (t) => {
   const { verdict } = await open(t)
   assert.doesNotMatch((await verdict()).join('\n'), /appendonly/)
   await client.config('SET', 'appendonly', 'no')
@@ -80,13 +81,19 @@ test('a Redis without an append-only file, or with few connections left, is repo
   assert.match((await verdict()).join('\n'), /^Redis has \d+ of at most 1 connections/m)
   await client.config('SET', 'maxclients', FIT.maxclients)
   assert.doesNotMatch((await verdict()).join('\n'), /connections/)
+  await client.config('SET', 'maxmemory', 100_000_000)
   const warned = start(t, 'api')
   await warned.line(({ msg }) => msg === 'api.listening')
   const faults = warned.log
     .filter(({ msg }) => msg === 'redis.unfit')
     .map(({ fault }) => String(fault))
-  assert.equal(faults.length, 1)
+  assert.equal(faults.length, 2)
   assert.match(faults[0] ?? '', /redis-cli config set appendonly yes/)
+  assert.match(faults[1] ?? '', /redis-cli config set maxmemory 2147483648/)
+
+  const refused = start(t, 'worker', { REDIS_CHECKS: 'refuse' })
+  assert.deepEqual(await refused.ended, { code: 1, signal: null })
+  assertRefused(refused.log, /config set appendonly yes/, /config set maxmemory/)
 })
 
 test('a process ends if Redis evicts when it connects again, and the verdict says why', async (t) => {

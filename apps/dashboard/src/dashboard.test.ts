@@ -238,16 +238,16 @@ test('a page whose own host name was rebound to this machine reads and changes n
     assert.equal(await statusOf(url, { host, cookie }), 200, host)
 })
 
-test('it is reached at the host of DASHBOARD_URL, on this machine, and by no other name', async (t) => {
-  const { url } = await startDashboard(t, { DASHBOARD_URL: 'https://board.example:8443' })
+test('the setting names the hosts by which it is reached, and no other', async (t) => {
+  const { url } = await startDashboard(t, { DASHBOARD_HOSTS: 'board.example, 10.0.0.7' })
   const login = `${url}/login`
   while ((await statusOf(`${url}/readyz`, { host: '10.1.2.3' })) !== 200) await pause(10)
   assert.equal(
     await statusOf(login, { host: 'board.example:8443', origin: 'https://board.example:8443' }),
     200,
   )
-  assert.equal(await statusOf(login, { host: 'localhost' }), 200)
-  for (const host of ['10.0.0.7', 'other.example'])
+  assert.equal(await statusOf(login, { host: '10.0.0.7' }), 200)
+  for (const host of ['localhost', '127.0.0.1', 'other.example'])
     assert.equal(await statusOf(url, { host }), 403, host)
   assert.equal(await statusOf(`${url}/livez`, { host: '10.1.2.3' }), 200)
 })

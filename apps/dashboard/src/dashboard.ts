@@ -25,6 +25,7 @@ import {
   renderPage,
   type Session,
   timeTag,
+  type Visit,
 } from './pages/page.ts'
 import { acts, pages } from './pages/pages.ts'
 import {
@@ -34,7 +35,7 @@ import {
   StrangeRequestError,
 } from './policy.ts'
 
-interface DashboardDeps extends LoginDeps, BoardDeps {
+interface DashboardDeps extends LoginDeps, BoardDeps, Pick<Visit, 'traceUrl'> {
   viewFor: ViewFor
   /** The host names by which browsers may address the dashboard. */
   hosts: readonly string[]
@@ -127,8 +128,9 @@ const TOO_MANY: Page = {
 /** Sends what `show` returns: a page, a redirect to another page, or NOT_FOUND. */
 function showPage(
   show: PageHandler,
-  { viewFor, log }: Pick<DashboardDeps, 'viewFor' | 'log'>,
+  deps: Pick<DashboardDeps, 'viewFor' | 'traceUrl' | 'log'>,
 ): Middleware {
+  const { viewFor, traceUrl, log } = deps
   return async (request, response) => {
     const { params, body, originalUrl } = request
     const { searchParams: query } = new URL(originalUrl, 'http://dashboard')
@@ -137,7 +139,7 @@ function showPage(
     const { session } = response.locals
     const asked = { ...session, params, query, body, gone: left.signal }
     const view = viewFor(session.visitor)
-    const page = (await show({ ...asked, view, log })) ?? NOT_FOUND
+    const page = (await show({ ...asked, view, traceUrl, log })) ?? NOT_FOUND
     if (typeof page === 'string') return response.redirect(303, page)
     const { shows = await view.readLately().catch(() => undefined) } = page
     await sendPage(request, response, { ...page, shows })

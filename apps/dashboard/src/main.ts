@@ -45,6 +45,7 @@ await runProcess({
         keyring,
         oidc: await openOidc(settings),
         viewFor: openAdmin(redis, keys, db).viewFor,
+        traceUrl: settings.traceUrl,
       }),
       { port: settings.port, host: settings.host },
     )

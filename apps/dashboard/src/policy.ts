@@ -4,7 +4,7 @@ import type { Settings } from '@sluice/process'
 import type { RequestHandler } from 'express'
 import type { dashboardSettings } from './settings.ts'
 
-type HostSettings = Pick<Settings<typeof dashboardSettings>, 'url' | 'host'>
+type HostSettings = Pick<Settings<typeof dashboardSettings>, 'hosts' | 'url' | 'host'>
 
 /**
  * Makes a policy by which a page may load only the dashboard's own files, even if a job's text were
@@ -27,13 +27,15 @@ export function contentSecurityPolicy({
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * Returns the host names that browsers may use: the host of DASHBOARD_URL, the address on which the
- * dashboard listens, and the names of this machine.
+ * Returns the host names that browsers may use: the names in DASHBOARD_HOSTS. If that is not set:
+ * the host of DASHBOARD_URL, the address on which the dashboard listens, and the names of this
+ * machine.
  */
-export function allowedHosts({ url, host }: HostSettings): string[] {
-  const own = hostnameOf(isIPv6(host) ? `[${host}]` : host)
-  const named = URL.parse(url ?? '')?.hostname
-  return [own, ...(named === undefined ? [] : [named]), ...LOCAL_HOSTS]
+export function allowedHosts({ hosts, url, host }: HostSettings): string[] {
+  const named = hosts?.split(',') ?? [URL.parse(url ?? '')?.hostname ?? '', host, ...LOCAL_HOSTS]
+  return named
+    .map((name) => hostnameOf(isIPv6(name.trim()) ? `[${name.trim()}]` : name.trim()))
+    .filter((name) => name !== '')
 }
 
 /**
@@ -53,7 +55,7 @@ export class StrangeRequestError extends Error {
 }
 
 const UNKNOWN_HOST =
-  'The dashboard does not know the host name of this address. Set DASHBOARD_URL to the address at which browsers reach the dashboard.'
+  'The host name of this address is not in DASHBOARD_HOSTS. Set DASHBOARD_URL to the address at which browsers reach the dashboard, or add the name to DASHBOARD_HOSTS.'
 const OTHER_SITE =
   'Nothing was done: requests from other sites are refused. If you sent this from a page of the dashboard itself, set DASHBOARD_URL to the address in your browser’s address bar, with its port, and restart the dashboard. Programs post to the API, at another address.'
 

@@ -1,6 +1,9 @@
 // Declares the dashboard's settings.
 import { dashboardUrlSetting, processSettings, setting } from '@sluice/process'
 
+// The dashboard does not check Redis, because the API and the workers do.
+const { redisChecks: _checks, minRedisMemory: _memory, ...common } = processSettings
+
 /** The login by an identity provider. */
 export const oidcSettings = {
   url: dashboardUrlSetting,
@@ -52,7 +55,7 @@ export const oidcSettings = {
 }
 
 export const dashboardSettings = {
-  ...processSettings,
+  ...common,
   port: setting.wholeNumber({
     env: 'PORT',
     description: 'The port of the dashboard. 0: any free one.',
@@ -66,4 +69,20 @@ export const dashboardSettings = {
     maxLength: 253,
   }),
   ...oidcSettings,
+  traceUrl: setting.text({
+    env: 'TRACE_URL',
+    description:
+      'The address of a trace, for links, such as `https://traces.example/trace/{traceId}`.',
+    default: null,
+    pattern: /^https?:\/\/\S*\{traceId\}\S*$/,
+    bound: 'a URL of http or https with {traceId}',
+  }),
+  hosts: setting.text({
+    env: 'DASHBOARD_HOSTS',
+    description:
+      'The host names by which browsers may reach the dashboard. By default: the host of DASHBOARD_URL, HOST, localhost, 127.0.0.1 and [::1].',
+    default: null,
+    pattern: /^[\w.:[\]-]+( *, *[\w.:[\]-]+)*$/,
+    bound: 'host names without ports, with commas between them',
+  }),
 }

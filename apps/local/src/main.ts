@@ -18,8 +18,8 @@ await runProgram(
       withRedis(address, (redis) => createUserLink(redis, address.queue, 'operator')),
     checkRedis: (redisUrl) =>
       withRedis({ redisUrl, queue: env.QUEUE ?? '' }, async (redis) => {
-        const { eviction } = redisFaults(await redis.info())
-        if (eviction) throw new UserError(eviction)
+        const { eviction } = redisFaults(await redis.info(), 0)
+        if (eviction.length > 0) throw new UserError(eviction.join(' '))
       }),
     say: (text) => text.split('\n').forEach(print),
   }),

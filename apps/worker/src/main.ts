@@ -121,7 +121,7 @@ await runProcess({
       // Bounds the list of recently completed jobs, about 150 bytes for each. Look-ups of jobs read
       // the list.
       recentBytes: Math.floor(settings.resultBytes / 8),
-      retainedMs: queue.RETAINED_MS,
+      retainedMs: settings.retainedResultSeconds * 1000,
       transientMs: settings.waitSeconds * 2000,
       ready: ingest.ready,
       work: createWork({

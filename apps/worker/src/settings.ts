@@ -40,5 +40,11 @@ export const workerSettings = {
     default: 268_435_456,
     min: 1_048_576,
   }),
+  retainedResultSeconds: setting.wholeNumber({
+    env: 'RETAINED_RESULT_SECONDS',
+    description: 'How long GET /jobs/{id} returns the result of a completed job.',
+    default: 3_600,
+    min: 1,
+  }),
   ...agreedSettings,
 }

@@ -42,15 +42,12 @@ const RIGHTS_EVERY_MS = 5_000
 
 type AllSettings = Settings<typeof processSettings>
 
-interface Process {
-  /**
-   * A dashboard handles no threads, so it is not traced, and starts even if Redis or MongoDB is
-   * unfit for them.
-   */
-  kind: 'api' | 'worker' | 'dashboard'
-  settings: AllSettings
-  opened: ReturnType<typeof openMetrics<typeof mongoMetrics>>
-}
+type Process = { opened: ReturnType<typeof openMetrics<typeof mongoMetrics>> } & (
+  | { kind: 'api' | 'worker'; settings: AllSettings }
+  // The dashboard handles no threads, so it is not traced, and starts even if Redis or MongoDB is
+  // unfit for them.
+  | { kind: 'dashboard'; settings: Omit<AllSettings, 'redisChecks' | 'minRedisMemory'> }
+)
 
 type Connected = Awaited<ReturnType<typeof connect>>
 
@@ -133,7 +130,7 @@ function stepsOf(
      */
     async watchQueue() {
       const warn = (fault: string) => log.warn({ fault }, 'redis.unfit')
-      if (kind !== 'dashboard') await watchRedis(redis, warn)
+      if (process.kind !== 'dashboard') await watchRedis(redis, process.settings, warn)
       await watchLayout(redis, keys.base, ({ message }) => stop(message))
       return watchStore({ kind, db, redis, keys, log, stop })
     },

@@ -84,6 +84,18 @@ export const processSettings = {
       'a URL like redis://HOST:PORT, redis+sentinel://HOST,HOST/NAME or redis+cluster://HOST,HOST, or that begins with rediss, for TLS; % and ? in a password are %25 and %3F',
     secret: true,
   }),
+  redisChecks: setting.choice({
+    env: 'REDIS_CHECKS',
+    description:
+      'Without an append-only file, or with less memory than MIN_REDIS_MEMORY: a warning, or the process stops. It always stops if Redis evicts.',
+    default: 'warn',
+    choices: ['warn', 'refuse'],
+  }),
+  minRedisMemory: setting.wholeNumber({
+    env: 'MIN_REDIS_MEMORY',
+    description: 'The memory that Redis must have, in bytes.',
+    default: 2_147_483_648,
+  }),
   mongodbUrl: setting.text({
     env: 'MONGODB_URL',
     description: 'The MongoDB that stores sources, quotes and keys. The path names the database.',

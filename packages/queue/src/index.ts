@@ -67,7 +67,6 @@ export {
   createRetainLater,
   type FoundJob,
   findJob,
-  RETAINED_MS,
   type Results,
 } from './replies/results.ts'
 export {

@@ -142,10 +142,11 @@ async function examineServers(
   const { checkRedis, pingCommands } = await loadRedisChecks()
   const own = {
     redisUrl: processSettings.redisUrl,
+    minMemory: processSettings.minRedisMemory,
     replicas: redisReplicasSetting,
     ...agreedSettings,
   }
-  const { redisUrl, replicas, listSources } = readSettings(own, env)
+  const { redisUrl, minMemory, replicas, listSources } = readSettings(own, env)
   const ask = async (database: string, command: Document) => {
     const signal = AbortSignal.timeout(ASK_MS)
     const asking = db.client.db(database).command(command, { readPreference: 'primary', signal })
@@ -163,7 +164,7 @@ async function examineServers(
     const examined = await withQueue(async (redis, keys) => {
       // A Redis that lost its data has lost its records of deletions, too.
       if (repair) await createDeletionRecords(redis, keys, db).complete()
-      return checkRedis(redis, keys, db, replicas)
+      return checkRedis(redis, keys, db, minMemory, replicas)
     })
     clocks.push([examined.host, examined.aheadMs])
     printChecks(examined.host, examined.checks)

@@ -37,16 +37,20 @@ export function pingCommands(redisUrl: string): string {
     .join('; ')
 }
 
-/** The bytes of Redis that all bounds need by default: docs/operate/redis.md#memory-of-redis. */
-const DEFAULT_BOUNDS = 2 ** 31
-
 /**
  * Checks Redis and reads its clock (in ms ahead of this machine). Changes nothing, except that it
  * corrects the load of the queue.
  *
+ * @param minMemory in bytes.
  * @param confirming the number of replicas that must confirm a write (REDIS_REPLICAS).
  */
-export async function checkRedis(redis: Redis, keys: QueueKeys, db: Db, confirming: number) {
+export async function checkRedis(
+  redis: Redis,
+  keys: QueueKeys,
+  db: Db,
+  minMemory: number,
+  confirming: number,
+) {
   const info = await redis.info()
   const { remoteAddress, remotePort } = redis.stream
   const cli = `redis-cli -h ${remoteAddress} -p ${remotePort}`
@@ -58,7 +62,7 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, db: Db, confirmi
     String(await redis.config('GET', name).catch(() => '')).split(',')[1]
   const [fsync, minReplicas] = [await ask('appendfsync'), await ask('min-replicas-to-write')]
   const layout = Number(await redis.get(`${keys.base}layout`))
-  const faults = Object.values(redisFaults(info))
+  const faults = Object.values(redisFaults(info, minMemory)).flat()
   const used = numberOf('used_memory')
   const most = numberOf('maxmemory') || numberOf('total_system_memory')
   const unwritten = unwrittenOf(info)
@@ -84,9 +88,6 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, db: Db, confirmi
       `memory: ${used} of ${most} bytes`,
       set(`maxmemory ${most * 2}`),
     ),
-    ...(most < DEFAULT_BOUNDS
-      ? [note('memory: less than the default bounds need', set(`maxmemory ${DEFAULT_BOUNDS}`))]
-      : []),
     check(
       online >= needed,
       `replicas: ${online} online, ${needed} needed by REDIS_REPLICAS`,

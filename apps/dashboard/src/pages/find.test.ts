@@ -10,16 +10,19 @@ const HIT: Hit = {
   state: 'completed',
   name: 'slack/a & b',
   threads: 1,
+  traceId: '4bf9',
 }
 
-test('a hit links to the page of its thread', () => {
-  const row = String(hitCells(HIT))
+test('a hit links to the page of its thread and, by TRACE_URL, to its trace', () => {
+  const row = String(hitCells(HIT, 'https://traces.example/{traceId}?a=1&b'))
   assert.match(row, /href="\/thread\?tenant=acme&amp;service=slack&amp;externalId=a\+%26\+b"/)
+  assert.match(row, /href="https:\/\/traces\.example\/4bf9\?a=1&amp;b"/)
+  assert.doesNotMatch(String(hitCells(HIT, null)), /Trace/)
 })
 
 test('a job of several threads links to none of them', () => {
   assert.doesNotMatch(
-    String(hitCells({ ...HIT, threads: 2, name: 'slack/a … slack/b (2)' })),
+    String(hitCells({ ...HIT, threads: 2, name: 'slack/a … slack/b (2)' }, null)),
     /thread\?/,
   )
 })

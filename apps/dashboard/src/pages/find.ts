@@ -16,6 +16,7 @@ import {
   table,
   threadLink,
   timeTag,
+  traceLink,
   type Visit,
 } from './page.ts'
 
@@ -32,17 +33,18 @@ export const findPage: PageHandler = async (visit) => {
   const form = findForm(visit, input, await tenantsOf(visit))
   if (parsed.ok && (parsed.value.reason === undefined || isOperator(visit))) {
     const found = await visit.view.find(parsed.value, visit.gone)
-    return { title: 'Find', body: html`${form}${hitsTable(found)}` }
+    return { title: 'Find', body: html`${form}${hitsTable(found, visit.traceUrl)}` }
   }
   const errors = parsed.ok ? [{ message: 'A viewer looks up no reasons.' }] : parsed.errors
   return invalidPage('Find', errors, form)
 }
 
 /** Shows a table of hits, with their number, and what was not searched. */
-export function hitsTable({ hits, more, notes }: FindAnswer): Html {
+export function hitsTable({ hits, more, notes }: FindAnswer, traceUrl: string | null): Html {
   const count = hits.length > 0 && `${plural(hits.length, 'hit')}.`
   const all = [count, more && `These are the first ${hits.length}: add filters.`, ...notes]
-  return html`${table('Hits', HIT_HEADS, hits.map(hitCells), 'Nothing was found.')}
+  const rows = hits.map((hit) => hitCells(hit, traceUrl))
+  return html`${table('Hits', HIT_HEADS, rows, 'Nothing was found.')}
 <p class="note">${all.filter(Boolean).join(' ')}</p>`
 }
 
@@ -102,7 +104,7 @@ export const lengthOf = (ms: number) =>
 /**
  * Shows a hit as a row of a table whose heads are `HIT_HEADS`. The name is a link to the thread.
  */
-export function hitCells(hit: Hit): Cell[] {
+export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
   const { kind, id, name, quote, state, tenant, acceptedAt, endedAt, reason, outcomes } = hit
   const text = quote === undefined ? (name ?? id) : `${name} · ${quote}`
   const isThread = name !== undefined && (kind !== 'job' || hit.threads === 1)
@@ -131,7 +133,7 @@ export function hitCells(hit: Hit): Cell[] {
     state && html`${dot(state)}&nbsp;${state}`,
     tenant,
     html`${when && timeTag(when)}<div class="note">${notes.filter(Boolean).join(', ')}</div>`,
-    what,
+    html`${what} ${traceLink(traceUrl, hit.traceId)}`,
   ]
 }
 

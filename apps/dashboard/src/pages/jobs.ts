@@ -33,6 +33,7 @@ import {
   tenantLink,
   threadLink,
   timeTag,
+  traceLink,
   type Visit,
   withCode,
 } from './page.ts'
@@ -159,7 +160,7 @@ export async function jobPage(visit: Visit, acts?: Acts): ReturnType<PageHandler
     Lane: hit.lane,
     Attempts: hit.attempts,
     'Last retry': operation && html`<a href="/operations#${operation}">${operation}</a>`,
-    Trace: hit.traceId && copyable(hit.traceId),
+    Trace: traceLink(visit.traceUrl, hit.traceId),
   }
   const body = html`<div id="job" data-refresh>${facts(about)}
 ${hit.reason && reasonBlock(hit.reason)}</div>

@@ -23,6 +23,8 @@ export interface Visit extends Session {
   body: unknown
   /** What the person may see and do. */
   view: View
+  /** The address of traces, with the placeholder `{traceId}`. */
+  traceUrl: string | null
   log: Pick<Logger, 'info'>
   /** Aborts when nobody waits for the page any more. */
   gone: AbortSignal
@@ -284,6 +286,16 @@ export function threadLink(tenant: string, name: string, text = name): Html {
 /** Links to the page of a tenant. */
 export function tenantLink(tenant: string): Html {
   return html`<a href="/tenants/${encodeURIComponent(tenant)}">${tenant}</a>`
+}
+
+/**
+ * Links to a trace.
+ * @param traceUrl the address of traces, with the placeholder `{traceId}`. Null if there is none.
+ */
+export function traceLink(traceUrl: string | null, traceId: string | undefined): Html | '' {
+  return traceUrl && traceId
+    ? html`<a href="${traceUrl.replace('{traceId}', traceId)}">Trace</a>`
+    : ''
 }
 
 export function plural(number: number, noun: string, plural = `${noun}s`): string {

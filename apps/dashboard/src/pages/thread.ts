@@ -58,7 +58,7 @@ export async function threadPage(visit: Visit, acts?: Acts): ReturnType<PageHand
 }
 
 /** Shows the jobs of a thread, and the attempts of the failed ones. */
-async function jobsOf(query: FindQuery, { view, gone }: Visit): Promise<Html> {
+async function jobsOf(query: FindQuery, { view, gone, traceUrl }: Visit): Promise<Html> {
   const { hits, ...found } = await view.find(query, gone)
   const jobs = hits.filter(({ kind }) => kind === 'job')
   const failed = jobs.filter(({ state }) => state === 'failed').slice(0, HISTORIES)
@@ -71,7 +71,7 @@ async function jobsOf(query: FindQuery, { view, gone }: Visit): Promise<Html> {
     )
   })
   return html`<h2>Waiting, active, failed and recent jobs</h2>
-${hitsTable({ ...found, hits: jobs })}${await Promise.all(histories)}`
+${hitsTable({ ...found, hits: jobs }, traceUrl)}${await Promise.all(histories)}`
 }
 
 /** @param isRevealed whether the thread has its texts. */

@@ -158,7 +158,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
         ...{ usedBytes: numberOf('used_memory'), maxBytes: numberOf('maxmemory'), clockBehindMs },
         replicas: numberOf('connected_slaves'),
         faults: [
-          ...Object.values(redisFaults(info)),
+          ...Object.values(redisFaults(info, 0)).flat(),
           ...writeFaults(info, refusal),
           ...connectionFaults(info),
           ...(await readOther()),

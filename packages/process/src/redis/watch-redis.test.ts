@@ -43,7 +43,8 @@ it('has a running process stop within five seconds, or when Redis is back', asyn
   }
 })
 
-const FIT = 'maxmemory_policy:noeviction\r\naof_enabled:1\r\n'
+const FIT =
+  'maxmemory:0\r\ntotal_system_memory:4000\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n'
 
 it('checks Redis every minute, and reports a fault once until it is fixed', async (t) => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
@@ -54,7 +55,11 @@ it('checks Redis every minute, and reports a fault once until it is fixed', asyn
   let info = FIT
   const asked = vi.spyOn(redis, 'info').mockImplementation(async () => info)
   const faults: string[] = []
-  await watchRedis(redis, (fault) => void faults.push(fault))
+  await watchRedis(
+    redis,
+    { redisChecks: 'warn', minRedisMemory: 3_000 },
+    (fault) => void faults.push(fault),
+  )
   async function nextMinute(text: string): Promise<void> {
     info = text
     await vi.advanceTimersByTimeAsync(60_000)
@@ -67,8 +72,9 @@ it('checks Redis every minute, and reports a fault once until it is fixed', asyn
   assert.equal(faults.length, 1)
   assert.match(faults[0] ?? '', /config set appendonly yes/)
   await nextMinute(FIT)
-  await nextMinute(withoutFile)
-  assert.equal(faults.length, 2)
+  await nextMinute(withoutFile.replace('maxmemory:0', 'maxmemory:2000'))
+  assert.equal(faults.length, 3)
+  assert.match(faults[2] ?? '', /may use 2000 bytes .* config set maxmemory 3000/)
 
   const ended = once(redis, 'end')
   redis.disconnect()
@@ -103,6 +109,6 @@ for (const [which, answer] of [
       for (const socket of sockets) socket.destroy()
       server.close()
     })
-    await watchRedis(redis, () => {})
+    await watchRedis(redis, { redisChecks: 'refuse', minRedisMemory: 1 }, () => {})
     assert.notEqual(redis.status, 'ready')
   })

@@ -1,9 +1,18 @@
-// Checks Redis while a process runs. Redis must not evict keys, and should write an append-only
-// file. This release must be able to read what other releases wrote
+// Checks Redis while a process runs. Redis must not evict keys, must write an append-only file, and
+// must have enough memory. This release must be able to read what other releases wrote
 // (docs/adr/0018-layouts-of-redis.md).
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { openScript } from './script.ts'
+
+/**
+ * `redisChecks`: whether a missing append-only file, or less memory than `minRedisMemory` (in
+ * bytes), is logged or ends the process. An eviction policy always ends it.
+ */
+interface RedisChecks {
+  redisChecks: 'warn' | 'refuse'
+  minRedisMemory: number
+}
 
 /**
  * The first check waits at most this long for a connection. (While Redis loads data, the connection
@@ -17,13 +26,17 @@ const CHECK_EVERY_MS = 60_000
  * Checks that Redis keeps accepted jobs: now, whenever the connection becomes ready again, and each
  * minute. Does not wait for a Redis that is unavailable.
  *
- * @param warn is called if the append-only file is off, when that is found first, and when it
- * returns after it was repaired.
- * @throws if Redis evicts. The error names the command that fixes it. A later check throws an
+ * @param warn is called with each fault that does not end the process, when it is found first, and
+ * when it returns after it was repaired.
+ * @throws an error that names each fault, and the command that fixes it. A later check throws an
  * unhandled rejection, which ends the process.
  */
-export async function watchRedis(redis: Redis, warn: (fault: string) => void): Promise<void> {
-  let known: string | undefined
+export async function watchRedis(
+  redis: Redis,
+  checks: RedisChecks,
+  warn: (fault: string) => void,
+): Promise<void> {
+  let known: readonly string[] = []
 
   /** Finds the faults with INFO, which managed Redis allows even if it refuses CONFIG. */
   async function check(): Promise<void> {
@@ -32,10 +45,11 @@ export async function watchRedis(redis: Redis, warn: (fault: string) => void): P
     // again.
     const info = await redis.info().catch(() => undefined)
     if (info === undefined) return
-    const { eviction, durability } = redisFaults(info)
-    if (eviction) throw new Error(eviction)
-    if (durability && !known) warn(durability)
-    known = durability
+    const { eviction, others } = redisFaults(info, checks.minRedisMemory)
+    const refused = checks.redisChecks === 'refuse' ? [...eviction, ...others] : eviction
+    if (refused.length > 0) throw new Error(refused.join(' '))
+    for (const fault of others) if (!known.includes(fault)) warn(fault)
+    known = others
   }
 
   const opened = new Promise((resolve) =>
@@ -57,19 +71,32 @@ function repeat(redis: Redis, everyMs: number, check: () => Promise<void>): void
   redis.once('end', () => clearInterval(timer))
 }
 
-/** Finds faults in the reply to INFO, each with the command that fixes it. */
-export function redisFaults(info: string): { eviction?: string; durability?: string } {
-  const policy = infoField(info, 'maxmemory_policy') ?? 'noeviction'
+/**
+ * Finds faults in the reply to INFO, each with the command that fixes it.
+ * @param minMemory in bytes.
+ */
+export function redisFaults(
+  info: string,
+  minMemory: number,
+): Record<'eviction' | 'others', string[]> {
+  const field = (name: string) => infoField(info, name)
+  const policy = field('maxmemory_policy') ?? 'noeviction'
+  // Without its own limit, Redis may use all memory of its machine.
+  const memory = Number(field('maxmemory')) || Number(field('total_system_memory'))
   const eviction =
     `Redis runs with maxmemory-policy ${policy} and would throw accepted jobs away when its memory is full, so APIs and workers stop. ` +
     'Set it to noeviction: `redis-cli config set maxmemory-policy noeviction`, and `maxmemory-policy noeviction` in redis.conf.'
   const durability =
     'Redis writes no append-only file, so a crash of Redis loses all accepted jobs that wait. ' +
     'Turn it on: `redis-cli config set appendonly yes`, and `appendonly yes` with `appendfsync everysec` in redis.conf.'
-  return {
-    ...(policy !== 'noeviction' && { eviction }),
-    ...(infoField(info, 'aof_enabled') === '0' && { durability }),
-  }
+  const size =
+    `Redis may use ${memory} bytes of memory, less than the ${minMemory} of MIN_REDIS_MEMORY, and refuses jobs when that is full. ` +
+    `Give it more: \`redis-cli config set maxmemory ${minMemory}\`, and \`maxmemory ${minMemory}\` in redis.conf; or lower the bounds of the queue.`
+  const others = [
+    ...(field('aof_enabled') === '0' ? [durability] : []),
+    ...(memory < minMemory ? [size] : []),
+  ]
+  return { eviction: policy === 'noeviction' ? [] : [eviction], others }
 }
 
 /**

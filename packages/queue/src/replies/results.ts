@@ -30,8 +30,8 @@ export interface ResultBounds {
 
 export type Results = ReturnType<typeof createResults>
 
-/** How long a result is kept if the caller has the job's id. */
-export const RETAINED_MS = 3_600_000
+/** How long a result is kept if it becomes a retained one only after its job has completed. */
+const RETAINED_MS = 3_600_000
 const IDS_AT_ONCE = 200
 
 /**
