@@ -76,7 +76,7 @@ const RELATIVES: readonly (readonly [path: string, content: unknown, says: RegEx
     { comments_reels_comments: [{ string_map_data: { Comment: {} } }] },
     /messages\/inbox/,
   ],
-  ['direct-messages.js', 'window.YTD.direct_messages.part0 = [ ]', /not direct messages/],
+  ['direct-messages.js', 'window.YTD.direct_messages.part0 = [ ]', /import its data.tweets/],
   [
     'C1.json',
     { name: 'a', messages: [{ ts: '1', text: 'a' }], channel_id: 'C1' },
@@ -209,7 +209,7 @@ test('of a folder, the file that tells what the whole is comes first, also if it
   )
   await assert.rejects(
     detectFormats([{ name: 'x', files: archive }], formats),
-    /not direct messages/,
+    /Direct messages, likes and so on are not/,
   )
 })
 
