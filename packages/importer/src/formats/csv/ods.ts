@@ -51,8 +51,6 @@ function readRows(workbook: Workbook, sheet: string, at: number): AsyncGenerator
 }
 
 const CELL = /^(covered-)?table-cell$/
-/** Elements whose text is not read: a cell's comment, and the pronunciation of a word (ruby). */
-const NO_TEXT = /^(annotation|ruby-text)$/
 
 function rowHandler(
   workbook: Workbook,
@@ -71,8 +69,6 @@ function rowHandler(
   let hasOwn = false
   let cell: { text: string; paragraphs: number; of: Attributes; isCovered: boolean } | undefined
   let isInParagraph = false
-  /** The number of open comments, because comments also contain paragraphs. */
-  let comments = 0
 
   /** Adds the white space or line break for which an element within a cell stands. */
   function addBreak(name: string, attributes: Attributes): void {
@@ -122,7 +118,6 @@ function rowHandler(
     open(name, attributes) {
       if (name === 'table') [at, row] = [at + 1, 0]
       if (at !== wanted) return
-      if (NO_TEXT.test(name)) comments += 1
       if (name === 'table-row') {
         alike = countOf(attributes, 'number-rows-repeated')
         row += 1
@@ -132,16 +127,14 @@ function rowHandler(
       }
       if (CELL.test(name))
         cell = { text: '', paragraphs: 0, of: attributes, isCovered: name.startsWith('covered') }
-      else if (comments === 0) addBreak(name, attributes)
+      else addBreak(name, attributes)
     },
     text(part) {
-      if (cell !== undefined && comments === 0 && isInParagraph)
-        cell.text = addText(cell.text, part, path)
+      if (cell !== undefined && isInParagraph) cell.text = addText(cell.text, part, path)
     },
     close(name) {
       if (at !== wanted) return
-      if (NO_TEXT.test(name)) comments -= 1
-      if (name === 'p' && comments === 0) isInParagraph = false
+      if (name === 'p') isInParagraph = false
       if (CELL.test(name)) endCell()
       if (name === 'table-row') endRow()
     },

@@ -100,19 +100,16 @@ async function readTexts(workbook: Workbook, { texts }: Book): Promise<void> {
   let text = ''
   let characters = 0
   let isText = false
-  let isPhonetic = false
   const parsing = workbook.parse('xl/sharedStrings.xml', {
     open(name) {
       if (name === 'si') text = ''
-      if (name === 'rPh') isPhonetic = true
-      isText = name === 't' && !isPhonetic
+      isText = name === 't'
     },
     text: (part) => {
       if (isText) text = addText(text, part, workbook.path)
     },
     close(name) {
       isText = false
-      if (name === 'rPh') isPhonetic = false
       if (name !== 'si') return
       texts.push(withCharacters(text))
       characters += text.length
@@ -198,8 +195,6 @@ function rowHandler(path: string, book: Book, expand: Expand, rows: SheetRow[]):
   let row: SheetRow = { number: 0, cells: [] }
   let cell = { column: -1, type: '', style: 0, text: '', hasFormula: false }
   let isValue = false
-  /** Whether the parser is in the reading of a Japanese text, which is in `rPh` beside the text. */
-  let isPhonetic = false
   return {
     open(name: string, attributes: Attributes) {
       if (name === 'row') row = { number: Number(attributes.r ?? row.number + 1), cells: [] }
@@ -209,15 +204,13 @@ function rowHandler(path: string, book: Book, expand: Expand, rows: SheetRow[]):
         cell = { column, type, style: Number(s), text: '', hasFormula: false }
       }
       if (name === 'f') cell.hasFormula = true
-      if (name === 'rPh') isPhonetic = true
-      isValue = name === 'v' || (name === 't' && !isPhonetic)
+      isValue = name === 'v' || name === 't'
     },
     text(part: string) {
       if (isValue) cell.text = addText(cell.text, part, path)
     },
     close(name: string) {
       isValue = false
-      if (name === 'rPh') isPhonetic = false
       if (name === 'row') {
         rows.push(row)
         cell.column = -1

@@ -11,8 +11,8 @@ const LARGEST_BYTES = 128 * 1024 * 1024
 export type Attributes = Readonly<Record<string, string>>
 
 /**
- * Receives a file's elements. Their names have no namespaces, which each program abbreviates
- * differently.
+ * Receives a file's elements, except those in `ASIDE`. Their names have no namespaces, which each
+ * program abbreviates differently.
  */
 export interface XmlHandler {
   open?: (name: string, attributes: Attributes) => void
@@ -54,6 +54,12 @@ export async function openWorkbook(file: InputFile): Promise<Workbook> {
 /** The time of the parser grows with the square of the depth. */
 const DEEPEST = 1_000
 
+/**
+ * Elements within a cell that are not part of its text: a comment (OpenDocument), and the
+ * pronunciation of a word (Excel and OpenDocument).
+ */
+const ASIDE = new Set(['annotation', 'rPh', 'ruby-text'])
+
 async function* parseEntry(
   zip: ZipFile,
   entry: Entry | undefined,
@@ -62,21 +68,27 @@ async function* parseEntry(
 ): AsyncGenerator<void> {
   if (entry === undefined) return
   let depth = 0
+  /** The number of open elements of `ASIDE`. */
+  let aside = 0
   let tagBytes = 0
   const parser = new Parser(
     {
-      onopentag(name, attributes) {
+      onopentag(qualified, attributes) {
         depth += 1
         tagBytes = 0
-        handler.open?.(localName(name), attributes)
+        const name = localName(qualified)
+        if (ASIDE.has(name)) aside += 1
+        if (aside === 0) handler.open?.(name, attributes)
       },
       ontext(text) {
         tagBytes = 0
-        handler.text?.(text)
+        if (aside === 0) handler.text?.(text)
       },
-      onclosetag(name) {
+      onclosetag(qualified) {
         depth -= 1
-        handler.close?.(localName(name))
+        const name = localName(qualified)
+        if (aside === 0) handler.close?.(name)
+        if (ASIDE.has(name)) aside -= 1
       },
     },
     { xmlMode: true },
