@@ -3,7 +3,7 @@
 import { isUtf8 } from 'node:buffer'
 import { htmlToText } from '../values/html-text.ts'
 import { decodeHeader } from './decode-header.ts'
-import { decodeText, decodeTransfer } from './decode-text.ts'
+import { decodeText, decodeTransfer, HTML } from './decode-text.ts'
 import { beforeHeader, bodyStart, HEADER_NAME_BYTES, type Part, readPart } from './header.ts'
 
 export interface DecodedMail {
@@ -193,11 +193,10 @@ function decodePart(part: Part, head: Buffer, body: Buffer, decoding: Decoding):
   const alternatives = open.filter(({ type }) => type === 'multipart/alternative')
   if (alternatives.some(({ chosen, parts }) => (chosen ?? parts) !== parts))
     return [UNUSED, head, BLANK_LINE]
-  const isHtml = part.type === 'text/html'
-  const { utf8, isCut, isCharsetKnown } = decodeText(body, { ...part, isHtml })
+  const { utf8, isCut, isCharsetKnown } = decodeText(body, part)
   if (isCut) notes.push({ kind: 'cut', reason: FOOTER })
   if (!isCharsetKnown) notes.push({ kind: 'replaced', reason: UNKNOWN_CHARSET })
-  const text = isHtml ? htmlToText(utf8.toString()) : utf8.toString()
+  const text = part.type === HTML ? htmlToText(utf8.toString()) : utf8.toString()
   if (pieces.length === 0) {
     decoding.text = text
     return [head]

@@ -5,28 +5,14 @@ import { toUtf8 } from './charsets.ts'
 import { decodeQuoted } from './decode-header.ts'
 import type { Part } from './header.ts'
 
-/** How a text is encoded, according to the header of its part. */
-interface TextEncoding extends Pick<Part, 'transfer' | 'charset' | 'isFlowed' | 'deletesSpaces'> {
-  isHtml: boolean
-}
-
-interface DecodedText {
-  utf8: Buffer
-  /** Whether text was left out that follows a text in base64. */
-  isCut: boolean
-  isCharsetKnown: boolean
-}
-
 /**
  * Decodes a text. HTML may name a charset itself. That one counts if it is UTF-8 and the bytes are
  * valid UTF-8, or if the part's header names none.
  */
-export function decodeText(
-  body: Buffer,
-  { transfer, charset, isHtml, isFlowed, deletesSpaces }: TextEncoding,
-): DecodedText {
+export function decodeText(body: Buffer, part: Part) {
+  const { type, transfer, charset, isFlowed, deletesSpaces } = part
   const { bytes, isCut } = decodeTransfer(body, transfer)
-  const ofHtml = isHtml ? META.exec(bytes.toString('latin1', 0, META_BYTES))?.[1] : undefined
+  const ofHtml = type === HTML ? META.exec(bytes.toString('latin1', 0, META_BYTES))?.[1] : undefined
   const named = /^utf-?8$/i.test(ofHtml ?? '') && isUtf8(bytes) ? ofHtml : (charset ?? ofHtml)
   const whole = isFlowed
     ? Buffer.from(unfold(bytes.toString('latin1'), deletesSpaces), 'latin1')
@@ -35,26 +21,25 @@ export function decodeText(
   return { utf8, isCut, isCharsetKnown: isKnown }
 }
 
+export const HTML = 'text/html'
 const META = /<meta[^<>]+charset\s*=\s*["']?([\w-]+)/i
 const META_BYTES = 4096
 
-/** Decodes base64 or quoted-printable. */
-export function decodeTransfer(
-  body: Buffer,
-  transfer: string | undefined,
-): { bytes: Buffer; isCut: boolean } {
+/**
+ * Decodes base64 or quoted-printable.
+ * `isCut`: text was left out that follows a text in base64.
+ */
+export function decodeTransfer(body: Buffer, transfer: Part['transfer']) {
   if (transfer === 'base64') return decodeBase64(body)
   if (transfer !== 'quoted-printable') return { bytes: body, isCut: false }
-  return {
-    bytes: decodeQuoted(body.toString('latin1').replace(/=[ \t]*(?:\r*\n|$)/g, '')),
-    isCut: false,
-  }
+  const joined = body.toString('latin1').replace(/=[ \t]*(?:\r*\n|$)/g, '')
+  return { bytes: decodeQuoted(joined), isCut: false }
 }
 
 const BASE64_LINE = /^[A-Za-z\d+/=]+$/
 
 /** Mailing lists append a footer: in base64 of its own, or plain, which is left out. */
-function decodeBase64(body: Buffer): { bytes: Buffer; isCut: boolean } {
+function decodeBase64(body: Buffer) {
   const lines = body
     .toString('latin1')
     .split('\n')
