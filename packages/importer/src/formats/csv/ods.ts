@@ -6,6 +6,7 @@ import {
   createExpand,
   farCells,
   numberText,
+  parseAll,
   rowsIn,
   type Sheet,
   type SheetRow,
@@ -30,24 +31,18 @@ export async function readOds(workbook: Workbook): Promise<Sheet[]> {
   const hidden = new Set<string>()
   const sheets: Sheet[] = []
   let style = ''
-  const parsing = workbook.parse(CONTENT, {
-    open(name, attributes) {
-      if (name === 'style') style = attribute(attributes, 'name') ?? ''
-      if (name === 'table-properties' && attribute(attributes, 'display') === 'false')
-        hidden.add(style)
-      if (name !== 'table') return
-      const isHidden = hidden.has(attribute(attributes, 'style-name') ?? '')
-      const at = sheets.length
-      const sheet = attribute(attributes, 'name') ?? ''
-      sheets.push({ name: sheet, isHidden, rows: () => readRows(workbook, sheet, at) })
-    },
+  await parseAll(workbook, CONTENT, (name, attributes) => {
+    if (name === 'style') style = attribute(attributes, 'name') ?? ''
+    if (name === 'table-properties' && attribute(attributes, 'display') === 'false')
+      hidden.add(style)
+    if (name !== 'table') return
+    const isHidden = hidden.has(attribute(attributes, 'style-name') ?? '')
+    const at = sheets.length
+    const sheet = attribute(attributes, 'name') ?? ''
+    const handlerOf = (rows: SheetRow[]) => rowHandler(workbook, sheet, at, rows)
+    sheets.push({ name: sheet, isHidden, rows: () => rowsIn(workbook, CONTENT, handlerOf) })
   })
-  for await (const _ of parsing);
   return sheets
-}
-
-function readRows(workbook: Workbook, sheet: string, at: number): AsyncGenerator<SheetRow[]> {
-  return rowsIn(workbook, CONTENT, (rows) => rowHandler(workbook, sheet, at, rows))
 }
 
 const CELL = /^(covered-)?table-cell$/

@@ -9,6 +9,7 @@ import {
   type Expand,
   farCells,
   numberText,
+  parseAll,
   rowsIn,
   type Sheet,
   type SheetRow,
@@ -61,14 +62,6 @@ export async function readXlsx(workbook: Workbook): Promise<Sheet[]> {
     ...sheet,
     rows: () => readRows(workbook, sheet.name, targets.get(id) ?? '', book),
   }))
-}
-
-async function parseAll(
-  workbook: Workbook,
-  name: string,
-  open: (name: string, attributes: Attributes) => void,
-) {
-  for await (const _ of workbook.parse(name, { open }));
 }
 
 /** Formats of dates and times that a workbook need not define. */

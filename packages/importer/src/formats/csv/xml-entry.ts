@@ -108,6 +108,15 @@ async function* parseEntry(
   yield
 }
 
+/** Passes on the beginnings of a file's elements. Resolves when the whole file is parsed. */
+export async function parseAll(
+  { parse }: Workbook,
+  name: string,
+  open: NonNullable<XmlHandler['open']>,
+): Promise<void> {
+  for await (const _ of parse(name, { open }));
+}
+
 /** Parses a sheet, and yields a list after each chunk: the rows that the handler has passed on. */
 export async function* rowsIn(
   { parse }: Workbook,
