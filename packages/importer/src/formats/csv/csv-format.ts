@@ -72,8 +72,9 @@ export async function* readTable(
   const dates = createDateReader(options)
   let isFirst = true
   for await (const { header, rows } of tables) {
-    if (isFirst) yield checkHeader(header, path, mapping)
-    const { columns, has } = columnsOf(header, path, mapping)
+    const known = columnsOf(header, path, mapping)
+    if (isFirst) yield checkHeader(known, path, mapping)
+    const { columns, has } = known
     const table = {
       set: mapping.set,
       columns,
@@ -104,8 +105,7 @@ interface Need {
 }
 
 /** Returns warnings. Throws FormatError with an example if no row could be read. */
-function checkHeader(header: readonly string[], path: string, mapping: Mapping): Noted[] {
-  const columns = columnsOf(header, path, mapping)
+function checkHeader(columns: Columns, path: string, mapping: Mapping): Noted[] {
   const needs = needsOf(columns, mapping)
   if (needs.length > 0) throw needsError(needs, path, columns, mapping)
   return adviceOn(columns).map((reason) => ({ kind: 'warning', reason, place: { path, line: 1 } }))
