@@ -47,12 +47,9 @@ export const telegramFormat: Format = {
   options: ['timezone'],
   owns: ownsFolder({ uploads: BESIDE }),
   ...eachRecognised(isTelegram, readFile),
-  restore: (record, chat, path) => {
-    const fields = Object.entries(chat).map(
-      ([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`,
-    )
-    return { [path]: `{${fields.join('')}"messages":[${record}]}` }
-  },
+  restore: (record, chat, path) => ({
+    [path]: `{"messages":[${record}],${JSON.stringify(chat).slice(1)}`,
+  }),
 }
 
 const OF_ACCOUNT = [

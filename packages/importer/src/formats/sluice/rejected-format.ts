@@ -54,19 +54,15 @@ async function readLine(
   for await (const list of format.read(files.map(inMemory), options)) found.push(...list)
   const again = found.find(({ kind }) => kind === 'rejected') ?? (found.length === 0 && NOTHING)
   const pointer = (within = '') => `/record${format.restore === undefined ? within : ''}`
-  if (again && 'reason' in again) {
-    const ofLine = {
-      format: format.name,
-      ...(context && { context }),
-      ...(idPrefix && { idPrefix }),
-    }
+  if (again && 'reason' in again)
     return [
       {
         ...rejected(again.reason, { ...place, pointer: pointer(again.place.pointer) }, record),
-        ...ofLine,
+        format: format.name,
+        ...(context && { context }),
+        ...(idPrefix && { idPrefix }),
       },
     ]
-  }
   return found.map((one) => ({
     ...(one.kind === 'piece' ? withPrefix(idPrefix, one) : one),
     place: { ...place, pointer: pointer(one.place.pointer) },
