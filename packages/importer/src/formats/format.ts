@@ -134,6 +134,11 @@ export function rejected(reason: string, place: Place, record: unknown): Rejecte
   return { kind: 'rejected', reason, place, record }
 }
 
+/** Rejects a file as a whole. */
+export function rejectedFile({ path }: InputFile, reason: string): Rejected {
+  return rejected(reason, { path }, undefined)
+}
+
 /** Notes a value that is left out on purpose. */
 export function skipped(reason: string, place: Place): Noted {
   return { kind: 'skipped', reason, place }
@@ -192,14 +197,14 @@ export function ownsFolder({
 
 /** Yields what a file has. Rejects a file that can't be read, so that others are still read. */
 export async function* orRejected<T>(
-  { path }: InputFile,
+  file: InputFile,
   found: AsyncIterable<readonly T[]>,
 ): AsyncGenerator<readonly (T | Rejected)[]> {
   try {
     yield* found
   } catch (error) {
     if (!(error instanceof UnreadableFile)) throw error
-    yield [rejected(`The file can't be read: ${error.reason}`, { path }, undefined)]
+    yield [rejectedFile(file, `The file can't be read: ${error.reason}`)]
   }
 }
 

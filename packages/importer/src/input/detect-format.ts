@@ -3,7 +3,7 @@
 import { counted, UserError } from '@sluice/terminal'
 import type { UnreadFile } from '../account/ledger.ts'
 import type { Format, FormatOptions, InputFile, Noted, Rejected } from '../formats/format.ts'
-import { rejected, UnreadableFile } from '../formats/format.ts'
+import { rejectedFile, UnreadableFile } from '../formats/format.ts'
 import { optionsOf } from '../formats/format-options.ts'
 import { readBeginning } from '../formats/read/utf8-chunks.ts'
 import type { InputSet } from './input.ts'
@@ -227,7 +227,7 @@ async function recognise(
     }
   } catch (error) {
     if (!(error instanceof UnreadableFile) || file.isNamed) throw error
-    return rejected(`The file can't be read: ${error.reason}`, { path: file.path }, undefined)
+    return rejectedFile(file, `The file can't be read: ${error.reason}`)
   }
 }
 

@@ -2,7 +2,7 @@
 // or thread, or for each part of one. Also reads the messages of Discord's data package.
 import { basename } from 'node:path/posix'
 import type { Format, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
-import { orRejected, piecesOf, rejected, skipped } from '../format.ts'
+import { orRejected, piecesOf, rejected, rejectedFile, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonFile } from '../read/json-records.ts'
@@ -14,6 +14,7 @@ import {
   asObject,
   asObjects,
   asText,
+  asTexts,
   type JsonObject,
   present,
 } from '../values/record-fields.ts'
@@ -79,13 +80,10 @@ async function* readFile(
   if (isPackaged(beginning)) {
     const { guild, channel, author } = channelOf(path, names)
     const known = toChannel(channel, guild)
-    yield [
-      known
-        ? { kind: 'warning', reason: OWN_ONLY, place: { path } }
-        : rejected(NO_CHANNEL, { path }, undefined),
-    ]
+    if (!known) return yield [rejectedFile(file, NO_CHANNEL)]
+    yield [{ kind: 'warning', reason: OWN_ONLY, place: { path } }]
     const toFound = (record: JsonRecord) => readMessage(record, known, '')
-    if (known) yield* foundIn(readPackaged(file, author), toFound, () => ({ guild, channel }))
+    yield* foundIn(readPackaged(file, author), toFound, () => ({ guild, channel }))
   } else if (isAlone || isExported(file, beginning)) yield* readChannel(file)
   else yield [fileBeside(file, 'uploads, and data of Discord other than messages')]
 }
@@ -261,7 +259,7 @@ function contentOf(message: JsonObject, isByBot: boolean): { text: string; leftO
 function linesOfEmbed({ author, title, description, fields, footer }: JsonObject): string[] {
   const ofFields = asObjects(fields).flatMap((field) => [field.name, field.value])
   const lines = [asObject(author)?.name, title, description, ...ofFields, asObject(footer)?.text]
-  return lines.flatMap((line) => asText(line) ?? [])
+  return asTexts(lines)
 }
 
 function filesOf(message: JsonObject): string[] {
@@ -269,5 +267,5 @@ function filesOf(message: JsonObject): string[] {
     ({ fileName, url }) => asText(fileName) ?? basename(asText(url) ?? ''),
   )
   const stickers = asObjects(message.stickers).map((sticker) => sticker.name)
-  return [...attachments, ...stickers].flatMap((name) => asText(name) ?? [])
+  return asTexts([...attachments, ...stickers])
 }

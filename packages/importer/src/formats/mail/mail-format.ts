@@ -1,6 +1,6 @@
 // Reads mailboxes: mbox files, and folders with a file for each mail.
 import type { Format, FormatOptions, Found, FoundLists, InputFile, Place } from '../format.ts'
-import { orRejected, rejected, skipped } from '../format.ts'
+import { orRejected, rejectedFile, skipped } from '../format.ts'
 import { createBoundedBytes } from '../read/bounded-bytes.ts'
 import { decodeBeginning, readBeginning, utf8Chunks } from '../read/utf8-chunks.ts'
 import { hasHeader, isHeaderLine } from './header.ts'
@@ -48,14 +48,9 @@ function deliveriesOf(files: readonly InputFile[]): (path: string) => boolean {
 }
 
 /** A file that the user has named is rejected, because the user expects it to have mails. */
-function withoutMails({ path, isNamed }: InputFile, isPacked: boolean): Found {
-  if (isNamed && !isPacked)
-    return rejected(
-      'The file has no mail: it begins with neither a header nor `From `.',
-      { path },
-      undefined,
-    )
-  return skipped(isPacked ? COMPRESSED : OTHERS, { path })
+function withoutMails(file: InputFile, isPacked: boolean): Found {
+  if (file.isNamed && !isPacked) return rejectedFile(file, NO_MAIL)
+  return skipped(isPacked ? COMPRESSED : OTHERS, { path: file.path })
 }
 
 /** Returns the Maildir to which a file in `cur`, `new` or `tmp` belongs. */
@@ -96,6 +91,7 @@ async function* readFile(file: InputFile, options: FormatOptions): FoundLists {
   yield found
 }
 
+const NO_MAIL = 'The file has no mail: it begins with neither a header nor `From `.'
 const OTHERS = 'files without mails'
 const COMPRESSED =
   'files that are compressed without a name that says so (gunzip or unzstd them first)'

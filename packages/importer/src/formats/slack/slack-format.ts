@@ -1,7 +1,7 @@
 // Reads a Slack export, which has a folder for each conversation, and a file for each day.
 import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, Found, FoundLists, InputFile } from '../format.ts'
-import { FormatError, rejected } from '../format.ts'
+import { FormatError, rejectedFile } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { foundIn, readJsonFile } from '../read/json-records.ts'
 import { type Directory, folderOf, isList, isPart, readDirectory, usersIn } from './directory.ts'
@@ -94,6 +94,7 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Found
 const MOST_LATER = 10_000
 const READ_TOGETHER = 500
 const BEYOND_LATER = `messages that name members by their ids, because more than ${MOST_LATER} messages wait for names`
+const NO_FOLDER = 'The file lies in no folder of a channel: pass the whole export.'
 /** Reads a message again that names a member whose name may only be in a later message. */
 type ReadAgain = () => Found | Found[]
 
@@ -104,14 +105,7 @@ async function* readDay(
   later: ReadAgain[],
 ): FoundLists {
   const folder = file.path.slice(0, Math.max(0, file.path.lastIndexOf('/')))
-  if (!folder)
-    return yield [
-      rejected(
-        'The file lies in no folder of a channel: pass the whole export.',
-        { path: file.path },
-        undefined,
-      ),
-    ]
+  if (!folder) return yield [rejectedFile(file, NO_FOLDER)]
   const listed = directory.conversations.get(folder)
   const reason = 'files of channels that no list names: the folder is their id'
   if (!listed) yield [{ kind: 'replaced', reason, place: { path: file.path } }]
