@@ -122,8 +122,7 @@ async function* readAll(
   { request, state, stops }: Run,
 ): Events {
   const openSort = () => createExternalSort({ folder: request.tempDir, signal: stops.stopping })
-  const { idPrefix } = request
-  const { verbose, dryRun } = request
+  const { idPrefix, verbose, dryRun } = request
   const conversations = createConversationCounts(
     SHOWN_CONVERSATIONS[verbose ? 'verbose' : 'dryRun'],
   )

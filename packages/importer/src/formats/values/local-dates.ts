@@ -16,16 +16,12 @@ const MORNINGS =
   'ص صباحا ق.ظ ق.م قبلازظهر לפנה״צ पूर्वाह्न सुबह म.पू सकाळी পূর্বাহ্ণ পূর্বাহ্ন সকাল முற்பகல் காலை పూర్వాహ్నం ಪೂರ್ವಾಹ್ನ પૂર્વાહ્ન ਪੂ.ਦੁ പൂർവ്വാഹ്നം පෙ.ව ก่อนเที่ยง နံနက် ກ່ອນທ່ຽງ ព្រឹក SA PG p.d paradite de dop f.h fm ap vm vorm пр.об претпл пренеподне дп д.п priešpiet priekšp r.n ጥዋት ү.ө ب.ن غ.م ÖÖ TO ТО 凌晨 清晨 早上 上午 午前 오전 새벽 아침'
 const EVENINGS =
   'م مساء ب.ظ ب.م بعدازظهر אחה״צ अपराह्न दोपहर शाम म.उ दुपारी संध्याकाळी অপরাহ্ণ অপরাহ্ন বিকাল সন্ধ্যা பிற்பகல் மாலை అపరాహ్నం ಅಪರಾಹ್ನ અપરાહ્ન ਬਾ.ਦੁ അപരാഹ്നം ප.ව หลังเที่ยง ညနေ ຫຼັງທ່ຽງ ល្ងាច CH PTG m.d pasdite du odp pop e.h em ip nm nachm сл.об попл пп п.п popiet pēcp i.n ከሰዓት ү.х د.ن غ.و ÖS TK ТК 中午 下午 傍晚 晚上 午後 오후 저녁'
-const HALVES = new Map([
-  ...MORNINGS.split(' ').map((word): [string, string] => [
-    word.replaceAll('.', '').toLowerCase(),
-    'AM',
-  ]),
-  ...EVENINGS.split(' ').map((word): [string, string] => [
-    word.replaceAll('.', '').toLowerCase(),
-    'PM',
-  ]),
-])
+const HALVES = new Map<string, string>()
+for (const [words, half] of [
+  [MORNINGS, 'AM'],
+  [EVENINGS, 'PM'],
+] as const)
+  for (const word of words.replaceAll('.', '').toLowerCase().split(' ')) HALVES.set(word, half)
 /** Matches a word, which may have dots and spaces between its letters. */
 const WORD = /(?<![\p{L}\p{M}])\p{L}[\p{L}\p{M}״]*(?:\. ?\p{L}[\p{L}\p{M}]*)*\.?(?![\p{L}\p{M}])/gu
 /** Years that are counted from a ruler, or from the Republic of China. */
