@@ -1,4 +1,4 @@
-// The type of a route, the headers, parameters, bodies and examples that describe routes, and the
+// What a route is, what describes routes (bodies, parameters, headers, examples), and last the
 // OpenAPI 3.1 document. It is built from the route table, and thus from the schemas that validate
 // requests. A test checks the examples of requests, and of answers to posts.
 import * as contract from '@sluice/contract'
@@ -412,53 +412,6 @@ export const OPERATION_REQUEST = json(
   'The failed jobs of a tenant',
 )
 
-type DescribedRoute = ReturnType<typeof describeRoute>
-type DescribedAnswer = { description: string; headers: Record<string, object>; content: Content }
-
-type Codes = readonly contract.ProblemCode[]
-
-/** The problems that a request to any route can meet. */
-const ANY: Codes = [
-  'body_unreadable',
-  'idempotency_key_invalid',
-  'request_timeout',
-  'expectation_unknown',
-  'transfer_coding_unsupported',
-  'headers_too_large',
-  'internal',
-  'overloaded',
-]
-const KEYED: Codes = ['api_key_invalid', 'keys_unavailable', ...ANY]
-/** The problems that a request can meet because of its route's access. */
-const ACCESS_PROBLEMS = {
-  open: ANY,
-  importer: ['importer_only', ...KEYED],
-  // Every route for operators needs Redis.
-  operator: ['operator_only', ...KEYED, 'queue_unavailable'],
-  exporter: ['importer_only', ...KEYED],
-  deleter: ['deletes_forbidden', ...KEYED],
-} as const satisfies Record<Route['access'], Codes>
-
-/** The problems of a request with a body. */
-const BODY_PROBLEMS: Codes = [
-  'json_invalid',
-  'request_invalid',
-  'body_too_large',
-  'media_type_unsupported',
-  'charset_unsupported',
-  'encoding_unsupported',
-  'stopping',
-]
-
-/** The problems of a request that adds to the queue. */
-const ENQUEUING: Codes = [
-  'rate_limited',
-  'queue_unavailable',
-  'queue_full',
-  'tenant_share',
-  'acceptance_unknown',
-]
-
 const IMPORTERS = {
   name: 'Importers',
   description: 'Post threads and look up what became of them.',
@@ -519,6 +472,9 @@ export function describeRoutes(routes: readonly Route[]) {
   }
 }
 
+type DescribedRoute = ReturnType<typeof describeRoute>
+type DescribedAnswer = { description: string; headers: Record<string, object>; content: Content }
+
 const ROLES: readonly KeyRole[] = ['importer', 'operator', 'viewer']
 
 function describeRoute(route: Route) {
@@ -540,6 +496,50 @@ function describeRoute(route: Route) {
 }
 
 const CODINGS = 'May be compressed: `Content-Encoding` is then gzip, br, deflate or zstd.'
+
+type Codes = readonly contract.ProblemCode[]
+
+/** The problems that a request to any route can meet. */
+const ANY: Codes = [
+  'body_unreadable',
+  'idempotency_key_invalid',
+  'request_timeout',
+  'expectation_unknown',
+  'transfer_coding_unsupported',
+  'headers_too_large',
+  'internal',
+  'overloaded',
+]
+const KEYED: Codes = ['api_key_invalid', 'keys_unavailable', ...ANY]
+/** The problems that a request can meet because of its route's access. */
+const ACCESS_PROBLEMS = {
+  open: ANY,
+  importer: ['importer_only', ...KEYED],
+  // Every route for operators needs Redis.
+  operator: ['operator_only', ...KEYED, 'queue_unavailable'],
+  exporter: ['importer_only', ...KEYED],
+  deleter: ['deletes_forbidden', ...KEYED],
+} as const satisfies Record<Route['access'], Codes>
+
+/** The problems of a request with a body. */
+const BODY_PROBLEMS: Codes = [
+  'json_invalid',
+  'request_invalid',
+  'body_too_large',
+  'media_type_unsupported',
+  'charset_unsupported',
+  'encoding_unsupported',
+  'stopping',
+]
+
+/** The problems of a request that adds to the queue. */
+const ENQUEUING: Codes = [
+  'rate_limited',
+  'queue_unavailable',
+  'queue_full',
+  'tenant_share',
+  'acceptance_unknown',
+]
 
 function describeAnswers(route: Route): Record<string, DescribedAnswer> {
   const answers: Record<string, DescribedAnswer> = {}
