@@ -18,7 +18,7 @@ export interface OpenLoop {
   threads: Iterable<MadeThread>
   /** Requests a second, evenly spaced, whatever the answers do. */
   rate: number
-  /** Ends the loop before the end of the threads, after the answers to all sent requests. */
+  /** After it aborts, the loop sends nothing more, and ends when all requests are answered. */
   signal: AbortSignal
 }
 

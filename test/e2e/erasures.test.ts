@@ -274,7 +274,7 @@ test('posts that waited when the erasure was asked for are erased, too, and resu
   const resultBefore = async () =>
     (await acme.get(jobPathIn(corrected), { prefer: 'wait=30' })).text
   assert.match(await resultBefore(), /"completed".*two words/)
-  // Their answers have the speaker that they leave out.
+  // This request has no speaker, but its answer has the stored one.
   const { title, description, ...rest } = thread('four')
   const partly = { ...rest, title, quotes: [{ externalId: 'four', text: 'two words' }] }
   const repeat = () => acme.post(partly, { 'idempotency-key': 'once' })
@@ -429,7 +429,7 @@ test('no later post brings a suppressed speaker back, until the suppression is e
   const imported = await acme.postImport(line)
   assert.match(imported.text, /"quotes":\{"created":1,"updated":0,"unchanged":0,"suppressed":1\}/)
 
-  // Neither server has a word, and other tenants and services have theirs.
+  // Redis and MongoDB have none of the erased words, and all words of other tenants and services.
   const { QUEUE = '', REDIS_URL = '' } = sluice.settings
   const redis = connectRetrying({ redisUrl: REDIS_URL, queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())

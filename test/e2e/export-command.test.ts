@@ -57,7 +57,7 @@ async function openProxy(
 
 describe('sluice export', () => {
   let sluice: TestSluice
-  /** Its quota is used up, so that a page has two or three threads. */
+  /** A key whose quota is used up, so that a page has two or three threads. */
   let key: string
   beforeSuite(async (t) => {
     sluice = await startSluice(t)

@@ -153,7 +153,7 @@ describe('a leaked key can be followed', () => {
       const { verdict = [] } = await read<Status>('/admin/overview')
       return !verdict.some(({ code }) => code === 'key_expired')
     })
-    // Nor is the one that was named because it would have expired soon.
+    // Nor is a revoked key listed as one that expires soon.
     await until(
       'no key expires soon',
       async () => (await read<Status>('/admin/overview')).expiringKeys?.length === 0,

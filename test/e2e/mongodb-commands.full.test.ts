@@ -156,7 +156,7 @@ describe('the commands that the processes send to MongoDB', () => {
   test('walk no collection, but for lists, exports and erasures', async () => {
     const names = ['sources', 'quotes']
     for (const name of names) {
-      // Their ids are in no range of others.
+      // No command asks for these ids, so only a walk of the collection reads the documents.
       const others = Array.from({ length: 4_000 }, (_, at) => ({
         _id: `~${at}`,
         sourceId: `~${at}`,

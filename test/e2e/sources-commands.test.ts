@@ -56,7 +56,7 @@ describe('./sluice', () => {
     const folder = await someFolder(t)
     const named = async () =>
       /No Sluice runs in ([^ ]*)\. Run/.exec((await run(SLUICE, ['list'], {}, folder)).stderr)?.[1]
-    // Its own may run.
+    // Undefined if a Sluice happens to run in the repository's folder.
     assert.ok([dirname(SLUICE), undefined].includes(await named()))
     await mkdir(join(folder, '.sluice'))
     assert.equal(await named(), folder)

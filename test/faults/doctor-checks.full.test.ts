@@ -103,7 +103,7 @@ test('doctor names each fault of Redis with the command that fixes it, and exits
   await client.set(`${keys.base}layout`, 99)
   const [, dir] = Object(await client.config('GET', 'dir'))
   await client.config('SET', 'appendonly', 'no')
-  // Its snapshot can't take its place.
+  // Makes snapshots fail, as on a full disk: Redis can't replace a folder that has files.
   await mkdir(`${dir}/dump.rdb/full`, { recursive: true })
   await client.bgsave('SCHEDULE')
   await until('a failed save', async () =>
@@ -146,7 +146,7 @@ test('doctor names each fault of Redis with the command that fixes it, and exits
     /rdb_last_bgsave_status:ok/.test(await client.info('persistence')),
   )
   const left = titlesOf((await doctor({ REDIS_REPLICAS: '1' })).faults)
-  // These need a replica and another release.
+  // These two faults need a replica and another release.
   assert.deepEqual(left, ['replicas', 'layout'])
   await client.del(`${keys.base}layout`)
 })
@@ -172,7 +172,7 @@ test('doctor finds a missing index, and nothing once workers have made it', asyn
   const settings = { MONGODB_URL: url.href, QUEUE: testQueueName(), LIST_SOURCES: 'on' }
   await mongoCommands(db, { listsSources: true }).prepare()
   assert.deepEqual((await doctor(settings)).faults, [])
-  // Not every server needs the one of quotes.
+  // Not every server needs the index of quotes.
   const indexes = (
     await Promise.all(
       ['quotes', 'sources'].map((name) =>

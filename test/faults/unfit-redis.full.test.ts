@@ -126,7 +126,7 @@ test('while Redis refuses writes, the verdict says why and what mends it, and ca
 
   const [, dir] = Object(await client.config('GET', 'dir'))
   await client.config('SET', 'save', '3600 1000000')
-  // Its snapshot can't take its place, as on a disk that is full.
+  // Makes snapshots fail, as on a full disk: Redis can't replace a folder that has files.
   await mkdir(`${dir}/dump.rdb/full`, { recursive: true })
   await client.bgsave('SCHEDULE')
   const refused = await until('refused writes', async () =>

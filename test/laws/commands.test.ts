@@ -63,7 +63,7 @@ describe('the commands in memory and on a server behave the same:', () => {
     for (const name of ['sources', 'quotes', 'writers']) await db.collection(name).deleteMany({})
   })
 
-  /** Both do the same, and that is what is expected. */
+  /** Checks that the database in memory and the server both do what is expected. */
   function both(name: string, act: Act, expected: unknown): void {
     it(name, async () => {
       const inMemory = await act(createMemoryDatabase().commands)

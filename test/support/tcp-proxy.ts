@@ -41,8 +41,7 @@ export const OPEN_GATE: Gate = { toServer: (chunk) => chunk, toClient: (chunk) =
 
 /**
  * @param port on 127.0.0.1, outside the range of outgoing connections: otherwise a client that
- * dials the closed port
- * could reach itself.
+ * dials the closed port could reach itself.
  */
 export function createTcpProxy(port: number, gate: () => Gate = () => OPEN_GATE): TcpProxy {
   const sockets = new Set<Socket>()

@@ -31,7 +31,7 @@ const errors: Error[] = [
   new CommandFailedError(new Error('a command took longer than 10 s'), false),
   new StoreLayoutError(99),
   new RefusedWriteError({ code: 121, errmsg: 'Document failed validation' }, 'quotes', 'id'),
-  // Their constructors take all kinds of arguments.
+  // Made without their constructors, which take all kinds of arguments.
   ...classes.flatMap((one): Error[] =>
     Object(one).prototype instanceof Error ? [Object.create(Object(one).prototype, FIELDS)] : [],
   ),

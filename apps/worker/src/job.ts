@@ -70,7 +70,8 @@ export function createWork({
     const { threads } = job.data
     const deletes = threads.some((one) => 'deletes' in one)
     const prepared = prepare(job, deletes, trace)
-    // Not awaited without need: a lane that finds no request under way fetches again (see `ready`).
+    // Awaits only promises: while the worker waits, no request of the lane is under way, so that
+    // `ready` would let the lane fetch again too early.
     const requests = prepared instanceof Promise ? await prepared.catch(asError) : prepared
     if (requests instanceof RefusedWriteError) throw requests
     if (requests instanceof Error)

@@ -47,7 +47,8 @@ test('a page of a list asks for few more sources than it has, because some serve
     all.map(({ _id }) => _id),
   )
   assert.equal(pages, 15)
-  // The last ones before the gap, and those after it, may be asked for with all that are left.
+  // Only the first nine pages are checked. A query near the gap, or after it, may match all sources
+  // that are left.
   assert.deepEqual(
     asked.slice(0, 9).filter((count) => count > 8 * (limit + 1)),
     [],

@@ -15,7 +15,7 @@ interface ProgressOptions {
   style: ProgressStyle
   /** Is called at each tick. */
   view: () => ProgressView
-  /** Where people read. Only a terminal has columns. */
+  /** The output that people read. It has `columns` only if it is a terminal. */
   stderr: { write(text: string): void; readonly columns?: number }
   /** Writes for programs. */
   print: (line: string) => void

@@ -11,7 +11,7 @@ export interface Evidence {
 
 const PREFIX = 'slc_'
 const RANDOM_CHARACTERS = 30
-/** So many consecutive characters are no coincidence: 62 ** 8 is above 10 ** 14. */
+/** This number of equal characters in succession is no coincidence: 62 ** 8 is above 10 ** 14. */
 const PART = 8
 
 /** The places that hold a part of a key, each with the part. */

@@ -2,7 +2,7 @@
 // element, without its values.
 import type { Redis } from '@sluice/process/redis'
 
-/** Their elements are packed by Lua's cmsgpack, apart from some that are texts. */
+/** Keys whose elements are packed by Lua's cmsgpack, apart from some that are texts. */
 const PACKED = /^(load|load:jobs)$/
 const TEXTS = /^(ceiling|server|failed:.*)$/
 const UNPACK = `

@@ -6,8 +6,7 @@ import type { MemoryDatabase } from './memory-database.ts'
 import type { Simulation } from './simulation.ts'
 
 // The law of positions: in the end each quote's position is the smallest of all accepted requests
-// (`stored-law.ts`). On the way it only gets smaller, unless its
-// source is deleted.
+// (`stored-law.ts`). On the way it only gets smaller, unless its source is deleted.
 
 /** Holds after every write. Remembers the positions in `seen`. */
 export function assertPositions({ database }: Simulation, seen: Map<string, string>): void {

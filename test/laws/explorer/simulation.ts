@@ -216,7 +216,7 @@ export class Simulation {
     return ready.length === 0 ? this.#steps.filter(isFree).slice(0, 1) : ready
   }
 
-  /** Returns the command that keeps the next document of this one locked. */
+  /** Returns the command that has locked the document which this step writes next. */
   #blockerOf(step: Step): Step | undefined {
     const next = step.nextWrite()
     if (!this.#options.locks || next === undefined) return undefined

@@ -54,7 +54,8 @@ function noteCopies(
   note: Note,
 ): void {
   const known = new Map<string, string>()
-  // Nobody edits a mail. The other text may be that of a mailing list, or of a program's template.
+  // Mails are not edited. Two with one Message-ID have different texts if a mailing list changed one,
+  // or if a program gives all its mails the same id.
   const others =
     service === 'email'
       ? 'texts of mails whose Message-ID a later mail has'

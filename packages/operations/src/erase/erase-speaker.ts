@@ -370,7 +370,8 @@ export function createSuppressions(redis: Redis, keys: QueueKeys, db: Db) {
     async end(tenant: string, id: string): Promise<EndedSuppression> {
       const isEnded = await removeSuppression(db, tenant, id)
       if (isEnded) await record(tenant, id, {})
-      // Workers also hear of an absent one: this request may repeat one that failed here.
+      // Tell the workers even if the suppression is absent: an earlier request may have removed it,
+      // and then failed to tell them.
       await note(true)
       return { id, outcome: isEnded ? 'ended' : 'absent' }
     },

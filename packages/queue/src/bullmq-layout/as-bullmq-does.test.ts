@@ -43,7 +43,7 @@ function openBullMQ(t: TestContext, redis: Redis, { prefix, queues }: QueueKeys)
     removeOnComplete: { count: 0 },
     settings: { backoffStrategy: () => 60_000 },
   })
-  // Its connection that blocks would keep the process alive.
+  // The worker's blocking connection would keep the process alive.
   t.onTestFinished(() => worker.close(true))
   return { queue, worker }
 }

@@ -218,7 +218,7 @@ it('locks no more bytes than its bound, and a job that exceeds it as the only on
   for (const id of ['a', 'b', 'c']) await add(id, {}, ['x'.repeat(30_000)])
   await add('large', {}, ['x'.repeat(300_000)])
   await add('last')
-  // Three quarters are the interactive lane's: two of these jobs.
+  // The interactive lane may lock three quarters of these bytes: two of the jobs.
   consume({ work, bytesInHand: 100_000 })
   await called('begin b')
   finish('a')

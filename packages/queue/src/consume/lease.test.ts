@@ -170,7 +170,7 @@ it('lets another worker fetch the jobs if the one that would have looked is paus
   await redis.set(lease, 'hangs', 'PX', 1_500)
   const { consumer: looker } = consume('looks')
   await add(1)
-  // Then the idle worker does not look by itself.
+  // While the lock `looker` is taken, the idle worker does not look by itself.
   while ((await redis.exists(`${lease}:looker`)) === 0);
   await looker.pause()
   consume('idle')

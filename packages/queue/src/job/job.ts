@@ -326,7 +326,8 @@ export function receiptOfDeleted(createdAt: string): ThreadReceipt {
 }
 
 /**
- * Returns a receipt without words, of a thread some of whose quotes may have been deleted since.
+ * Returns a receipt without the values of quotes, apart from their ids. Quotes that have been
+ * deleted since are marked.
  */
 export function receiptWithoutWords(
   { quotes }: QueuedThread,

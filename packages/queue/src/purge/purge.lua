@@ -135,7 +135,7 @@ function kinds.replies(key, cursor)
     local replies, isFound = entry[2], false
     examined = examined + #replies
     for at = 1, #replies, 2 do isFound = isFound or isNamed(replies[at]) and isChanged(replies[at + 1]) end
-    -- Callers that wait for another reply of the entry look it up.
+    -- The entry's other replies are lost, too. Their callers look the results up instead.
     if isFound then redis.call('XDEL', key, entry[1]) end
     cursor = entry[1]
   end
