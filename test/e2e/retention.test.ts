@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createBatchStore, mongoCommands, type SourceDocument } from '@sluice/store'
 import type { Db } from 'mongodb'
 import { type TestContext, test } from 'vitest'
+import { preload } from '../faults/preloads/preload.ts'
 import { openOperator } from '../support/open-operator.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { runSluice } from '../support/run-sluice.ts'
@@ -48,7 +49,9 @@ test('threads are deleted when their tenant, or its service, keeps them no longe
   await sluice('globex', 'off')
   await sluice('initech', '50d')
   await sluice('initech', '35d', '--service', 'slack', '--yes')
-  const [{ url }] = await Promise.all([prepared.startApi(), prepared.startWorker()])
+  // A clock that is ahead deletes nothing early.
+  const ahead = preload('shift-clock', { CLOCK_SHIFT_MS: String(60 * DAY_MS) })
+  const [{ url }] = await Promise.all([prepared.startApi(ahead), prepared.startWorker(ahead)])
   await until('old threads are deleted', async () => (await names()).length === 1)
   assert.deepEqual(await names(), ['young'])
   assert.deepEqual(await names('globex'), ['old'])

@@ -14,7 +14,7 @@ import {
   type Status,
   type ThreadOperationKind,
 } from '@sluice/contract'
-import { asList, openScript } from '@sluice/process/redis'
+import { asList, openScript, readRedisTime } from '@sluice/process/redis'
 import { type Lane, newJobId, orUnavailable, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { FailedJobs } from './failed-jobs.ts'
@@ -90,13 +90,14 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
     return { ...JSON.parse(text), ...outcomes }
   }
 
-  function newOperation(
+  /** Its time is Redis's, as the stamps of the threads to which it is compared. */
+  async function newOperation(
     facts: Pick<
       Operation,
       'kind' | 'state' | 'by' | 'filter' | 'erases' | 'reasonGroup' | 'lane' | 'why' | 'total'
     >,
-  ): Operation {
-    const now = new Date().toISOString()
+  ): Promise<Operation> {
+    const now = new Date(await orUnavailable(readRedisTime(redis))).toISOString()
     return { id: newJobId(), ...facts, createdAt: now, changedAt: now, examined: 0, done: 0 }
   }
 
@@ -121,7 +122,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       const filter = 'filter' in request ? request : {}
       const reason = reasonGroup === undefined ? {} : { reasonGroup }
       const facts = { kind, state: 'waiting', by, ...filter, ...reason, total } as const
-      const operation = { ...newOperation(facts), id }
+      const operation = { ...(await newOperation(facts)), id }
       const texts = [operation.id, JSON.stringify(operation), JSON.stringify(request)]
       const opened = await orUnavailable(
         openOperation(base, OPERATIONS_LISTED, UNFINISHED_KEPT_MS, ...texts),
@@ -143,7 +144,8 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       by: string,
       { seconds, since, until, ...reason }: PauseQuery & Partial<Pause> = {},
     ): Promise<Operation> {
-      const operation = newOperation({ kind, state: 'completed', by, lane, total: 0, ...reason })
+      const facts = { kind, state: 'completed', by, lane, total: 0, ...reason } as const
+      const operation = await newOperation(facts)
       const end = until === undefined ? { seconds } : { untilMs: Date.parse(until) }
       const pause = { by, since: since ?? operation.createdAt, ...reason, ...end }
       const kept = [FINISHED_KEPT_MS, OPERATIONS_LISTED, operation.id, JSON.stringify(operation)]

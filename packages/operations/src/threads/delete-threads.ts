@@ -48,8 +48,7 @@ const RESTS = 4
 /** Makes the steps of an operation that deletes threads. */
 export function deleteThreads(deps: ThreadDeps, open: OpenOperation): Steps {
   const { db, redis, keys, failedJobs } = deps
-  const { id: requestId, by, kind, createdAt } = open.operation
-  const begunAt = Date.parse(createdAt)
+  const { id: requestId, by, kind } = open.operation
   /** The ids of threads whose deletion failed. They are not tried again. */
   const failed = new Set<string>()
   const { tenant = '', service, externalId } = open.operation.filter ?? {}
@@ -95,7 +94,7 @@ export function deleteThreads(deps: ThreadDeps, open: OpenOperation): Steps {
   async function* deleteDue(): Steps {
     for (let found = 1; found > 0; ) {
       const rules = await readRules(db)
-      const oldest = yield* collect(findDue(db, rules, deps.retainDays, begunAt))
+      const oldest = yield* collect(findDue(db, rules, deps.retainDays, dueAt(open)))
       for (const some of chunksOf(oldest, THREADS_PER_JOB)) {
         // A rule that somebody ends must delete no more threads.
         if (!isDeepStrictEqual(await readRules(db), rules)) break
@@ -158,6 +157,13 @@ export async function readRules(db: Db): Promise<RetentionRule[]> {
   const rules = rulesIn(db).find({ seconds: { $exists: true } }, { readPreference: 'primary' })
   return (await rules.toArray()).map(({ _id, at: _, ...rule }) => rule)
 }
+
+/**
+ * Returns the moment at which a thread must be due, in ms since 1970: the earlier one of Redis's clock
+ * and ours. A clock that is a year ahead must not delete what is to be kept for a year.
+ */
+const dueAt = ({ operation: { createdAt } }: OpenOperation) =>
+  Math.min(Date.parse(createdAt), Date.now())
 
 /** A thread to delete. `until`: the stamp up to which its posts are deleted. */
 interface DueThread extends AgedThread {
@@ -261,11 +267,12 @@ type What<Of = DeletionRecord> = Of extends unknown
 /** Returns undefined for an operation that only counts. */
 async function describe(
   { db, retainDays }: RecordDeps,
-  { operation: { kind, filter = {}, erases, createdAt } }: OpenOperation,
+  open: OpenOperation,
 ): Promise<What | undefined> {
+  const { kind, filter = {}, erases } = open.operation
   const { tenant = '', service, externalId } = filter
   if (kind === 'retain') {
-    const [rules, at] = [await readRules(db), Date.parse(createdAt)]
+    const [rules, at] = [await readRules(db), dueAt(open)]
     return { kind: 'retention', rules, days: retainDays, at }
   }
   if (erases === undefined && service !== undefined && externalId !== undefined) {

@@ -30,7 +30,7 @@ export interface StepDeps {
  * it.
  */
 export const THREADS_PER_JOB = 20
-/** The clock of an API may be behind Redis's by this time. `sluice doctor` reports more. */
+/** After a failover, Redis's clock may be behind by this time. `sluice doctor` reports more. */
 export const APART_MS = 1_000
 /** While a step waits for a job, it looks this often whether the job has ended. */
 const LOOK_MS = 50
