@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
 import { runCommand } from '@sluice/cli/test-support'
-import type { Status } from '@sluice/contract'
+import type { CountsBy, Status } from '@sluice/contract'
 import { createKey } from '@sluice/credentials/keys'
 import { createReadHistory, createReadOverview } from '@sluice/operations'
 import { connectRetrying } from '@sluice/process/redis'
@@ -168,4 +168,32 @@ describe('the metrics of a running Sluice', () => {
     assert.match(stdout, /^No job is in the queue\.$/m)
     assert.match(stdout, /^worker +\S+:\d+ /m)
   })
+})
+
+test('each count of an API is the number of answers that its callers got', async (t) => {
+  const { db, url } = await startSluice(t, { workers: 0, settings: { WAIT_SECONDS: '1' } })
+  const limits = { quotesPerSecond: 1, burstQuotes: 100 }
+  const { key } = await createKey(db, { tenant: 'acme', name: 'limited', limits })
+  const { key: operatorKey } = await createKey(db, { role: 'operator', name: 'on call' })
+  const importer = createCaller({ url, key })
+  // A new count does not compile until it is caused and counted here.
+  const expected: Record<CountsBy<'api'>, number> = {
+    invalid: 4,
+    forbidden: 3,
+    accepted: 1,
+    timedOut: 1,
+    refused: 2,
+  }
+  const statuses: number[] = []
+  for (let sent = 0; sent < 4; sent++) statuses.push((await importer.post({})).status)
+  for (let sent = 0; sent < 3; sent++) statuses.push((await importer.get('/admin/jobs')).status)
+  const large = aThread({ quotes: 1_000 })
+  for (let sent = 0; sent < 3; sent++) statuses.push((await importer.post(large)).status)
+  assert.deepEqual(statuses, [400, 400, 400, 400, 403, 403, 403, 504, 429, 429])
+  const operator = createCaller({ url, key: operatorKey })
+  const counted = await until('the last answers are counted', async () => {
+    const { lastHour }: Status = JSON.parse((await operator.get('/admin/overview')).text)
+    return lastHour.refused === expected.refused && lastHour
+  })
+  assert.deepEqual({ ...counted, ...expected }, counted)
 })

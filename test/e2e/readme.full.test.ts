@@ -12,7 +12,7 @@ import { runtimeEnv } from '@sluice/test-support'
 import { test } from 'vitest'
 import { until } from '../support/until.ts'
 
-/** A busy machine installs and starts in minutes. */
+/** To install and start takes minutes on a busy machine. */
 const START_MS = 300_000
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 /** `test` is this run, and Docker is not everywhere: test/deploy/compose.test.ts is about it. */

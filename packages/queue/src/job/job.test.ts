@@ -24,7 +24,7 @@ const source = fc.record(
   },
   { requiredKeys: ['service', 'externalId', 'title'] },
 )
-/** What is stored has all that the request gave, perhaps with a newer value, and perhaps more. */
+/** A request, and its answer, which has all fields of it, perhaps with newer values, and others. */
 const scenario = fc
   .array(fc.tuple(quote, quote, fc.boolean(), ofQuote), { maxLength: 5 })
   .chain((quotes) =>
