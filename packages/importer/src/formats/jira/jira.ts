@@ -1,13 +1,13 @@
 // Reads Jira's issues, from the CSV that a search exports (which repeats the column "Comment"), and
 // from answers of the API.
-import type { Format, FormatOptions, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
+import type { Format, FormatOptions, Found, InputFile, QuoteInput } from '../format.ts'
 import { eachFile, piecesOf, rejected } from '../format.ts'
 import {
   type CsvRow,
   csvColumns,
   faultOfRows,
+  foundInRows,
   readCsvRows,
-  refuseIfAlike,
   rowsOfBeginning,
 } from '../read/csv-rows.ts'
 import { jsonShape } from '../read/json-beginning.ts'
@@ -38,14 +38,15 @@ export const jiraFormat: Format = {
       isAnswer(jsonShape(beginning))
     )
   },
-  faultOf: async ({ path }, beginning, options) =>
-    isAnswer(jsonShape(beginning))
-      ? undefined
-      : await faultOfRows(readRows(path, rowsOfBeginning(path, beginning), options, new Map())),
+  faultOf: async (file, beginning, options) => {
+    if (isAnswer(jsonShape(beginning))) return undefined
+    const rows = rowsOfBeginning(file.path, beginning)
+    return await faultOfRows(foundInRows(file, issueReader(options, new Map()), rows))
+  },
   read: eachFile(async function* (file, options) {
     const { root } = jsonShape(await readBeginning(file))
     if (root !== '{' && root !== '[')
-      yield* readRows(file.path, readCsvRows(file), options, await namesIn(file))
+      yield* foundInRows(file, issueReader(options, await namesIn(file)))
     else yield* foundIn(readJsonFile(file, RECORDS), ({ value, place }) => readAnswer(value, place))
   }),
 }
@@ -54,22 +55,10 @@ export const jiraFormat: Format = {
 const MENTION = /\[~accountid:([^\]\s]{1,128})\]/g
 
 type Names = ReadonlyMap<string, string>
-type RowLists = ReturnType<typeof readCsvRows>
 
-async function* readRows(
-  path: string,
-  lists: RowLists,
-  options: FormatOptions,
-  names: Names,
-): FoundLists {
+function issueReader(options: FormatOptions, names: Names): (row: CsvRow) => Found {
   const dates = createDateReader(options)
-  let isFirst = true
-  for await (const { rows } of lists) {
-    const found = rows.map((row) => (row.kind === 'row' ? readIssue(row, dates, names) : row))
-    if (isFirst) refuseIfAlike(found, path)
-    isFirst = false
-    yield found
-  }
+  return (row) => readIssue(row, dates, names)
 }
 
 /** Comments have only ids. Columns such as "Reporter" and "Reporter Id" have names for them. */

@@ -62,13 +62,19 @@ export async function* readCsvRows(file: InputFile) {
   yield { header: header ?? [], rows }
 }
 
-/** Converts the rows of a CSV file to findings. */
+/** Converts rows to findings. Throws FormatError if all rows have the same fault of an option. */
 export async function* foundInRows(
   file: InputFile,
   toFound: (row: CsvRow) => Found | Found[],
+  lists = readCsvRows(file),
 ): FoundLists {
-  for await (const { rows } of readCsvRows(file))
-    yield rows.flatMap((row) => (row.kind === 'row' ? toFound(row) : row))
+  let isFirst = true
+  for await (const { rows } of lists) {
+    const found = rows.flatMap((row) => (row.kind === 'row' ? toFound(row) : row))
+    if (isFirst) refuseIfAlike(found, file.path)
+    isFirst = false
+    yield found
+  }
 }
 
 /** Returns the names of a file's columns, as far as they are in its beginning. */
