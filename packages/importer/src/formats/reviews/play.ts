@@ -1,4 +1,5 @@
 // Reads reviews of Google Play, from the CSV files of its console and its storage bucket.
+import { unescape as decodeUrl } from 'node:querystring'
 import { parseIsoDate } from '@sluice/contract'
 import { eachFile, type Format, type Found, piecesOf, rejected } from '../format.ts'
 import { type CsvRow, csvColumns, foundInRows } from '../read/csv-rows.ts'
@@ -51,7 +52,8 @@ function readRow({ values, place, raw }: CsvRow): Found {
  */
 function reviewId(values: CsvRow['values']): string | undefined {
   const id = /[?&#:]reviewid=([^&#]+)/i.exec(values.get('Review Link') ?? '')?.[1]
-  if (id !== undefined) return decode(id)
+  // A link may contain `gp%3AAOq…` for `gp:AOq…`.
+  if (id !== undefined) return decodeUrl(id)
   const submitted = values.has('Review Submit Millis Since Epoch')
     ? momentIn(values, 'Review Submit')
     : undefined
@@ -60,15 +62,6 @@ function reviewId(values: CsvRow['values']): string | undefined {
   const moment = `${name}:${Date.parse(submitted)}:${values.get('Device') ?? ''}`
   const words = `${values.get('Review Title') ?? ''}\0${values.get('Review Text') ?? ''}`
   return words === '\0' ? moment : madeId(moment, words)
-}
-
-/** Decodes a link, which may contain `gp%3AAOq…` for `gp:AOq…`. */
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }
 
 /** The milliseconds are not used if Excel has rounded them, to `1.71456E+12`. */
