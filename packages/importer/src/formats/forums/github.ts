@@ -131,7 +131,12 @@ function readRecord(value: unknown, place: Place): Found | Found[] {
   const isOfPull = asText(pull_request_url) !== undefined && !isComment
   if (isOfPull || String(type).startsWith('pull_request_review')) return skipped(REVIEWS, place)
   const [issueUrl] = asTexts([issue_url, issue, pull_request, pull_request_url])
-  if (issueUrl !== undefined) return readComment(record, issueUrl, place)
+  if (issueUrl !== undefined) {
+    const source = issueId(issueUrl)
+    return source === undefined
+      ? rejected(`The URL of the comment's issue can't be read: ${issueUrl}.`, place, record)
+      : readComment(source, record, place)
+  }
   const externalId = issueId(asText(record.html_url) ?? asText(record.url))
   if (externalId !== undefined && asText(record.title) !== undefined)
     return readIssue(record, externalId, place)
@@ -151,7 +156,7 @@ function readIssue(issue: JsonObject, externalId: string, place: Place): Found[]
   })
   const text = asText(issue.body)
   const quotes = text === undefined ? [] : [toQuote(issue, externalId, text)]
-  const comments = commentsIn(issue).map((comment) => readCommentOf(externalId, comment, place))
+  const comments = commentsIn(issue).map((comment) => readComment(externalId, comment, place))
   const reviews = [issue.reviews, issue.reviewThreads]
     .flatMap(nodesOf)
     .map(() => skipped(REVIEWS, place))
@@ -175,13 +180,7 @@ function commentsIn({ comments, comment_data, timelineItems }: JsonObject): read
   return [comments, comment_data, inTimeline].flatMap(nodesOf)
 }
 
-function readComment(comment: JsonObject, issueUrl: string, place: Place): Found {
-  const externalId = issueId(issueUrl)
-  if (externalId !== undefined) return readCommentOf(externalId, comment, place)
-  return rejected(`The URL of the comment's issue can't be read: ${issueUrl}.`, place, comment)
-}
-
-function readCommentOf(source: string, comment: JsonObject, place: Place): Found {
+function readComment(source: string, comment: JsonObject, place: Place): Found {
   const text = asText(comment.body)
   if (text === undefined) return skipped('comments without text', place)
   const quote = toQuote(comment, commentId(comment), text)
