@@ -77,11 +77,9 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
     // If the month has a name, the year is of our calendar.
     const isOurs = calendarsOf(year) === undefined || /[a-z]/i.test(partOf('m'))
     const calendar = isRecent ? recentCalendar(year) : shown
-    if (!isOurs && calendar === undefined) return undefined
-    const date =
-      isOurs || calendar === undefined
-        ? `${year}-${month}-${day}`
-        : inOurCalendar(calendar, year, month, day)
+    const date = isOurs
+      ? `${year}-${month}-${day}`
+      : calendar && inOurCalendar(calendar, year, month, day)
     if (date === undefined) return undefined
     const local = `${date}T${time.clock}`
     if (time.clock === '00:00:00' && isNoDate(`${local}.000Z`)) return ZERO_DATE
