@@ -121,6 +121,7 @@ async function* readAll(
   counts: InputCounts,
   { request, state, stops }: Run,
 ): Events {
+  const { sorted } = state
   const openSort = () => createExternalSort({ folder: request.tempDir, signal: stops.stopping })
   const { idPrefix, verbose, dryRun } = request
   const conversations = createConversationCounts(
@@ -136,10 +137,7 @@ async function* readAll(
       { ...format, read: counted.read },
       files,
       optionsOf(format, request),
-      {
-        openSort,
-        sorted: state.sorted,
-      },
+      { openSort, sorted },
     )
     for await (const list of reading) {
       counted.addThreads(list)

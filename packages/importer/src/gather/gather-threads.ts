@@ -26,15 +26,12 @@ export interface ThreadInput extends Omit<Piece, 'order' | 'references'> {
 }
 
 /** Whether it is neither the beginning of a larger one nor a conversation of empty mails. */
-export function isThread({ service, quotes, isContinued }: ThreadInput): boolean {
-  return isContinued !== true && !isEmptyConversation({ service, quotes })
+export function isThread(thread: ThreadInput): boolean {
+  return thread.isContinued !== true && !isEmptyConversation(thread)
 }
 
 /** Returns whether it is a conversation of empty mails, which is not a thread. */
-export function isEmptyConversation({
-  service,
-  quotes,
-}: Pick<ThreadInput, 'service' | 'quotes'>): boolean {
+export function isEmptyConversation({ service, quotes }: ThreadInput): boolean {
   return service === 'email' && quotes.length === 0
 }
 

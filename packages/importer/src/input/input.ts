@@ -58,12 +58,8 @@ export async function openInput(
       !isNamed &&
       ZIP.test(onDisk) && { openArchive: () => openArchive(onDisk) }
     progress.total += archive ? 0 : (raw.bytes ?? 0)
-    const isOurs = REJECTED_NAME.test(raw.path)
-    const open = readCounted(
-      raw,
-      isOurs ? { ...reading, encoding: undefined } : reading,
-      compression,
-    )
+    const encoding = REJECTED_NAME.test(raw.path) ? undefined : how.encoding
+    const open = readCounted(raw, { ...reading, encoding }, compression)
     const name = compression === undefined ? raw.path : raw.path.replace(compression.extension, '')
     // A Macintosh writes `ö` as two characters, but an export's lists may write it as one.
     const path = name.normalize()

@@ -76,12 +76,8 @@ export async function* readPackaged(
     for await (const { rows } of readCsvRows(file))
       yield rows.map((row): JsonRecord | Rejected | Noted => {
         if (row.kind !== 'row') return row
-        return {
-          kind: 'record',
-          path: '',
-          value: exported(Object.fromEntries(row.values)),
-          place: row.place,
-        }
+        const value = exported(Object.fromEntries(row.values))
+        return { kind: 'record', path: '', value, place: row.place }
       })
   else
     for await (const records of readJsonFile(file, ['/*'], withExactIds))
