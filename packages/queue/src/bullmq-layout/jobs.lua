@@ -31,6 +31,9 @@ local function letWait(lane, now, most)
   if redis.call('EXISTS', delayed, prioritized) == 0 then return 0 end
   -- A score of the delayed set is a time (ms) times 0x1000, plus a number below 0x1000.
   local due = redis.call('ZRANGEBYSCORE', delayed, 0, (now + 1) * 0x1000 - 1, 'LIMIT', 0, 1000)
+  -- A worker whose clock was ahead set these: no attempt is delayed by minutes.
+  local late = redis.call('ZRANGEBYSCORE', delayed, (now + 120000) * 0x1000, '+inf', 'LIMIT', 0, 1000)
+  for _, id in ipairs(late) do due[#due + 1] = id end
   if #due > 0 then redis.call('ZREM', delayed, unpack(due)) end
   for _, id in ipairs(due) do
     local priority = tonumber(redis.call('HGET', lane .. id, 'priority') or 0)

@@ -15,7 +15,7 @@
 --           suppressions  key of the value that is new after each change of the list of suppressions
 --           plenty    if at least this number of jobs waits, any worker fetches
 --           now       ms since 1970, absent if Redis may run the script later. Workers set when delayed jobs are due, and
---                     the clock of a Redis that was promoted may be behind theirs
+--                     Redis's clock or this worker's may be behind theirs, so the later one counts
 -- Returns
 --       1   when the next delayed job is due (ms; 0 for none)
 --       2   bytes of the next job if it did not fit, otherwise 0
@@ -54,7 +54,7 @@ local function attemptsOf(key, job)
 end
 local time = redis.call('TIME')
 local serverNow = time[1] * 1000 + math.floor(time[2] / 1000)
-local now = input.now or serverNow
+local now = math.max(input.now or 0, serverNow)
 -- Ends the lane's pause if its time is over, so that no process needs to watch it.
 local function endPause()
   local ends = string.match(redis.call('HGET', input.pauses, input.name) or '', '"untilMs":(%d+)')

@@ -229,6 +229,15 @@ it('lets locks, leases and checks end soon that a server whose clock was ahead h
   assert.ok((await left()).every((ms, at) => ms <= (shortened[at] ?? 0)))
 })
 
+it('fetches a job whose next attempt was set by a worker whose clock was an hour ahead', async (t) => {
+  const { redis, keys, add, fetch } = await setUp(t)
+  await add(1)
+  const [id = ''] = await redis.lrange(`${keys.jobs.interactive}wait`, 0, -1)
+  await redis.lrem(`${keys.jobs.interactive}wait`, 0, id)
+  await redis.zadd(`${keys.jobs.interactive}delayed`, (Date.now() + LONG_MS) * 0x1000, id)
+  assert.deepEqual(await fetch('a'), [1, undefined])
+})
+
 it('lets them end soon, too, when the clock of Redis is moved back', async (t) => {
   const { redis, keys, lease, add, begin, consume } = await setUp(t)
   const checked = `${keys.jobs.interactive}stalled-check`
