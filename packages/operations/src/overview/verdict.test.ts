@@ -88,7 +88,10 @@ describe('the verdict', () => {
       }),
       processOf('api', 4, { refusedKeys: of('revoked', { keyId: 'c', tenant: '', requests: 1 }) }),
       processOf('api', 4, {
-        refusedKeys: ['e', 'f', 'g', 'h'].flatMap((keyId) => of('gone', { keyId })),
+        refusedKeys: [
+          ...of('gone', { keyId: 'perhaps restored', lastMsAgo: 60_000 }),
+          ...['e', 'f', 'g', 'h'].flatMap((keyId) => of('gone', { keyId })),
+        ],
       }),
       processOf('api', 5, { refusedKeys: of('expired', { keyId: 'd' }), seenMsAgo: 20_000 }),
       processOf('api', 6, { startedAt: AT }),

@@ -245,6 +245,8 @@ function refusedKeysOf(processes: readonly SeenProcess[]): RefusedKeyCount[] {
 
 /** The verdict names this number of keys that expire soon. */
 const NAMED_KEYS = 3
+/** A lost key that was refused longer ago than this may be in MongoDB again. */
+const GONE_MS = 60_000
 
 /**
  * Judges the keys of callers: keys that expire soon, and keys that are still used although they no
@@ -263,7 +265,7 @@ function* judgeKeys({ processes, expiringKeys = [], at }: Facts): Findings {
     yield finding('keys_expire', `${subject} within a week: ${list}; rotate them`)
   const refusedKeys = refusedKeysOf(processes)
   const gone = refusedKeys
-    .filter(({ why }) => why === 'gone')
+    .filter(({ why, lastMsAgo }) => why === 'gone' && lastMsAgo < GONE_MS)
     .map(({ keyId, tenant }) => `${keyId} of ${tenant}`)
   const some = gone.slice(0, NAMED_KEYS).join(', ') + (gone.length > NAMED_KEYS ? ' …' : '')
   const lost = `Keys that worked are no longer in MongoDB: ${some}; restore the collection \`keys\``
