@@ -155,8 +155,7 @@ async function enqueueAndWait(
       : waitForEarlierJob(deps, context, jobId, job.claim, waitMs))
     if (result !== undefined || response.closed) return { jobId, result }
     // The caller gets the job's id instead, and may ask for the result later.
-    const retained = await retainResult(jobId).catch(() => retainAgain(jobId))
-    return { jobId, result: retained ?? undefined }
+    return { jobId, result: await retainResult(jobId).catch(() => retainAgain(jobId)) }
   } catch (error) {
     if (error instanceof AcceptanceUnknownError) retainAgain(newId)
     throw error

@@ -44,7 +44,7 @@ import { tenantTable } from './tenants.ts'
 const DEFAULT_SPAN: Span = '1 h'
 const isSpan = (text: string | null): text is Span => text !== null && text in SPANS
 
-/** Shows the overview. It comes from heartbeats, so it needs neither MongoDB nor Prometheus. */
+/** Shows the overview from heartbeats, so it works without MongoDB and Prometheus. */
 export const overviewPage: PageHandler = async (visit) => {
   const { readStatus, readHistory, listOperations } = visit.view
   const asked = visit.query.get('span')
@@ -322,7 +322,7 @@ interface Chart {
   jobs: string
 }
 
-/** The drawing has this size in its own units, whatever its size on the screen. */
+/** The size of the drawing in its own units. The browser scales it to the page. */
 const [WIDTH, HEIGHT] = [1_000, 100]
 const MINUTE_MS = 60_000
 /** A chart has at least this number of points, even if no process lived in most of them. */

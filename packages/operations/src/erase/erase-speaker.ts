@@ -148,8 +148,9 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
 
   const purge = createPurge(redis, keys, { sourceIdOf, quoteIdsOf })
   const stamp = (Date.parse(open.operation.createdAt) + APART_MS) * 1_000
-  const toPurge = ({ threads }: IngestJob) =>
-    threads.flatMap(find.inPost).map(({ deletes, name }) => ({ tenant, stamp, name, ...deletes }))
+  const purged = (found: readonly Deletion[]) =>
+    found.map(({ deletes, name }) => ({ tenant, stamp, name, ...deletes }))
+  const toPurge = ({ threads }: IngestJob) => purged(threads.flatMap(find.inPost))
 
   if (!after) yield* eraseAccepted()
   for await (const { deletions, counts } of find.inStore(db, { after, since })) {
@@ -200,9 +201,10 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
       const query = { filter, limit: FAILED_AT_ONCE, ...(place && { after: place }) }
       const { jobs, next } = await failedJobs.scan(query)
       const found: Deletion[] = []
-      const erase = (job: IngestJob) => {
-        found.push(...job.threads.flatMap(find.inPost))
-        return toPurge(job)
+      const erase = ({ threads }: IngestJob) => {
+        const erased = threads.flatMap(find.inPost)
+        found.push(...erased)
+        return purged(erased)
       }
       for (const { id } of jobs)
         for (const lane of Object.values(keys.jobs)) await purge.purgeAt(lane + id, erase)

@@ -161,8 +161,10 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
      * those that progressed last come first.
      */
     async list(): Promise<ListedImport[]> {
-      const now = await readRedisTime(redis)
-      const tenants = await redis.zrange(`${base}imports:age`, '0', '-1')
+      const [now, tenants] = await Promise.all([
+        readRedisTime(redis),
+        redis.zrange(`${base}imports:age`, '0', '-1'),
+      ])
       const newestOf = (tenant: string) =>
         redis.zrevrange(`${ownStore(`${base}imports`, tenant)}:age`, 0, LISTED - 1, 'WITHSCORES')
       const found = (await Promise.all(tenants.map(newestOf))).flatMap((ofTenant) =>

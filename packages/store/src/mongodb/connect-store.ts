@@ -42,9 +42,9 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
   let unauthorized = { at: Number.NEGATIVE_INFINITY, reason: '' }
   client.on('commandFailed', ({ failure }) => {
     metrics?.errors.inc({ code: errorCodeOf(failure) })
+    if (!isUnauthorized(failure)) return
     // Without the values in the command, which the message quotes.
-    const reason = failure.message.replace(/,.*/s, ' …')
-    if (isUnauthorized(failure)) unauthorized = { at: performance.now(), reason }
+    unauthorized = { at: performance.now(), reason: failure.message.replace(/,.*/s, ' …') }
   })
   const closing = new AbortController()
   void connectFirst(client, closing.signal)
@@ -63,6 +63,7 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
   }
 }
 
+/** After this time without a refusal, the user may have got the right. */
 const REFUSED_MS = 10_000
 
 /** The longest wait for a close, and the pause before the next attempt to connect. */
