@@ -49,7 +49,7 @@ test('a job that Redis refuses to complete is named by the verdict, fails for go
     errors.filter((msg) => msg !== 'redis.script_failed'),
     ['job.failed', 'job.failed'],
   )
-  await onCall.named(/Failed jobs whose threads are stored, but which could not be completed: 2/)
+  await onCall.named(/Failed jobs without a thread to store, each with its reason: 2/)
 
   await redis.del(broken)
   const { stdout } = await onCall.runSluice('jobs', 'retry', '--all')

@@ -42,6 +42,7 @@ export {
   newJobId,
   type QueuedThread,
   type Receipt,
+  readPayload,
   readProgress,
   readReceipt,
   receiptOfDeleted,

@@ -287,6 +287,35 @@ test('a failed job is shown with its stack and its payload', async (t) => {
     assert.equal(await find(other), undefined, other)
 })
 
+test('failed jobs whose payload another program added or changed are listed, grouped and shown beside others', async (t) => {
+  const { failedJobs, fail, find, keys, redis } = await open(t)
+  const id = await fail({ externalIds: ['a', 'b'] })
+  const other = await fail({})
+  const lane = keys.jobs.interactive
+  await redis.hset(`${lane}1`, { name: 'n', data: '{"some":"thing"}', failedReason: 'no' })
+  await redis.zadd(`${lane}failed`, Date.now(), '1')
+  await redis.hset(lane + id, 'data', '{')
+  const { jobs } = await failedJobs.list({ filter: {}, limit: 10 })
+  assert.deepEqual(
+    jobs.map((job) => [job.id, job.threads]),
+    [
+      ['1', 0],
+      [other, 1],
+      [id, 2],
+    ],
+  )
+  assert.equal((await failedJobs.groups({})).groups[0]?.jobs, 3)
+  for (const data of ['{', 'null']) {
+    await redis.hset(lane + id, 'data', data)
+    assert.deepEqual(
+      [(await find(id))?.name, (await find(id))?.threads],
+      ['slack/a … slack/b (2)', 0],
+    )
+  }
+  await redis.hdel(lane + id, 'data')
+  assert.equal((await find(id))?.reason, 'no')
+})
+
 test('a retried job waits with its data as it was and has all its tries again', async (t) => {
   const { failedJobs, fail, queues, fetch, redis, keys } = await open(t)
   const id = await fail({})

@@ -12,7 +12,7 @@ import {
 } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { IngestJob, Lane, QueueKeys } from '@sluice/queue'
-import { attemptsShown, createMoveFailed, LANES, sourceNameOf } from '@sluice/queue'
+import { attemptsShown, createMoveFailed, LANES, readPayload, sourceNameOf } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { groupIdOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 
@@ -187,7 +187,7 @@ function readScan(lane: Lane, filter: FailedJobFilter, reply: unknown): ScannedJ
 
 function readFound(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]): Summary[] {
   const [id, failedAt, tenant, threads, text, ...summary] = fields
-  const data: IngestJob | undefined = text === '' ? undefined : JSON.parse(String(text))
+  const data = text === '' ? undefined : readPayload(String(text))
   if (data !== undefined && !matches(data, filter)) return []
   // The name of a job of one thread ends with the externalId, which may have a slash.
   const externalId = filter.externalId?.toWellFormed()
@@ -229,6 +229,7 @@ const isoOf = (ms: unknown) => new Date(Number(ms)).toISOString()
 
 function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boolean {
   if (filter.tenant !== undefined && filter.tenant !== tenant) return false
+  if (filter.service === undefined && filter.externalId === undefined) return true
   return threads.some((thread) => {
     const { service, externalId } = sourceNameOf(thread)
     if (filter.service !== undefined && filter.service !== service) return false

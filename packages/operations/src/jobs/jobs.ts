@@ -29,6 +29,7 @@ import {
   type QueueKeys,
   readAttempts,
   readJob,
+  readPayload,
   readProgress,
   readRecent,
   sourceNameOf,
@@ -279,11 +280,12 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
     if (job === undefined) return undefined
     const { data, enqueuedAt, failedAt, fetchedAt, reason, attempts, isActive, isDelayed, stack } =
       job
-    const payload: IngestJob = JSON.parse(data)
+    const payload = readPayload(data)
     const isFailed = failedAt !== undefined
     const facts: Partial<Hit> = {
       state: isFailed ? 'failed' : isDelayed ? 'delayed' : isActive ? 'active' : 'waiting',
       lane,
+      name: job.name,
       acceptedAt: isoOf(enqueuedAt),
       attempts: triedBefore + attemptsShown(attempts),
       ...(isFailed && { endedAt: isoOf(failedAt) }),
@@ -306,7 +308,7 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
     const retained = await findRetained(id)
     if (retained === undefined) return undefined
     const { data, attempts, at, result } = retained
-    const payload: IngestJob = JSON.parse(data)
+    const payload = readPayload(data)
     const hit: Hit = { ...jobHit(id, payload), state: 'completed', attempts, endedAt: isoOf(at) }
     return { hit, threads: threadsOf(payload, result), ...NOTHING_FAILED, payload }
   }

@@ -300,7 +300,7 @@ describe('the verdict', () => {
     const queued = [queuedOf('bulk', 'failed', { jobs: 2, threads: 0 })]
     assert.deepEqual(textsOf({ processes: [API, WORKER, refused], queued }), [
       'Jobs could not be completed, 3 times in the last minute: WRONGTYPE',
-      'Failed jobs whose threads are stored, but which could not be completed: 2',
+      'Failed jobs without a thread to store, each with its reason: 2',
     ])
   })
 

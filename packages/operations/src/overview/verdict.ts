@@ -135,8 +135,8 @@ function* judgeFailures({ queued, lastFailureMs, processes }: Facts): Findings {
     0,
   )
   const jobs = queued.reduce((sum, { state, jobs }) => sum + (state === 'failed' ? jobs : 0), 0)
-  const stored = `Failed jobs whose threads are stored, but which could not be completed: ${shown(jobs)}`
-  if (failed === 0 && jobs > 0) yield finding('failed_threads', stored, '/failures')
+  const done = `Failed jobs without a thread to store, each with its reason: ${shown(jobs)}`
+  if (failed === 0 && jobs > 0) yield finding('failed_threads', done, '/failures')
   if (failed === 0) return
   const threads = failed === 1 ? '1 thread' : `${shown(failed)} threads`
   const waiting = `${threads} could not be stored, and ${failed === 1 ? 'waits' : 'wait'} for an operator`

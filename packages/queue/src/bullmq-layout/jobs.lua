@@ -60,9 +60,10 @@ local function activateWaiting(lane, most)
   return ids
 end
 -- Returns data, time of enqueueing, starts, attempts, stalls, progress and name. Returns nothing if
--- the job was removed.
+-- the job was removed. If another program removed only the data, that is an empty text.
 local function readActivated(key)
   local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'name')
+  job[1] = job[1] or job[7] and ''
   return job[1] and job
 end
 local function lockJob(key, token, lockMs, now, starts)

@@ -37,9 +37,9 @@ export async function readJob(redis: Redis, jobs: string, id: string) {
     redis.zscore(`${jobs}delayed`, id),
   ])
   const [data, name, enqueuedAt, reason, stack, attempts, fetchedAt, progress] = fields
-  if (!data) return undefined
+  if (!data && !name) return undefined
   return {
-    data,
+    data: data ?? '',
     name: name ?? '',
     /** Times are in ms since 1970. */
     enqueuedAt: Number(enqueuedAt),

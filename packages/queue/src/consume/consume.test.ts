@@ -8,7 +8,7 @@ import { createEnqueuer, type JobInput } from '../enqueue/enqueue.ts'
 import { readAttempts } from '../failed/failed-set.ts'
 import { type FetchedJob, MAX_ATTEMPTS } from '../job/job.ts'
 import { queueKeys } from '../job/lanes.ts'
-import { consume } from '../queue.test-support.ts'
+import { consume, tenantThreads } from '../queue.test-support.ts'
 import { createResults } from '../replies/results.ts'
 import type { ConsumerOptions } from './consume.ts'
 import { createFetchJobs, noteSuppressions } from './fetch-jobs.ts'
@@ -367,6 +367,35 @@ it('fails a job that Redis refuses to complete, with its threads marked as store
   assert.equal(await redis.hget(`${keys.base}load`, `failed:${keys.jobs.interactive}`), '0')
   assert.match(errors.join(), /^job a failed, not recorded: .*WRONGTYPE/)
   assert.equal(stored.length, 2)
+})
+
+it('fails jobs that another program added or changed, with the reason, and runs the others of the fetch at once', async (t) => {
+  const { redis, keys, add, consume, called, errors, failures, note, queue } = await setUp(t)
+  const { interactive } = keys.jobs
+  await redis.lpush(`${interactive}wait`, 'foreign')
+  await redis.hset(`${interactive}foreign`, { name: 'foreign', data: '{"some":"thing"}' })
+  for (const id of ['no JSON', 'no data', 'null']) await add(id, {}, ['a', 'b'])
+  await redis.hset(`${interactive}no JSON`, 'data', '{')
+  await redis.hdel(`${interactive}no data`, 'data')
+  await redis.hset(`${interactive}null`, 'data', '{"tenant":"t","threads":[null]}')
+  await add('ours')
+  consume({
+    async work({ id }) {
+      note(`work ${id}`)
+      return { receipts: [RECEIPT] }
+    },
+  })
+  const ids = ['foreign', 'no JSON', 'no data', 'null']
+  for (const call of ['work ours', ...ids.map((id) => `failed ${id}`)]) await called(call)
+  const reason = 'the payload is none of Sluice: another program added this job, or changed it'
+  assert.deepEqual(
+    failures.sort((one, other) => ids.indexOf(one.id) - ids.indexOf(other.id)),
+    ids.map((id) => ({ id, attempt: 1, reason, final: true })),
+  )
+  assert.deepEqual(errors, [])
+  assert.equal(await queue.getFailedCount(), 4)
+  assert.equal(await redis.hget(`${keys.base}load`, `failed:${interactive}`), '6')
+  assert.equal(await tenantThreads(redis, keys, 't'), 0)
 })
 
 it('returns a job, which loses no attempt, if Redis is unavailable as it completes', async (t) => {

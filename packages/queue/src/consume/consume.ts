@@ -17,6 +17,7 @@ import {
   countStored,
   createComplete,
   failJob,
+  failUnreadable,
   judgeFailedAttempt,
   type LaneDeps,
   type LaneOptions,
@@ -276,6 +277,7 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
  * @throws {PurgedError}
  */
 async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
+  if (job.data.threads.length === 0) return failUnreadable(job, deps)
   if (deps.pauses.isRunningAlone) return returnJob(job, deps)
   if (job.progress.retriedAt !== undefined)
     job.receiptsBefore = await readReceiptsBefore(deps.redis, deps.keys.jobs[job.lane] + job.id)

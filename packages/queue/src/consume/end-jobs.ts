@@ -346,6 +346,16 @@ export async function failJob(
   else await job.updateProgress({ ...locked.progress, waitingSince: Date.now() })
 }
 
+const UNREADABLE = 'the payload is none of Sluice: another program added this job, or changed it'
+
+/** Fails a job whose payload is unreadable, maybe for BullMQ, too: see `readPayload`. */
+export async function failUnreadable(locked: LockedJob, deps: LaneDeps): Promise<void> {
+  const failure = new Error(UNREADABLE)
+  const result = { receipts: [], failure: UNREADABLE }
+  await deps.recordAttempt(locked, failure, [], { progress: locked.progress, result, stacks: [] })
+  deps.onFailed(locked, failure, true)
+}
+
 /** Converts a thrown value to an error. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown))

@@ -5,7 +5,7 @@ import type { Thread } from '@sluice/contract'
 import { asList, connectLike, openRedisClock, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { Deletion, Lane, LockedJob } from '../job/job.ts'
-import { readProgress } from '../job/job.ts'
+import { readPayload, readProgress } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 
 /** A worker's free capacity for jobs of one lane. */
@@ -97,7 +97,7 @@ function readLocked(
 ): LockedJob {
   const [text, timestamp, started, attempts, quarantined, progress, name, id] = fields
   const enqueuedAt = Number(timestamp)
-  const data: LockedJob['data'] = JSON.parse(String(text))
+  const data = readPayload(String(text))
   return {
     id: String(id),
     name: String(name),

@@ -93,7 +93,9 @@ export function createRecordAttempt(
       purged: data.purged,
       most: FIELD_BYTES,
       attempt: JSON.stringify(attempt),
-      failedThreads: JSON.stringify(fitting(failed, count)),
+      // If the payload is unreadable, all threads failed, and only the load has their number.
+      failedThreads:
+        final?.result.receipts.length === 0 ? '' : JSON.stringify(fitting(failed, count)),
       final: final && finalOf(id, data, final),
     }
     let input: object = { ...bounds, job }
@@ -155,7 +157,7 @@ export async function readAttempts(redis: Redis, jobKey: string) {
     'failure',
     'triedBefore',
   )
-  const failed: FailedThreads = JSON.parse(threads ?? '{"count":0,"threads":[]}')
+  const failed: FailedThreads = JSON.parse(threads || '{"count":0,"threads":[]}')
   const result: JobResult | undefined = failure ? JSON.parse(failure) : undefined
   const each = (attempts ?? '').split('\n').filter((text) => text !== '')
   return {

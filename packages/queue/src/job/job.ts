@@ -69,6 +69,23 @@ export interface QueuedThread extends Thread {
 }
 
 /**
+ * Reads a payload. Returns one without threads if Sluice did not write it: another program has
+ * added the job, or has changed it.
+ */
+export function readPayload(text: string): IngestJob {
+  try {
+    const data: IngestJob = JSON.parse(text)
+    const isThread = (one: IngestJob['threads'][number]) =>
+      typeof sourceNameOf(one).externalId === 'string' &&
+      ('deletes' in one || one.quotes.length >= 0)
+    if (typeof data.tenant === 'string' && data.threads.every(isThread)) return data
+  } catch {
+    // It is no JSON, or has other fields.
+  }
+  return { tenant: '', stamp: 0, requestId: '', retained: false, threads: [] }
+}
+
+/**
  * A deletion changed the job's payload after this worker fetched it. The job must run again,
  * because what this worker writes about it may have words that were deleted.
  */

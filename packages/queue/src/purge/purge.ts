@@ -17,6 +17,7 @@ import {
   nameDigits,
   outcomeOf,
   type QueuedThread,
+  readPayload,
   receiptOfDeleted,
   receiptWithoutWords,
 } from '../job/job.ts'
@@ -73,7 +74,7 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
     for (let isDone = false; !isDone; ) {
       const [data, result] = await redis.hmget(key, 'data', 'result')
       if (!data) return false
-      const job: IngestJob = JSON.parse(data)
+      const job = readPayload(data)
       const left = withoutWords(job, await find(job), ids)
       const text = JSON.stringify(left)
       if ((left === job || text === data) && !always) return false
