@@ -8,9 +8,9 @@ import {
   findApi,
   findDashboard,
   jsonText,
+  listenForStop,
   parseCount,
   progressStyle,
-  stopRequests,
 } from '@sluice/terminal'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { type RejectedRecord, threadsIn } from './account/ledger.ts'
@@ -144,7 +144,7 @@ function parseEncoding(text: string): string {
 
 async function run(asked: Options & ImportOptions, deps: ImportCommandDeps): Promise<void> {
   const { url, keyFile, json, quiet, ...request } = asked
-  const stops = stopRequests({ outlivesTerminal: true })
+  const stops = listenForStop({ outlivesTerminal: true })
   const interrupted = new AbortController()
   stops.stopping.addEventListener('abort', () =>
     interrupted.abort(new Interrupted('The import was interrupted.')),

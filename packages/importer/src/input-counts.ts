@@ -1,7 +1,7 @@
 // Counts for the summary what was read from each input that the user named.
 import type { InputCount } from './account/ledger.ts'
 import type { Format } from './formats/format.ts'
-import { type ImportEvent, isThread } from './gather/gather-threads.ts'
+import { countsAsThread, type ImportEvent } from './gather/gather-threads.ts'
 import type { Detected, FormattedFiles } from './input/detect-format.ts'
 
 export type InputCounts = ReturnType<typeof createInputCounts>
@@ -38,7 +38,8 @@ export function createInputCounts({ unread }: Detected) {
         read: countedRead,
         addThreads(events: readonly ImportEvent[]) {
           for (const event of events)
-            if (event.kind === 'piece' && isThread(event)) countOf(event.place.path).threads += 1
+            if (event.kind === 'piece' && countsAsThread(event))
+              countOf(event.place.path).threads += 1
         },
       }
     },

@@ -108,7 +108,7 @@ export const MOST_SINGLE = 10_000
 export interface Deleted {
   /** Every field and quote with this stamp or an older one is deleted. 0 for none. */
   stamp: number
-  /** The same for single quotes, by what their ids have after the source's id. */
+  /** The stamps of quotes that were deleted singly, by quote id without the source's id in front. */
   ofQuotes?: Record<string, number>
 }
 

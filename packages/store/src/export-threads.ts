@@ -154,7 +154,7 @@ interface Group {
 
 /**
  * Reads the sources in the order of their ids. Every collection has this index, and a thread keeps
- * its place in it, whatever is posted meanwhile. But it mixes tenants: the read walks over the
+ * its place in it, also if it is posted again meanwhile. But it mixes tenants: the read walks over the
  * sources of others, too.
  */
 async function* readGroups(read: Read, after: string): AsyncGenerator<Group> {

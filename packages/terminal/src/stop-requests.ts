@@ -13,7 +13,7 @@ const sameCtrlCMs = 1_000
  * @param outlivesTerminal whether the process continues after its terminal and its parent have
  * ended, as under `nohup`.
  */
-export function stopRequests({ outlivesTerminal = false } = {}) {
+export function listenForStop({ outlivesTerminal = false } = {}) {
   const stopping = new AbortController()
   const hurry = new AbortController()
   let firstAt = Number.POSITIVE_INFINITY

@@ -11,10 +11,10 @@ import {
   drawProgress,
   type FindApiDeps,
   findApi,
+  listenForStop,
   mebibytes,
   parsePast,
   progressStyle,
-  stopRequests,
   type Target,
   UserError,
 } from '@sluice/terminal'
@@ -79,7 +79,7 @@ async function exportTo(deps: ExportDeps, file: string, options: Options): Promi
     ? await openFile(file, [target.url, tenant, service, since?.text, speaker])
     : openStdout(deps.process.stdout)
   const at = { ...output.begin, since: output.begin.since ?? since?.at.toISOString() }
-  const stops = stopRequests({ outlivesTerminal: true })
+  const stops = listenForStop({ outlivesTerminal: true })
   try {
     await writePages(deps, { target, options, output, at, stopping: stops.stopping })
     await output.complete?.(at)

@@ -9,8 +9,8 @@ import {
   counted,
   findApi,
   formatNumber,
+  listenForStop,
   parseCount,
-  stopRequests,
   UserError,
 } from '@sluice/terminal'
 import { Command } from 'commander'
@@ -90,7 +90,7 @@ async function deleteThreads(
   const client = createClient({ ...target, fetch: fetchWithin(ANSWER_MS) })
   const counts = { done: 0, deleted: 0, absent: 0, quotes: 0 }
   let shownAt = performance.now()
-  const { stopping, release } = stopRequests()
+  const { stopping, release } = listenForStop()
   try {
     for await (const result of resultsOf(client, all, { tenant, signal: stopping })) {
       counts.done += 1

@@ -63,7 +63,8 @@ export function jobTable(
 ): Html {
   const rows = jobs.map(({ id, name = id, state = 'completed', ...hit }): Record<string, Cell> => {
     const { acceptedAt, endedAt, reason, outcomes } = hit
-    const took = acceptedAt && endedAt && lengthOf(Date.parse(endedAt) - Date.parse(acceptedAt))
+    const took =
+      acceptedAt && endedAt && exactDuration(Date.parse(endedAt) - Date.parse(acceptedAt))
     const since = endedAt ?? acceptedAt
     return {
       Select:
@@ -97,8 +98,8 @@ function dot(state: string): Html {
   return html`<span class="dot ${state}" role="img" aria-label="${state}" title="${state}"></span>`
 }
 
-/** Shows how long something took, more exactly than `duration`. */
-export const lengthOf = (ms: number) =>
+/** Shows how long something took, with ms or tenths of a second where `duration` has none. */
+export const exactDuration = (ms: number) =>
   ms < 1_000 ? `${shown(ms)} ms` : ms < 9_950 ? `${(ms / 1_000).toFixed(1)} s` : duration(ms)
 
 /**
@@ -114,7 +115,7 @@ export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
       ? `${kind} ${id}`
       : html`<a class="id" href="/${folder}/${id}">${kind} ${id}</a>`
   const when = endedAt ?? acceptedAt
-  const took = endedAt && acceptedAt && lengthOf(Date.parse(endedAt) - Date.parse(acceptedAt))
+  const took = endedAt && acceptedAt && exactDuration(Date.parse(endedAt) - Date.parse(acceptedAt))
   const notes = [
     hit.attempts !== undefined && plural(hit.attempts, 'attempt'),
     state === 'completed' && took,

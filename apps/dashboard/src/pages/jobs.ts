@@ -12,7 +12,15 @@ import {
 import { type Acts, groupIdOf, type JobDetail, reasonWords } from '@sluice/operations'
 import { LANES } from '@sluice/queue'
 import { html } from 'hono/html'
-import { choice, countsOf, filters, jobTable, lengthOf, tenantField, tenantsOf } from './find.ts'
+import {
+  choice,
+  countsOf,
+  exactDuration,
+  filters,
+  jobTable,
+  tenantField,
+  tenantsOf,
+} from './find.ts'
 import {
   actForm,
   type Cell,
@@ -238,7 +246,7 @@ function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string
     const bar = html`<svg class="span" viewBox="0 0 1000 8" preserveAspectRatio="none" aria-hidden="true"><rect x="${Math.min((begin / all) * 1000, 995).toFixed(0)}" width="${Math.max((length / all) * 1000, 5).toFixed(0)}" height="8"/></svg>`
     begin += length
     return html`<li class="${tone}"><div><strong>${what}</strong>${by && html` <span class="note">by ${by}</span>`}${reason && html` <div class="note">${reasonLine(reason, said)}</div>`}</div>
-<div class="note">${before && html`after ${lengthOf(ms - before.ms)}`}${before && tone !== 'idle' && bar}</div><div>${timeTag(ms)}</div></li>`
+<div class="note">${before && html`after ${exactDuration(ms - before.ms)}`}${before && tone !== 'idle' && bar}</div><div>${timeTag(ms)}</div></li>`
   })
   return html`<ol class="timeline" aria-label="Timeline">${items}</ol>`
 }

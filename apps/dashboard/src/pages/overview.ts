@@ -278,7 +278,7 @@ function change(now: number, before: number): Html | string {
   return html`<span class="${share > 0 ? 'bad' : 'good'}">${times}</span>`
 }
 
-/** Shows on what the time is spent, by a bar with two parts. */
+/** Shows what the time is spent on, as a bar with two parts. */
 function partsOf({
   inQueue,
   inStore,

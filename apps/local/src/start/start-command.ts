@@ -2,7 +2,7 @@
 import { apiSettings } from '@sluice/api/settings'
 import { dashboardSettings } from '@sluice/dashboard/settings'
 import { readSettings, setting } from '@sluice/process'
-import { parseCount, stopRequests } from '@sluice/terminal'
+import { listenForStop, parseCount } from '@sluice/terminal'
 import { workerSettings } from '@sluice/worker/settings'
 import { Command, InvalidArgumentError } from 'commander'
 import { workspaceMains } from './apps.ts'
@@ -55,7 +55,7 @@ function parseWorkers(text: string): number {
 async function runStart(deps: StartDeps, workers: number): Promise<void> {
   // Never released, because a signal that comes while the process ends must not change its exit
   // code.
-  const { stopping, hurry } = stopRequests()
+  const { stopping, hurry } = listenForStop()
   try {
     const { port, host, shutdownGraceSeconds } = readSettings(settings, deps.env)
     const graceMs = shutdownGraceSeconds * 1_000 + marginMs

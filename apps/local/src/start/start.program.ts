@@ -1,9 +1,9 @@
 import { connectStore } from '@sluice/store'
-import { stopRequests } from '@sluice/terminal'
+import { listenForStop } from '@sluice/terminal'
 import { start } from './start.ts'
 
 const [folder = '', port = '', mains = ''] = process.argv.slice(2)
-const { stopping, hurry } = stopRequests()
+const { stopping, hurry } = listenForStop()
 const say = (line: string) => console.log(line)
 const { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME, HOME, TRACE, GRACE_MS = '5000' } = process.env
 const env = { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME, HOME, TRACE }

@@ -174,6 +174,44 @@ describe('the format', () => {
     })
 })
 
+const UNKNOWN = { hologram: 1 }
+
+/**
+ * Yields copies of a value of JSON, or of lines of JSON, each with an unknown record in another list
+ * of records.
+ */
+function* withUnknown(value: unknown): Generator<unknown> {
+  if (typeof value === 'string' && value.startsWith('{'))
+    yield `${value}\n${JSON.stringify(UNKNOWN)}`
+  if (Array.isArray(value)) {
+    if (value.some((one) => one === Object(one))) yield [...value, UNKNOWN]
+    for (const [at, one] of value.entries())
+      for (const changed of withUnknown(one)) yield value.with(at, changed)
+  } else if (value?.constructor === Object)
+    for (const [name, one] of Object.entries(value))
+      for (const changed of withUnknown(one)) yield { ...value, [name]: changed }
+}
+
+describe('an unknown record among others', () => {
+  for (const format of testable)
+    it(`of ${format.name} is not dropped without a count`, async () => {
+      const files = Object.entries(examples.get(format.name) ?? {})
+      const foundIn = async (changed: Files) => {
+        const all = Object.entries(changed).map(([path, value]) => inputFile(path, value))
+        const { quotes: _, ...found } = await readAll(format, all, { timezone: 'UTC' })
+        return JSON.stringify(found)
+      }
+      const known = await foundIn(Object.fromEntries(files))
+      for (const [path, value] of files)
+        for (const changed of withUnknown(value))
+          assert.notEqual(
+            await foundIn({ ...Object.fromEntries(files), [path]: changed }),
+            known,
+            JSON.stringify(changed),
+          )
+    })
+})
+
 it('no example is taken for a file that people have in place of an export', async () => {
   for (const format of testable)
     for (const file of filesOf(format))

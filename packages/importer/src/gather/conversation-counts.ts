@@ -1,7 +1,7 @@
 // Sums up each conversation for the summary, so that people notice wrong dates, or one speaker
 // under two names.
 import { isNoDate } from '../formats/values/iso-date.ts'
-import { type ImportEvent, isThread, type ThreadInput } from './gather-threads.ts'
+import { countsAsThread, type ImportEvent, type ThreadInput } from './gather-threads.ts'
 
 /** A chat, a channel, or a thread that belongs to neither. */
 export interface Conversation {
@@ -49,7 +49,12 @@ export function createConversationCounts(most: number) {
     counts,
     addAll(events: readonly ImportEvent[]) {
       for (const event of events)
-        if (event.kind === 'piece' && event.quotes.length > 0 && !add(event) && isThread(event))
+        if (
+          event.kind === 'piece' &&
+          event.quotes.length > 0 &&
+          !add(event) &&
+          countsAsThread(event)
+        )
           counts.otherThreads += 1
     },
   }

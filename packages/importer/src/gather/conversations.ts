@@ -1,6 +1,6 @@
 // Finds the conversations of mails by their references. This is the algorithm REFERENCES of RFC
-// 5256 without its last step, which merges by subject. Memory: about 80 bytes for each id, however
-// long the id is.
+// 5256 without its last step, which merges by subject. Each id needs about 80 bytes, even a
+// long one.
 import { createHash } from 'node:crypto'
 import type { Row } from './sort-rows.ts'
 import type { Spool, SpoolFile } from './spool.ts'

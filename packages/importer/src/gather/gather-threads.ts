@@ -25,8 +25,11 @@ export interface ThreadInput extends Omit<Piece, 'order' | 'references'> {
   ids?: readonly string[]
 }
 
-/** Whether it is neither the beginning of a larger one nor a conversation of empty mails. */
-export function isThread(thread: ThreadInput): boolean {
+/**
+ * A source that is too large for one thread counts once, with its last part. A conversation of empty
+ * mails does not count.
+ */
+export function countsAsThread(thread: ThreadInput): boolean {
   return thread.isContinued !== true && !isEmptyConversation(thread)
 }
 

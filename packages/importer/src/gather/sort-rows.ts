@@ -19,7 +19,10 @@ export function unitsOf({ key, text }: Pick<Row, 'key' | 'text'>): number {
   return key.length + text.length + ROW_UNITS
 }
 
-/** Sorts by key and order. Equal rows keep their order. Memory: a part, or a block of each part. */
+/**
+ * Sorts by key and order. Equal rows keep their order. Keeps a part in memory or, while it merges, a
+ * block of each part.
+ */
 export function createRowSort(createSpool: SpoolFile['createSpool']) {
   const parts: Spool<Row>[] = []
   let rows: Row[] = []

@@ -11,7 +11,7 @@ import {
 } from 'yauzl'
 import type { RawFile } from './read-counted.ts'
 
-/** Opens an archive until `close` is called. Memory: some hundred bytes for each file. */
+/** Opens an archive until `close` is called. Each file in it needs a few hundred bytes of memory. */
 export async function openZip(path: string): Promise<{ files: RawFile[]; close: () => void }> {
   const { size } = await stat(path)
   // A wrong size would make the whole archive unreadable, and checksums show which entry is

@@ -238,7 +238,7 @@ export interface ThreadReceipt {
    * out.
    */
   sourceDiffers?: Partial<SourceAnswer>
-  /** The same for quotes, by the quote's index in the request. */
+  /** The fields of each quote that differ in the same way, by the quote's index in the request. */
   quotesDiffer?: Record<string, Partial<QuoteAnswer>>
 }
 

@@ -32,7 +32,7 @@ const piece = piecesOf('discord')
 
 /**
  * Reads each thread as a source. Any other channel has no end, so each of its UTC days is a source.
- * Memory: the largest message. The JSON has no specification: see
+ * Keeps only the largest message in memory. The JSON has no specification: see
  * https://github.com/Tyrrrz/DiscordChatExporter.
  */
 export const discordFormat: Format = {

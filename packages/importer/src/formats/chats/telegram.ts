@@ -35,8 +35,8 @@ const BESIDE =
   /^\/?(chats|contacts|css|files|images|js|lists|photos|profile_pictures|round_video_messages|stickers|stories|video_files|voice_messages)\/|^\/?(messages\d*|export_results)\.html$/
 
 /**
- * Reads each UTC day of a chat as a source. Memory: the largest message. @see
- * https://core.telegram.org/import-export
+ * Reads each UTC day of a chat as a source. Keeps only the largest message in memory.
+ * @see https://core.telegram.org/import-export
  */
 export const telegramFormat: Format = {
   name: 'telegram',

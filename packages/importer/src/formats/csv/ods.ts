@@ -1,4 +1,4 @@
-// Reads the sheets of an OpenDocument spreadsheet. Memory: the rows of a chunk.
+// Reads the sheets of an OpenDocument spreadsheet. Keeps the rows of one chunk in memory.
 import {
   type Attributes,
   addText,

@@ -21,7 +21,7 @@ import { openWorkbook, type Sheet, type SheetRow, SheetTooLarge } from './xml-en
 const ZIP = Buffer.from('PK\x03\x04')
 const ODS = 'mimetypeapplication/vnd.oasis.opendocument.spreadsheet'
 
-/** Reads the visible sheets. Memory: the compressed file, and the texts that its cells share. */
+/** Reads the visible sheets. Keeps the compressed file and its shared texts in memory. */
 export const spreadsheetFormat: Format = {
   name: 'spreadsheet',
   title: 'spreadsheets',

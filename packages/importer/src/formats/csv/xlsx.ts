@@ -1,5 +1,5 @@
-// Reads the sheets of an Excel workbook (Office Open XML, ECMA-376). Memory: the texts that its
-// cells share.
+// Reads the sheets of an Excel workbook (Office Open XML, ECMA-376). Keeps the texts
+// that its cells share in memory.
 import { FormatError } from '../format.ts'
 import {
   type Attributes,

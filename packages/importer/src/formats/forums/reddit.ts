@@ -185,7 +185,10 @@ function textIn(value: unknown): string | undefined {
   return text && asText(withoutEntities(text).replaceAll('&#x200B;', ''))
 }
 
-/** Whether it is a known replacement, or any text in brackets of a record marked as deleted. */
+/**
+ * Returns whether a text only replaces a deleted one: it is a known mark, or any text in brackets if
+ * the record is marked as deleted.
+ */
 function isGone(text: string | undefined, { author, removed_by_category }: JsonObject): boolean {
   const mark = text?.trim() ?? ''
   if (!mark.startsWith('[') || mark.length > LONGEST_MARK) return false

@@ -29,15 +29,15 @@ const DATABASE = /(^|[-_ /])(chat|sms)\.db$|(^|\/)3d0d7e5fb2ce288813306e4d463639
 /** Matches what Messages keeps beside chat.db. In a backup, the names are digests. */
 const BESIDE =
   /^\/?(([^/]*(chat|sms)|prewarm\w*)\.db(-wal|-shm|-journal)?$|[^/]*\.plist$|[0-9a-f]{40}(-wal|-shm)?$|(Archive|Caches|CloudKitMetaData|NickNameCache|StickerCache|SyncedPreferences)\/)/
-/** The ending of a message that was rejected and corrected, which is no database. */
+/** The ending of a file with a corrected message: a file in JSON, not a database. */
 const RECORD = '.message.json'
 const SQLITE = 'SQLite format 3\0'
 /** 1000 puts a sticker on a message, 2000 and up add a tapback, 3000 and up remove one. */
 const TAPBACK = /^[123]\d{3}$/
 
 /**
- * Reads each UTC day of a chat as a source, from a copy of the database. Memory: some hundred
- * messages.
+ * Reads each UTC day of a chat as a source, from a copy of the database. Keeps a few hundred
+ * messages in memory.
  */
 export const imessageFormat: Format = {
   name: 'imessage',

@@ -13,7 +13,7 @@ const BYTES_PER_LIST = 1024 * 1024
 /** A mail to be deleted: Maildir marks it by T, MH by a comma or `#`. Some names have no `:`. */
 const TRASHED = /[:;!]2,[A-SU-Za-z]*T[A-Za-z]*$|(^|\/)[,#]\d+$/
 
-/** Reads conversations of mails as sources. Memory: several times the largest mail. */
+/** Reads conversations of mails as sources. Needs several times the memory of the largest mail. */
 export const mailFormat: Format = {
   name: 'mail',
   title: 'mail',

@@ -96,8 +96,8 @@ const MARK = Buffer.from('\uFEFF')
 
 /**
  * Splits an mbox at its separators. If a line of text begins with `>From `, or with more than one
- * `>`, removes one `>` ("mboxrd"). Ignores `Content-Length`, because it is often wrong. Memory: the
- * largest mail. See https://www.rfc-editor.org/rfc/rfc4155.
+ * `>`, removes one `>` ("mboxrd"). Ignores `Content-Length`, because it is often wrong. Keeps
+ * only the largest mail in memory. See https://www.rfc-editor.org/rfc/rfc4155.
  */
 export async function* splitMbox(stream: AsyncIterable<Buffer>): AsyncGenerator<RawMail> {
   const splitter = createSplitter()

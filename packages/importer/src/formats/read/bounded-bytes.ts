@@ -13,7 +13,7 @@ export interface Bounded {
   isTooLong: boolean
 }
 
-/** Collects one value after the other. Memory: `longest` bytes, and one further piece. */
+/** Collects one value after the other. Keeps at most `longest` bytes and one further piece. */
 export function createBoundedBytes(longest: number) {
   let pieces: Buffer[] = []
   let length = 0

@@ -37,8 +37,8 @@ const QUOTE_AS_TEXT = /"""|"\\"/
  * Yields lists of rows, with the names of all columns. Rejects a row that has more or fewer fields
  * than the header, or a quotation mark that is not doubled. Skips a row that repeats the header,
  * because people join files. Throws FormatError if the file is neither UTF-8 nor UTF-16, or if a
- * row or the header is too long. Memory: at most 500 rows, which exceed `LONGEST_RECORD_BYTES`
- * together by at most one row.
+ * row or the header is too long. Keeps at most 500 rows in memory, which together have at most one
+ * row more than `LONGEST_RECORD_BYTES`.
  */
 export async function* readCsvRows(file: InputFile) {
   let header: string[] | undefined

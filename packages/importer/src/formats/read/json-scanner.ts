@@ -196,7 +196,7 @@ export class JsonScanner {
     return true
   }
 
-  /** The elements of a list are selected, so only what remains of the root is. */
+  /** Cuts a list whose elements are selected out of its root, which keeps what is around the list. */
   #leaveOut(path: string, chunk: Buffer, end: number): void {
     const before = chunk.subarray(this.#start, end)
     if (this.#list) this.#frame.add(before)

@@ -11,7 +11,7 @@ const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
 
 /**
  * Reads exports of Slack itself and of slackdump. A thread may span files, because a reply is in
- * the file of its own day. Memory: the names, and the largest message. See
+ * the file of its own day. Keeps all names and the largest message in memory. See
  * https://slack.com/help/articles/220556107-How-to-read-Slack-data-exports.
  */
 export const slackFormat: Format = {

@@ -42,7 +42,10 @@ const CUT = `lines of more than ${LONGEST_RECORD_BYTES} bytes`
 const BY_WORDING = 'notices of WhatsApp, told by wording'
 const EDITED = / ?\u200E<[^<>]+>$/
 
-/** Reads each UTC day of a chat as a source. Dates are local times. Memory: the largest message. */
+/**
+ * Reads each UTC day of a chat as a source. Dates are local times. Keeps only the largest message in
+ * memory.
+ */
 export const whatsappFormat: Format = {
   name: 'whatsapp',
   title: 'WhatsApp',

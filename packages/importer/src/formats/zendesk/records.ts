@@ -64,7 +64,7 @@ export type Survey = Awaited<ReturnType<typeof surveyExport>>
 /** Surveys all files: twice if a ticket was deleted, as an earlier record may restore it. */
 export async function surveyExport(files: readonly InputFile[]) {
   const names = new Map<string, string>()
-  /** When tickets were deleted, by id, unless restored later. Memory: about 100 bytes each. */
+  /** When tickets were deleted, by id, unless restored later. Each needs about 100 bytes. */
   const deleted = new Map<string, string>()
   /** Whether comments exist outside their tickets: as records, or in events. */
   let hasComments = false
