@@ -231,7 +231,7 @@ async function examineSources(deps: DoctorDeps, db: Db, repair: boolean): Promis
   for (const line of await explain(db, leftOpen)) print(line)
   if (foreign.length > 0)
     print(
-      `Left alone, because Sluice did not write them: ${counted(foreign.length, 'document')} of sources, such as ${foreign[0]}. Move them to another database.`,
+      `Left alone, because Sluice did not write them: ${counted(foreign.length, 'document')} of sources, such as ${foreign[0]}. Move them to another database, because threads with these ids fail.`,
     )
   if (beingWritten > 0) print(`Left alone, because workers are writing them: ${beingWritten}`)
   // With --repair, no wrong source remains, because a refused recount is repeated until it is
