@@ -37,8 +37,8 @@ const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'slu
 /** The folders of programs that are installed into the cache. */
 const cached: string[] = []
 
-/** Debian's name, and others. */
-const CHROMIUM = ['chromium', 'chromium-browser', 'google-chrome']
+/** Debian's names, and others. The shell has no windows, and takes half of the CPU. */
+const CHROMIUM = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome']
 /** A headless Chromium for Linux on x86-64 with its libraries, all inside a package of npm. */
 const CHROMIUM_PACKAGE = '@sparticuz/chromium'
 const CHROMIUM_VERSION = '153.0.0'
