@@ -59,8 +59,9 @@ function project(name: string, include: string[], exclude = [NODE_MODULES]) {
       // The files that a process runs share the modules that it loaded: loading them for each file
       // took a fifth of the time.
       isolate: false,
-      // More than two cores need: many tests wait for a time limit of Sluice.
-      maxWorkers: 5,
+      // More than two cores need, because many tests wait for a time limit of Sluice. With one more,
+      // V8 optimises programs much later on two busy cores, and commands time out.
+      maxWorkers: 4,
       testTimeout: TIME_LIMIT_MS,
       hookTimeout: TIME_LIMIT_MS,
       setupFiles: ['test/runner/leaves-nothing.ts'],

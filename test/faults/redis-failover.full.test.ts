@@ -26,6 +26,8 @@ import {
 
 const program = await redisProgram()
 const CALLERS = 8
+/** The pause of a caller. While a test waits for a failover, other tests need the machine. */
+const REST_MS = 50
 
 type Kind = 'Sentinel' | 'a cluster'
 const FAULTS = { killed: 'SIGKILL', 'frozen and thawed': 'SIGSTOP' } as const
@@ -301,6 +303,7 @@ function repost(t: TestScope, sluice: TestSluice) {
       const thread = aThread({ externalId, quotes: 1, from: post % 20 })
       posted.push(await postThread(sluice, thread, post % 4 === 3 ? 'respond-async' : undefined))
       if (post % 40 === 19) posted.push(await deleteThread(sluice, externalId))
+      await delay(REST_MS)
     }
   }
   const running = Array.from({ length: CALLERS }, call)
