@@ -12,6 +12,8 @@ const HEALTHY: Record<string, Document> = {
   hello: { setName: 'rs0', hosts: ['a:27017', 'b:27017', 'c:27017'], localTime: new Date() },
   explain: { queryPlanner: { winningPlan: { stage: 'COLLSCAN' } } },
   count: { n: 0 },
+  keys: { cursor: { firstBatch: [{ _id: 'a key' }] } },
+  sources: { cursor: { firstBatch: [] } },
   listIndexes: { cursor: { firstBatch: [{ key: { sourceId: 1 }, name: 'sourceId_1' }] } },
 }
 
@@ -75,6 +77,17 @@ test('says what can’t be asked, which is no fault', async () => {
 })
 
 const rows = (...firstBatch: Document[]) => ({ cursor: { firstBatch } })
+
+test('finds that all keys are lost, unless nothing is stored yet', async () => {
+  assert.match(
+    String(await found({ keys: rows(), sources: rows({ _id: 'a' }) })),
+    /^FAULT keys: none, although threads are stored.*--nsInclude=sluice\.keys .*sluice keys create/,
+  )
+  assert.deepEqual(await found({ keys: rows() }), [])
+  assert.deepEqual(await found({ keys: refused }), [
+    'note the keys can’t be asked: not authorized | ',
+  ])
+})
 
 test('compares the shard keys if MongoDB is sharded', async () => {
   const hello = { msg: 'isdbgrid', localTime: new Date() }

@@ -23,6 +23,12 @@ type ChecksOf = (reply: Document) => ServerCheck[]
 
 const shell = (script: string) => `mongosh "$MONGODB_URL" --eval '${script}'`
 
+const lostKeys = (database: string): ServerCheck => ({
+  state: 'FAULT',
+  text: 'keys: none, although threads are stored, so the collection `keys` is lost',
+  fix: `mongorestore --nsInclude=${database}.keys BACKUP  # or new ones: sluice keys create`,
+})
+
 /**
  * Checks MongoDB and reads its clock (in ms ahead of this machine).
  * @throws the driver's error if MongoDB can't be reached.
@@ -105,6 +111,17 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   const listsSources = deps.listSources === 'on'
   const wanted = await indexesFor((command) => deps.ask(database, command), { listsSources })
   for (const [collection, indexes] of Object.entries(wanted)) await askIndexes(collection, indexes)
+  let hasKeys = true
+  const first = { limit: 1, projection: { _id: 1 } }
+  await ask('the keys', database, { find: 'keys', ...first }, ({ cursor }) => {
+    hasKeys = cursor.firstBatch.length > 0
+    return []
+  })
+  // A new deployment has no keys, and then no sources.
+  if (!hasKeys)
+    await ask('the sources', database, { find: 'sources', ...first }, ({ cursor }) =>
+      cursor.firstBatch.map(() => lostKeys(database)),
+    )
   if (!isSharded) return { checks, aheadMs }
   const filter = {
     _id: { $regex: `^${database}\\.` },
