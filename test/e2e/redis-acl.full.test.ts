@@ -79,7 +79,10 @@ test('all processes work with the users of Redis that docs/operate/redis.md crea
     refused.filter((entry: string) => entry.includes('sluice')),
     [],
   )
-  await admin.call('ACL', 'SETUSER', 'sluice', '-info')
+  await admin.call('ACL', 'SETUSER', 'sluice', '-hget')
+  const rights = /^ {2}FAULT {2}rights: NOPERM its user may not send .*HGET/m
+  assert.match((await runSluice(sluice, 'doctor')).stdout, rights)
+  await admin.call('ACL', 'SETUSER', 'sluice', '+hget', '-info')
   const { stdout } = await runSluice(sluice, 'doctor')
   assert.match(stdout, /^ {2}FAULT {2}Redis at .* refuses a command: NOPERM .*info/m)
 })

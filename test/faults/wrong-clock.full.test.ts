@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { createKey } from '@sluice/credentials/keys'
 import type { SourceDocument } from '@sluice/store'
 import { test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
@@ -45,6 +46,12 @@ for (const [direction, shift] of shifts) {
       Math.abs((source?.acceptedAt.getTime() ?? 0) - began) < TOLERANCE_MS,
       `accepted at ${source?.acceptedAt}`,
     )
+
+    const expired = await createKey(sluice.db, { tenant: 'acme', name: 'expired' })
+    const expiresAt = new Date(Date.now() - 60_000)
+    await sluice.db.collection('keys').updateOne({ name: 'expired' }, { $set: { expiresAt } })
+    const { status } = await postThread({ url: wrong.url, key: expired.key }, aThread())
+    assert.equal(status, 403)
 
     worker.signal('SIGSTOP')
     const waited = await postThread(

@@ -46,6 +46,7 @@ export interface ProcessReport {
   activeJobs?: number
   uncompleted?: SeenProcess['uncompleted']
   refusedCommands?: SeenProcess['refusedCommands']
+  refusedByStore?: SeenProcess['refusedByStore']
   queueBounds?: SeenProcess['queueBounds']
   tenantShare?: number
   redisReplicas?: number
@@ -70,12 +71,14 @@ const STOP_MS = 300
  * which removes the process from the list: it stopped in an orderly way, so nobody needs to look
  * for it. While Redis is unavailable, counts accumulate. A heartbeat without a reply is sent again
  * unchanged before the next one: by its number, Redis counts it only once.
+ * @param noteTime is called with Redis's time in each reply.
  */
 export function startHeartbeats(
   redis: Redis,
   { base }: QueueKeys,
   ofKind: OfKind,
   read: () => Promise<ProcessReport>,
+  noteTime: (redisMs: number) => void = () => {},
 ) {
   const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))
   const [id, pid, host, began] = [randomUUID(), process.pid, hostname(), performance.now()]
@@ -163,6 +166,7 @@ export function startHeartbeats(
     // Ignore a late reply, for example after this process was frozen: it does not say what time it
     // is.
     if (now - sentAt > EVERY_MS) return
+    noteTime(redisMs)
     if (clockAheadMs === undefined) startedAt = new Date(redisMs - (now - began)).toISOString()
     clockAheadMs = Math.round(Date.now() - redisMs)
   }

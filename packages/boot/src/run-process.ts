@@ -25,6 +25,7 @@ import {
   connectRetrying,
   createReadRefusal,
   observeCommands,
+  openRedisClock,
   readRedisUrl,
   watchLayout,
   watchRedis,
@@ -109,12 +110,10 @@ function stepsOf(
 ) {
   const { kind, settings, opened } = process
   const servers = serversOf(settings, db)
+  const clock = openRedisClock(redis)
   const readRefusal = createReadRefusal(redis, keys.base)
   /** Reads which commands the user of Redis may not send, although this process needs them. */
-  const readRefused = async () => {
-    const refusal = await readRefusal()
-    return refusal.startsWith('NOPERM') ? refusal : undefined
-  }
+  const readRefused = async () => (await readRefusal()).commands || undefined
   return {
     /** The servers that the process uses, for people. */
     servers,
@@ -138,6 +137,8 @@ function stepsOf(
     openKeyring() {
       const keyring = createKeyring({
         ...keyAccess(db),
+        // A key has expired if either clock says so: this machine's may be behind.
+        now: clock.laterNow,
         onError: (err) => log.warn({ err }, 'keys.not_reached'),
       })
       release('keyring', () => keyring.close())
@@ -168,9 +169,10 @@ function stepsOf(
       const ofKind = { kind, version: VERSION, revision: REVISION, servers }
       const byRedis = shareFor(RIGHTS_EVERY_MS, () => readRefused().catch(() => undefined))
       const report = async () => {
-        return { ...(await read()), refusedCommands: (await byRedis()) ?? unauthorized() }
+        const refused = { refusedCommands: await byRedis(), refusedByStore: unauthorized() }
+        return { ...(await read()), ...refused }
       }
-      release('heartbeats', startHeartbeats(redis, keys, ofKind, report))
+      release('heartbeats', startHeartbeats(redis, keys, ofKind, report, clock.note))
     },
   }
 }

@@ -99,7 +99,8 @@ const ProcessSchema = Type.Object({
   uncompleted: optional(
     text('Of a worker: why Redis refused to complete a job in the last ten seconds.'),
   ),
-  refusedCommands: optional(text('Why Redis or MongoDB refuses commands that it sends.')),
+  refusedCommands: optional(text('Why Redis refuses commands that it sends.')),
+  refusedByStore: optional(text('Why MongoDB refuses commands that it sends.')),
   activeJobs: optional(count('Of a worker: jobs that it has.')),
   queueBounds: optional(threadsAndBytes('Of an API: the most that may be in the queue.')),
   tenantShare: optional(number('Of an API: the part of this that one tenant may use.')),

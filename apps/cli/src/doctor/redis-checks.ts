@@ -7,6 +7,7 @@ import { readMarks } from '@sluice/boot/marks'
 import { ALIVE_MS, type DeletionRecord } from '@sluice/contract'
 import { createReadOverview, lossWords, NEARLY_FULL, retentionWords } from '@sluice/operations'
 import {
+  createReadRefusal,
   infoField,
   LAYOUT,
   type Redis,
@@ -72,10 +73,17 @@ export async function checkRedis(
   const guard = Math.min(needed, online, 1)
   const isGuarded = Number(minReplicas) >= guard && Number(minReplicas) <= online
   const guarded = `min-replicas-to-write: ${minReplicas}, ${online} online`
-  const { retention, at } = await createReadOverview(redis, keys)()
+  const { retention, at, processes } = await createReadOverview(redis, keys)()
+  const { commands } = await createReadRefusal(redis, keys.base)()
+  const ofProcesses = processes.flatMap(({ seenMsAgo, refusedCommands = '' }) =>
+    seenMsAgo < ALIVE_MS ? refusedCommands : '',
+  )
+  const refusals = new Set([commands, ...ofProcesses].filter(Boolean))
+  const rights = `${cli} acl setuser USER RULES  # docs/operate/redis.md#rights-in-redis`
   const follow = `redis-cli -h REPLICA replicaof ${remoteAddress} ${remotePort}`
   const checks: ServerCheck[] = [
     ...faults.map((text): ServerCheck => ({ state: 'FAULT', text })),
+    ...Array.from(refusals, (text) => check(false, `rights: ${text}`, rights)),
     ...(fsync && minReplicas
       ? []
       : [note('CONFIG is refused: appendfsync and min-replicas-to-write can’t be asked')]),

@@ -145,7 +145,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
     ] as const
     const [{ queued, paused, load, clockBehindMs, lastFailureMs }, tenants, seen, info, refusal] =
       await Promise.all(reads)
-    if (refusal !== '') refusedAt = at
+    if (refusal.writes || refusal.commands) refusedAt = at
     const processes = agedTo(at, seen)
     const numberOf = (name: string) => Number(infoField(info, name) ?? 0)
     return {
@@ -159,7 +159,8 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
         replicas: numberOf('connected_slaves'),
         faults: [
           ...Object.values(redisFaults(info, 0)).flat(),
-          ...writeFaults(info, refusal),
+          ...writeFaults(info, refusal.writes),
+          ...(refusal.commands ? [`Redis refuses commands: ${refusal.commands}`] : []),
           ...connectionFaults(info),
           ...(await readOther()),
         ],
@@ -184,7 +185,7 @@ function writeFaults(info: string, refusal: string): string[] {
   const what =
     refusal === ''
       ? 'Redis could not write to its disk'
-      : `Redis refuses ${refusal.startsWith('NOPERM') ? 'commands' : 'writes'}: ${refusal.split('. ')[0]}`
+      : `Redis refuses writes: ${refusal.split('. ')[0]}`
   if (unwritten === undefined) return [what]
   return [
     `${what} (${unwritten.status}). Free space on its disk, then \`redis-cli ${unwritten.command}\``,

@@ -155,8 +155,8 @@ function* judgeFailures({ queued, lastFailureMs, processes }: Facts): Findings {
 const CLOCK_BEHIND_MS = 5_000
 
 const REFUSING = [
-  ['Redis', 'redis_unfit'],
-  ['MongoDB', 'store_unfit'],
+  ['Redis', 'redis_unfit', 'refusedCommands'],
+  ['MongoDB', 'store_unfit', 'refusedByStore'],
 ] as const
 
 /**
@@ -165,14 +165,11 @@ const REFUSING = [
  */
 function* judgeRefusals({ redis: { faults = [] }, processes }: Facts): Findings {
   for (const fault of faults) yield finding('redis_unfit', fault.replace(/\.$/, ''))
-  for (const [server, code] of REFUSING) {
-    const isRedis = server === 'Redis'
-    const refused = processes.find(
-      ({ seenMsAgo, refusedCommands }) =>
-        seenMsAgo < ALIVE_MS && refusedCommands?.startsWith('NOPERM') === isRedis,
-    )
-    if (!refused || (isRedis && faults.some((fault) => fault.includes('NOPERM')))) continue
-    const text = `${server} refuses commands of the ${named(refused)}: ${refused.refusedCommands}`
+  for (const [server, code, field] of REFUSING) {
+    const refused = processes.find((one) => one.seenMsAgo < ALIVE_MS && one[field] !== undefined)
+    // The process that reads the overview may lack the same right.
+    if (!refused || faults.some((fault) => fault.startsWith(`${server} refuses commands`))) continue
+    const text = `${server} refuses commands of the ${named(refused)}: ${refused[field]}`
     yield finding(code, text, '/overview#processes')
   }
 }
@@ -352,8 +349,8 @@ function unreplaced(ofKind: readonly Life[]): SeenProcess[] {
 }
 
 /**
- * Returns whether processes crash repeatedly. This ends when the newest process has lived for twice
- * as long as every process that died, and long enough for a death to be noticed.
+ * Returns whether processes crash repeatedly. This ends when the newest process has lived for a
+ * quarter longer than every process that died, and long enough for a death to be noticed.
  */
 function crashesAgain(
   ofKind: readonly Life[],
@@ -367,7 +364,7 @@ function crashesAgain(
   const heirs = ofKind.filter((life) => !isGone(life) && life.from > last.until)
   const isOver =
     Math.max(0, ...heirs.map(lengthOf)) >=
-    Math.max(ALIVE_MS, ...again.map((life) => 2 * lengthOf(life)))
+    Math.max(ALIVE_MS, ...again.map((life) => 1.25 * lengthOf(life)))
   return left.length > 0 || !isOver
 }
 

@@ -38,5 +38,11 @@ export function openRedisClock(redis: Redis) {
   }
 
   const ask = async () => note(await readRedisTime(redis))
-  return { note, ask, aheadMs: async () => aheadMs ?? ask() }
+  return {
+    note,
+    ask,
+    aheadMs: async () => aheadMs ?? ask(),
+    /** The later of Redis's time, if that is known, and the time of this process (ms since 1970). */
+    laterNow: () => Math.max(Date.now(), performance.now() + (aheadMs ?? Number.NEGATIVE_INFINITY)),
+  }
 }

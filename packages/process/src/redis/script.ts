@@ -73,17 +73,21 @@ const ALLOW_OOM = /^#!lua flags=allow-oom/
  */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
-/** The commands in the scripts that this process has opened. */
-const commands = new Set<string>()
+/** Commands that processes send, and those in the scripts that this process has opened. */
+const commands = new Set(
+  'GET SET MGET HGET HMGET HGETALL ZRANGE ZREVRANGE XRANGE XREVRANGE BZPOPMIN'.split(' '),
+)
 
 /**
- * Makes a function that reads why Redis refuses writes, or which commands of this process's scripts
- * its user may not send (NOPERM). Reads '' if Redis refuses nothing. Rejects if the user may not
- * run scripts on these keys.
+ * Makes a function that reads why Redis refuses writes, and which commands its user may not send
+ * (NOPERM); '' if Redis refuses nothing. Rejects if the user may not run scripts on these keys.
  */
-export function createReadRefusal(redis: Redis, base: string): () => Promise<string> {
+export function createReadRefusal(redis: Redis, base: string) {
   const read = openScript(redis, new URL('./refusal.lua', import.meta.url))
-  return async () => String(await read(base, ...commands))
+  return async () => {
+    const [writes, refused] = asList(await read(base, ...commands))
+    return { writes: String(writes), commands: String(refused) }
+  }
 }
 
 /**

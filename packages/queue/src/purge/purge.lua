@@ -23,7 +23,7 @@ local base, now = KEYS[1], tonumber(redis.call('TIME')[1])
 redis.call('ZREMRANGEBYSCORE', base .. 'deleted', '-inf', now - DELETED_SECONDS)
 for at = 3, #ARGV do redis.call('ZADD', base .. 'deleted', now, ARGV[at]) end
 for lane = 1, 2 do redis.call('XTRIM', ARGV[lane] .. 'events', 'MAXLEN', 0) end
--- A replica lists itself every ten minutes. Its stream lasts for ten more. Clocks may differ.
+-- A replica lists itself every ten minutes. Its stream lasts for ten more.
 redis.call('ZREMRANGEBYSCORE', base .. 'replicas', '-inf', (now - 3600) * 1000)
 local groups, streams = groupsOf(base), redis.call('ZRANGE', base .. 'replicas', 0, -1)
 for at, group in ipairs(groups) do groups[at] = base .. 'results:' .. group end

@@ -27,6 +27,7 @@ async function open(
     redis.disconnect()
   })
   return {
+    listed: () => redis.zscore(`${keys.base}replicas`, 'r'),
     reply: (...fields: string[]) => redis.xadd(`${keys.base}replies:r`, '*', ...fields),
     waitFor: (jobId: string) => listener.wait(jobId, WAIT_MS, new AbortController().signal),
     wait: (jobId: string) => listener.wait(jobId, WAIT_MS, new AbortController().signal).result,
@@ -38,6 +39,15 @@ test('a reply is read although a large result before it in its entry cannot be l
   const result = wait('small')
   await reply('large', '', 'small', JSON.stringify(RESULT))
   assert.deepEqual(await result, RESULT)
+})
+
+test('a deletion finds the stream of a replica whose clock is a day behind', async (t) => {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 86_400_000 })
+  t.onTestFinished(() => void vi.useRealTimers())
+  const { listed } = await open(t, async () => new Map())
+  const listedAt = await vi.waitUntil(listed)
+  vi.useRealTimers()
+  assert(Math.abs(Number(listedAt) - Date.now()) < 60_000, `${listedAt}`)
 })
 
 test('an overdue result is looked up although the clock was set back meanwhile', async (t) => {

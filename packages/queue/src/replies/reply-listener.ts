@@ -1,6 +1,6 @@
 // Lets the callers of one API replica wait for the results of their jobs.
 import { setTimeout as delay, setImmediate } from 'node:timers/promises'
-import { serverOf } from '@sluice/process/redis'
+import { readRedisTime, serverOf } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { JobResult } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
@@ -78,7 +78,7 @@ export function openReplyListener(
       try {
         // Deletions find the stream by this list: see purge.lua.
         if (performance.now() - listedAt > LIST_EVERY_MS) {
-          await reader.zadd(`${keys.base}replicas`, Date.now(), replica)
+          await reader.zadd(`${keys.base}replicas`, await readRedisTime(reader), replica)
           listedAt = performance.now()
         }
         const replies = await reader.xread('COUNT', 500, 'BLOCK', BLOCK_MS, 'STREAMS', stream, last)

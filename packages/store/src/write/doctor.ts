@@ -33,8 +33,6 @@ interface RepairReport {
   leftOpen: ComparedSource[]
   /** The number of sources that were being written at both checks. */
   beingWritten: number
-  /** The ids of documents among the sources that Sluice did not write. */
-  foreign: string[]
 }
 
 /**
@@ -51,15 +49,9 @@ export async function repairSources(
   runtime = processRuntime,
 ): Promise<RepairReport> {
   const deps = { commands: { ...commands, sumQuotes: sumInSteps(commands) }, runtime, repair }
-  const report: RepairReport = {
-    checked: 0,
-    wrong: [],
-    leftOpen: [],
-    beingWritten: 0,
-    foreign: [],
-  }
+  const report: RepairReport = { checked: 0, wrong: [], leftOpen: [], beingWritten: 0 }
   const busy: string[] = []
-  for await (const page of commands.scanSources((ids) => report.foreign.push(...ids))) {
+  for await (const page of commands.scanSources()) {
     for (const some of chunksOf(page, SOURCES_AT_ONCE)) {
       report.checked += some.length
       busy.push(
