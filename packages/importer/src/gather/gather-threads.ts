@@ -25,10 +25,7 @@ export interface ThreadInput extends Omit<Piece, 'order' | 'references'> {
   ids?: readonly string[]
 }
 
-/**
- * A source that is too large for one thread counts once, with its last part. A conversation of empty
- * mails does not count.
- */
+/** Counts only the last part of a large source, and no conversation of empty mails. */
 export function countsAsThread(thread: ThreadInput): boolean {
   return thread.isContinued !== true && !isEmptyConversation(thread)
 }

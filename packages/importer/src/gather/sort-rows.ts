@@ -19,10 +19,7 @@ export function unitsOf({ key, text }: Pick<Row, 'key' | 'text'>): number {
   return key.length + text.length + ROW_UNITS
 }
 
-/**
- * Sorts by key and order. Equal rows keep their order. Keeps a part in memory or, while it merges, a
- * block of each part.
- */
+/** Sorts by key and order, equal rows stably. Keeps a part, or a block of each part, in memory. */
 export function createRowSort(createSpool: SpoolFile['createSpool']) {
   const parts: Spool<Row>[] = []
   let rows: Row[] = []

@@ -9,6 +9,7 @@ import {
   type Hit,
   type PageQuery,
   SERVICES,
+  SOURCE_ID_FORM,
   type SourcePage,
 } from '@sluice/contract'
 import { keyCollection } from '@sluice/credentials/keys'
@@ -188,7 +189,6 @@ type FoundQuote = Pick<QuoteDocument, '_id' | 'sourceId' | 'externalId' | 'meta'
 const META = { 'meta.insertedBy': 1, 'meta.changedBy': 1, 'meta.deletion': 1 } as const
 const SOURCE_FIELDS = { tenant: 1, service: 1, externalId: 1, acceptedAt: 1, ...META } as const
 
-const SOURCE_ID = /^[\w-]{24}$/
 const QUOTE_ID = /^[\w-]{48}$/
 
 /**
@@ -242,7 +242,7 @@ export function createFindStored(db: Db) {
     }
 
     const ids = await idsOfName()
-    const found = await byIds(SOURCE_ID.test(text) ? [...ids, text] : ids)
+    const found = await byIds(SOURCE_ID_FORM.test(text) ? [...ids, text] : ids)
     const hits = found.map(sourceHit)
     if (!QUOTE_ID.test(text)) return hits
     const quote = { _id: text, sourceId: sourceIdIn(text) }

@@ -185,10 +185,7 @@ function textIn(value: unknown): string | undefined {
   return text && asText(withoutEntities(text).replaceAll('&#x200B;', ''))
 }
 
-/**
- * Returns whether a text only replaces a deleted one: it is a known mark, or any text in brackets if
- * the record is marked as deleted.
- */
+/** Returns whether a text marks a deletion: a known mark, or any brackets in a deleted record. */
 function isGone(text: string | undefined, { author, removed_by_category }: JsonObject): boolean {
   const mark = text?.trim() ?? ''
   if (!mark.startsWith('[') || mark.length > LONGEST_MARK) return false

@@ -42,10 +42,7 @@ const CUT = `lines of more than ${LONGEST_RECORD_BYTES} bytes`
 const BY_WORDING = 'notices of WhatsApp, told by wording'
 const EDITED = / ?\u200E<[^<>]+>$/
 
-/**
- * Reads each UTC day of a chat as a source. Dates are local times. Keeps only the largest message in
- * memory.
- */
+/** Reads each UTC day of a chat as a source, with one message in memory. Dates are local times. */
 export const whatsappFormat: Format = {
   name: 'whatsapp',
   title: 'WhatsApp',

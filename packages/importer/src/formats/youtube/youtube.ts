@@ -38,10 +38,7 @@ const OF_PAGES = ['', '[].', 'items[].', '[].items[].']
 /** About 100 MB of threads. Answers to further threads are rejected. */
 const MOST_THREADS = 1_000_000
 
-/**
- * Reads each video as a source, its comments as quotes. Keeps only the largest comment or page in
- * memory.
- */
+/** Reads each video as a source, its comments as quotes, with one comment or page in memory. */
 export const youtubeFormat: Format = {
   name: 'youtube',
   title: 'YouTube',
