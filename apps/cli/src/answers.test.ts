@@ -48,9 +48,16 @@ for (const [what, status, body] of [
       const { code, stderr, stdout } = await run(url, name, ...args)
       assert.deepEqual([code, stdout], [1, ''], name)
       assert.match(stderr, /^error: [^\p{C}]+\n( {2}[^\p{C}]+\n)?$/u)
+      if (status === 500) assert.match(stderr, /has the status 500, .* Check the URL\./)
     }
   })
 }
+
+test('https for a port without TLS is said as such', async (t) => {
+  const url = await serve(t, (_request, response) => void response.end())
+  const { stderr } = await run(url.replace('http:', 'https:'), 'status')
+  assert.match(stderr, /its port has no TLS\. Write http:\/\/ instead of https:\/\//)
+})
 
 test('the texts of a refusal can neither steer the terminal nor be taken for another line', async (t) => {
   const problem = { code: HOSTILE, detail: `${HOSTILE}\u001b[2J`, errors: [{ message: HOSTILE }] }

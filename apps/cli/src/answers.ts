@@ -1,7 +1,7 @@
 // Bounds the time of an API's answers, and checks their form, because the API may be of another
 // release, or no API of Sluice at all.
 import { createParser, type Static } from '@sluice/contract'
-import { UserError, untrusted } from '@sluice/terminal'
+import { tlsFault, UserError } from '@sluice/terminal'
 
 /**
  * The time limit of an answer. It is long, because the API examines many jobs for a filtered page
@@ -32,7 +32,7 @@ export function findSilence(url: string | URL): Promise<string | undefined> {
 /** Returns a message that an API does not answer, and why. */
 export function silenceOf(url: string | URL, error: unknown): string {
   const reason =
-    untrusted(error) ??
+    tlsFault(error) ??
     (error instanceof Error ? String(error.cause ?? error.message) : String(error))
   const isLate = error instanceof Error && error.name === 'TimeoutError'
   return `The API at ${url} cannot be reached: ${isLate ? 'it does not answer' : reason}.`

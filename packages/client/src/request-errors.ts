@@ -47,7 +47,8 @@ export class SluiceUnreachable extends Error {
 }
 
 function describe(status: number, problem: Problem | undefined): string {
-  if (problem === undefined) return `The answer has the status ${status}, and is not Sluice's.`
+  if (problem === undefined)
+    return `The answer has the status ${status}, and is not from Sluice's API. Check the URL.`
   const messages = problem.errors?.slice(0, NAMED_ERRORS).map(({ message }) => message) ?? []
   return [`${problem.detail} (${status} ${problem.code})`, ...messages].join(' ')
 }

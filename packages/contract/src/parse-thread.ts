@@ -114,9 +114,10 @@ export function parseJson(
   const isSmall = text.length <= limits.nesting && text.length <= limits.jsonValues
   const refused = isSmall ? undefined : refuseBeyondBounds(text, limits)
   if (refused !== undefined) return refused
-  const json = text.toString('utf8')
+  const decoded = text.toString('utf8')
+  const json = decoded.startsWith(BYTE_ORDER_MARK) ? decoded.slice(1) : decoded
   try {
-    return { ok: true, value: JSON.parse(json.startsWith(BYTE_ORDER_MARK) ? json.slice(1) : json) }
+    return { ok: true, value: JSON.parse(json) }
   } catch (error) {
     return refuseSyntax(error, json)
   }

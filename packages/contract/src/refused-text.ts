@@ -18,14 +18,37 @@ export const NEWLINES =
  */
 export function refuseSyntax(error: unknown, json: string): InvalidText {
   if (json.trim() === '') return refuseText('not_json', 'The body is empty.')
-  const { message = '' } = error instanceof Error ? error : {}
-  const [place, position] = /at position (\d+)(?: \(line \d+ column \d+\))?/.exec(message) ?? []
-  const isSecondObject = message.includes('after JSON') && json[Number(position)] === '{'
+  const message = String(error)
+  const position = Number(/at position (\d+)/.exec(message)?.[1] ?? positionOfToken(json))
+  const isSecondObject = message.includes('after JSON') && json[position] === '{'
   const hint = isSecondObject ? ` Another object follows the first. ${NEWLINES}` : ''
-  return refuseText(
-    'not_json',
-    `The body is not valid JSON${place === undefined ? '' : ` ${place}`}.${hint}`,
-  )
+  return refuseText('not_json', `The body is not valid JSON ${placeOf(json, position)}.${hint}`)
+}
+
+/** V8 quotes this number of characters before and after an unexpected token. */
+const QUOTED_AROUND = 10
+const PADDING = ' '.repeat(QUOTED_AROUND)
+
+/**
+ * Returns the position of an unexpected token, which V8 only quotes. The padding makes it quote as
+ * much as it can, so that the same text does not stand further ahead, except within a string.
+ */
+function positionOfToken(json: string): number {
+  const padded = PADDING + json + PADDING
+  try {
+    JSON.parse(padded)
+  } catch (error) {
+    const quoted = /\.\.\."(.*)"\.\.\./s.exec(String(error))?.[1]
+    if (quoted !== undefined) return padded.indexOf(quoted)
+  }
+  return json.length
+}
+
+/** Names a place in V8's words. */
+function placeOf(json: string, position: number): string {
+  const before = json.slice(0, position)
+  const column = position - before.lastIndexOf('\n')
+  return `at position ${position} (line ${before.split('\n').length} column ${column})`
 }
 
 /** A refusal repeats an externalId of at most this length, so that the sender finds the thread. */

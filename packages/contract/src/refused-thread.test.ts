@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import { createThreadParser } from './parse-thread.ts'
+import { createThreadParser, parseJson } from './parse-thread.ts'
 import { DEFAULT_LIMITS } from './thread-request.ts'
 import type { ValidationErrorCode } from './validation-errors.ts'
 
@@ -228,5 +228,22 @@ describe('a refusal', () => {
     const parsed = small(withQuotes({ text: 'abcd' }), { strict: false })
     assert.deepEqual(parsed.ok || parsed.errors.map(({ code }) => code), ['too_long'])
     assert.equal(small(withQuotes(quote, quote), { strict: false }).ok, false)
+  })
+})
+
+describe('a text that is not JSON is refused at its position', () => {
+  it.each([
+    ['{"service": slack}', 12, 1, 13],
+    ['{"quotes": [\n  { "text": \'a\' }\n] }', 25, 2, 13],
+    ['\ufeff[1, 2,]', 6, 1, 7],
+    ['{"speaker": "é", "text": "😀", "score": NaN, "upVotes": NaN }', 40, 1, 41],
+    ['{"title": "a', 12, 1, 13],
+    ['{"title":', 9, 1, 10],
+    ['{"title": "a"} {"title": "b"}', 15, 1, 16],
+  ])('%s', (text, position, line, column) => {
+    const parsed = parseJson(Buffer.from(text), DEFAULT_LIMITS)
+    assert.ok(!parsed.ok)
+    const place = `at position ${position} (line ${line} column ${column}).`
+    assert.ok(parsed.errors[0]?.message.includes(`not valid JSON ${place}`), JSON.stringify(parsed))
   })
 })

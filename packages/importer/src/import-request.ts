@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import { SluiceProblem, SluiceUnreachable } from '@sluice/client'
 import type { Target } from '@sluice/terminal'
-import { formatNumber, UserError, untrusted } from '@sluice/terminal'
+import { formatNumber, tlsFault, UserError } from '@sluice/terminal'
 import type { Checkpoint } from './account/checkpoint.ts'
 import type { RejectedRecord, Tally } from './account/ledger.ts'
 import { FormatError, type FormatOptions } from './formats/format.ts'
@@ -114,7 +114,7 @@ export function failureOf(error: unknown): {
   }
   if (error instanceof SluiceUnreachable) {
     const advice =
-      untrusted(error)?.replace(/^its/, 'Its') ?? 'Check --url, and that the service runs'
+      tlsFault(error)?.replace(/^its/, 'Its') ?? 'Check --url, and that the service runs'
     return { state: 'failed', problem: `${error.message} ${advice}.` }
   }
   if (error instanceof FormatError)

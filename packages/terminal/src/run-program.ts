@@ -73,14 +73,16 @@ export function messageForPeople(error: unknown): string | undefined {
 const UNTRUSTED = /SELF_SIGNED_CERT|^UNABLE_TO_(?:GET_ISSUER|VERIFY)/
 
 /**
- * Says that a server's certificate is not trusted, and what to do. Returns undefined if a request
- * failed for another reason.
+ * Says why a server can't be reached by TLS, and what to do. Returns undefined if a request failed
+ * for another reason.
  */
-export function untrusted(error: unknown): string | undefined {
+export function tlsFault(error: unknown): string | undefined {
   const { code, message, cause } = Object(error)
+  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER')
+    return 'its port has no TLS. Write http:// instead of https://'
   if (UNTRUSTED.test(String(code)))
     return `its certificate is not trusted (${message}). Set NODE_EXTRA_CA_CERTS to a file with the certificate of the authority that signed it`
-  return cause === undefined ? undefined : untrusted(cause)
+  return cause === undefined ? undefined : tlsFault(cause)
 }
 
 /** Prints a message on standard error. The process will end with exit code 1. */

@@ -127,8 +127,10 @@ test('names a source with a wrong count and fails, and changes nothing without -
 test('repairs wrong sources with --repair, and finds none afterwards', async (t) => {
   const { sources, doctor, wordCount } = await examined(t)
   await sources.updateOne({ externalId: 'one' }, { $set: { wordCount: 99 } })
+  await sources.insertOne({ _id: 'foreign', title: 'of another program' } as never)
   const { text, failures } = await doctor('--repair')
-  assert.match(text, /Repaired: 1/)
+  assert.match(text, /Checked 2 sources.*Repaired: 1/s)
+  assert.match(text, /Sluice did not write them: 1 document of sources, such as foreign\./)
   assert.deepEqual(failures, [])
   assert.equal(await wordCount(), 4)
   assert.match((await doctor()).text, /Wrong: 0\n/)

@@ -213,7 +213,7 @@ async function examineSources(deps: DoctorDeps, db: Db, repair: boolean): Promis
     showFar(checked, again)
   }
   const comparing = repairSources(mongoCommands(db), { repair, onProgress })
-  const { checked, wrong, leftOpen, beingWritten } = await comparing.catch((error) =>
+  const { checked, wrong, leftOpen, beingWritten, foreign } = await comparing.catch((error) =>
     failUnfinished(error, nameOf(db), far),
   )
   const compared =
@@ -229,6 +229,10 @@ async function examineSources(deps: DoctorDeps, db: Db, repair: boolean): Promis
   if (leftOpen.length > 0)
     print(`Right, with the token of a writer that is slow or gone: ${leftOpen.length}`)
   for (const line of await explain(db, leftOpen)) print(line)
+  if (foreign.length > 0)
+    print(
+      `Left alone, because Sluice did not write them: ${counted(foreign.length, 'document')} of sources, such as ${foreign[0]}. Move them to another database, because threads with these ids fail.`,
+    )
   if (beingWritten > 0) print(`Left alone, because workers are writing them: ${beingWritten}`)
   // With --repair, no wrong source remains, because a refused recount is repeated until it is
   // written.

@@ -161,5 +161,5 @@ function describeProblem(status: number, answer: unknown): string {
     : ''
   return typeof detail === 'string'
     ? `${detail} (${status} ${code})${messages}`
-    : `The API answered ${status}.`
+    : `The answer has the status ${status}, and is not from Sluice's API. Check the URL.`
 }

@@ -52,7 +52,10 @@ async function erase(deps: RemoveDeps, speaker: string, options: EraseOptions): 
   async function run(dryRun: boolean): Promise<Erasure> {
     const request = { speaker, service, mode, suppress, dryRun, reason }
     let erasure = await ask(check, `/erasures${query}`, request)
-    if (!dryRun) deps.show(`Erasure ${erasure.id} goes on if you end this command.`)
+    if (!dryRun)
+      deps.show(
+        `Erasure ${erasure.id} goes on if you end this command. It waits while lane bulk is paused.`,
+      )
     while (erasure.state !== 'completed') {
       await delay(POLL_MS)
       erasure = await ask(check, `/erasures/${erasure.id}${query}`)
@@ -71,6 +74,6 @@ async function erase(deps: RemoveDeps, speaker: string, options: EraseOptions): 
   ])
   if (erasure.failed > 0)
     throw new UserError(
-      `${counted(erasure.failed, 'job')} failed: see \`sluice jobs failed\`, and retry them.`,
+      `${counted(erasure.failed, 'job')} failed: see \`sluice jobs list\`, and retry them.`,
     )
 }

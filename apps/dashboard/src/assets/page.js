@@ -157,8 +157,7 @@ function showSelection() {
   if (bar === null) return
   const boxes = [...document.querySelectorAll('.jobs input')]
   const selected = boxes.filter(({ checked }) => checked).length
-  bar.querySelector('output').textContent =
-    selected === 0 ? 'Nothing is selected' : `${selected} selected`
+  bar.querySelector('output').textContent = `${selected} selected`
   for (const button of bar.querySelectorAll('button')) button.disabled = selected === 0
   const all = bar.querySelector('.all input')
   all.parentElement.hidden = false

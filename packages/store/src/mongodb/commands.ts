@@ -122,8 +122,11 @@ export interface StoreCommands {
     sourceIds: readonly string[],
     how?: { areNeighbours?: boolean; marked?: readonly SourceOrTombstone[] },
   ): Promise<(QuoteTotals & { _id: string })[]>
-  /** Reads all sources, in pages of at most 25,000. This is no snapshot. */
-  scanSources(): AsyncIterable<SourceTotals[]>
+  /**
+   * Reads all sources, in pages of at most 25,000. This is no snapshot. `onForeign` receives the ids
+   * of documents that Sluice did not write.
+   */
+  scanSources(onForeign?: (ids: string[]) => void): AsyncIterable<SourceTotals[]>
   /**
    * Throws (as `update` does) if the server refuses a document for another reason than a duplicate
    * or a lock.

@@ -338,7 +338,7 @@ function rareCommands(
       return findInQueries(sourceIds, query, areNeighbours || hasSourceIndex ? IDS_PER_QUERY : 1)
     },
     // Reads in pages, because a cursor that is read slowly has no time limit.
-    async *scanSources() {
+    async *scanSources(onForeign) {
       const inSteps = createSteps(PAGE.limit, LEAST_PAGE)
       for (let after = ''; ; ) {
         const filter = { _id: { $gt: after } }
@@ -350,7 +350,11 @@ function rareCommands(
             }
           }),
         )
-        yield page
+        const { own = [], foreign = [] } = Object.groupBy(page, ({ meta }) =>
+          meta === undefined ? 'foreign' : 'own',
+        )
+        onForeign?.(foreign.map(({ _id }) => _id))
+        yield own
         if (page.length < limit) return
         after = page.at(-1)?._id ?? after
       }

@@ -33,6 +33,8 @@ interface RepairReport {
   leftOpen: ComparedSource[]
   /** The number of sources that were being written at both checks. */
   beingWritten: number
+  /** The ids of documents among the sources that Sluice did not write. */
+  foreign: string[]
 }
 
 /**
@@ -49,9 +51,15 @@ export async function repairSources(
   runtime = processRuntime,
 ): Promise<RepairReport> {
   const deps = { commands: { ...commands, sumQuotes: sumInSteps(commands) }, runtime, repair }
-  const report: RepairReport = { checked: 0, wrong: [], leftOpen: [], beingWritten: 0 }
+  const report: RepairReport = {
+    checked: 0,
+    wrong: [],
+    leftOpen: [],
+    beingWritten: 0,
+    foreign: [],
+  }
   const busy: string[] = []
-  for await (const page of commands.scanSources()) {
+  for await (const page of commands.scanSources((ids) => report.foreign.push(...ids))) {
     for (const some of chunksOf(page, SOURCES_AT_ONCE)) {
       report.checked += some.length
       busy.push(

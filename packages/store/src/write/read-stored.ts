@@ -48,6 +48,9 @@ export async function readStoredThreads(
   const ids = works.map((work) => work.id)
   const concern = works.some(({ readsMajority }) => readsMajority) ? 'majority' : 'local'
   const found = await commands.find('sources', ids, concern)
+  const foreign = found.find(({ meta }) => meta === undefined)
+  if (foreign !== undefined)
+    throw new Error(`Sluice did not write the document "${foreign._id}" of sources: remove it`)
   await refreshWatermarks(
     deps,
     found.flatMap(({ meta }) => meta.tokens ?? []),
