@@ -1,6 +1,7 @@
 // Opens an entry in the ledger for each event of the input, and passes each thread's requests to a
 // sink.
 import type { Ledger, Note, Sink } from './account/ledger.ts'
+import type { ConversationCounter } from './gather/conversation-counts.ts'
 import {
   type Events,
   type ImportEvent,
@@ -13,6 +14,7 @@ interface FeedDeps {
   /** The tally counts the events that an earlier run has settled, which are not fed again. */
   ledger: Ledger
   shape: ShapeThread
+  conversations: ConversationCounter | undefined
   sink: Sink
   stopping: AbortSignal
 }
@@ -23,7 +25,7 @@ const WAITING_EVENTS = 20_000
 /** Feeds all events, and resolves when all are settled. Throws the reason of `stopping`. */
 export async function feedEvents(
   events: Events,
-  { ledger, shape, sink, stopping }: FeedDeps,
+  { ledger, shape, conversations, sink, stopping }: FeedDeps,
 ): Promise<void> {
   const settled = ledger.tally.events
   async function feedThread(thread: ThreadInput): Promise<void> {
@@ -31,6 +33,7 @@ export async function feedEvents(
     if (isEmptyConversation(thread)) return ledger.close(entry)
     const note: Note = (kind, reason) => void entry.notes.push([kind, reason])
     const { requests, ...shaped } = shape(thread, note)
+    conversations?.add(thread, requests)
     for (const request of requests) {
       entry.open += 1
       const room = sink.add({ request, ...shaped, place: thread.place, entry })
@@ -46,7 +49,10 @@ export async function feedEvents(
       number += 1
       if (number <= settled) {
         // The shaper must see these quotes, because later parts of the source repeat some of them.
-        if (event.kind === 'piece' && event.isContinued) shape(event, () => {})
+        if (event.kind === 'piece' && (event.isContinued || conversations)) {
+          const { requests } = shape(event, () => {})
+          conversations?.add(event, requests)
+        }
       } else if (event.kind === 'piece') await feedThread(event)
       else feedOther(event, ledger)
     }

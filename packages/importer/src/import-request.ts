@@ -6,7 +6,7 @@ import { formatNumber, tlsFault, UserError } from '@sluice/terminal'
 import type { Checkpoint } from './account/checkpoint.ts'
 import type { RejectedRecord, Tally } from './account/ledger.ts'
 import { FormatError, type FormatOptions } from './formats/format.ts'
-import type { ConversationCounts } from './gather/conversation-counts.ts'
+import type { ConversationCounter } from './gather/conversation-counts.ts'
 import type { InputCounts } from './input-counts.ts'
 import type { ProgressDisplay, ProgressState } from './show/progress.ts'
 import type { State } from './show/summary.ts'
@@ -50,7 +50,7 @@ export interface ImportDeps {
 /** The facts for the summary. If the import ended early, some are missing. */
 export interface RunState extends ProgressState {
   counts?: InputCounts
-  conversations?: ConversationCounts
+  conversations?: ConversationCounter
   rejectedPath?: string
   checkpoint?: Checkpoint
   /** How many threads earlier runs have settled, if this run continues them. */

@@ -49,7 +49,7 @@ export async function runImport(request: ImportOptions, deps: ImportDeps): Promi
     tally,
     inputs: state.counts?.inputs ?? [],
     unread: state.counts?.unread ?? [],
-    conversations: state.conversations,
+    conversations: state.conversations?.counts,
     seconds: (performance.now() - began) / 1_000,
     bytes: state.bytes.done,
     threadsBefore: state.threadsBefore,
@@ -95,6 +95,11 @@ async function importAll(run: Run): Promise<void> {
   refuseUseless(request, detected)
   const counts = createInputCounts(detected)
   state.counts = counts
+  const { verbose, dryRun } = request
+  if (verbose || dryRun)
+    state.conversations = createConversationCounts(
+      SHOWN_CONVERSATIONS[verbose ? 'verbose' : 'dryRun'],
+    )
   const events = readAll(input, detected, counts, run)
   if (request.dryRun) await checkImport(events, run)
   else await sendImport(events, input, run)
@@ -123,11 +128,7 @@ async function* readAll(
 ): Events {
   const { sorted } = state
   const openSort = () => createExternalSort({ folder: request.tempDir, signal: stops.stopping })
-  const { idPrefix, verbose, dryRun } = request
-  const conversations = createConversationCounts(
-    SHOWN_CONVERSATIONS[verbose ? 'verbose' : 'dryRun'],
-  )
-  if (verbose || dryRun) state.conversations = conversations.counts
+  const { idPrefix } = request
   yield [...input.notOpened, ...notes]
   for (const group of read) {
     const { format, files } = group
@@ -141,7 +142,6 @@ async function* readAll(
     )
     for await (const list of reading) {
       counted.addThreads(list)
-      if (verbose || dryRun) conversations.addAll(list)
       yield list.map((event) => (event.kind === 'rejected' ? { ...ofRecord, ...event } : event))
     }
   }
@@ -155,7 +155,9 @@ async function checkImport(events: Events, { request, deps, state, stops }: Run)
   })
   using _display = deps.show(() => state)
   const shape = createShaper({ limits: DEFAULT_LIMITS, idPrefix: request.idPrefix })
-  await feedEvents(events, { ledger, sink: createCheck(ledger), shape, stopping: stops.stopping })
+  const { stopping } = stops
+  const { conversations } = state
+  await feedEvents(events, { ledger, sink: createCheck(ledger), shape, conversations, stopping })
 }
 
 /** Stands for a title that the input lacks, because the service may have stored one. */
@@ -249,7 +251,8 @@ async function sendImport(
   try {
     const shape = createShaper({ limits, idPrefix: request.idPrefix })
     await saver.save()
-    await feedEvents(events, { ledger, sink, shape, stopping })
+    const { conversations } = state
+    await feedEvents(events, { ledger, sink, shape, conversations, stopping })
   } finally {
     await sink.flush().finally(saver.end)
   }

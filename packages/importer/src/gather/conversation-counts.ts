@@ -1,7 +1,8 @@
 // Sums up each conversation for the summary, so that people notice wrong dates, or one speaker
 // under two names.
-import { isNoDate } from '../formats/values/iso-date.ts'
-import { countsAsThread, type ImportEvent, type ThreadInput } from './gather-threads.ts'
+import type { QuoteRequest } from '@sluice/contract'
+import type { UntitledRequest } from '../account/ledger.ts'
+import { countsAsThread, type ThreadInput } from './gather-threads.ts'
 
 /** A chat, a channel, or a thread that belongs to neither. */
 export interface Conversation {
@@ -13,6 +14,8 @@ export interface Conversation {
 }
 
 /** `otherThreads`: the number of threads in further conversations. */
+export type ConversationCounter = ReturnType<typeof createConversationCounts>
+
 export type ConversationCounts = { conversations: Conversation[]; otherThreads: number }
 
 /** At most this number of speakers of a conversation is distinguished. */
@@ -25,7 +28,7 @@ export function createConversationCounts(most: number) {
   const known = new Map<string, Conversation>()
   const counts: ConversationCounts = { conversations: [], otherThreads: 0 }
 
-  function add({ service, externalId, fields, quotes }: ThreadInput): boolean {
+  function add({ service, externalId, fields }: ThreadInput, quotes: QuoteRequest[]): boolean {
     // Each day of a chat is a separate source. Two chats may have the same name.
     const chat = externalId.replace(/\/\d{4}-\d\d-\d\d$/, '')
     const key = `${service}\0${chat === externalId ? (fields.channelName ?? externalId) : chat}`
@@ -38,7 +41,7 @@ export function createConversationCounts(most: number) {
     for (const { speaker, createdAt } of quotes) {
       if (speaker && conversation.speakers.size < MOST_SPEAKERS)
         conversation.speakers.add(short(speaker))
-      if (!createdAt || isNoDate(createdAt)) continue
+      if (!createdAt) continue
       if (createdAt < (conversation.first ?? '~')) conversation.first = createdAt
       if (createdAt > (conversation.last ?? '')) conversation.last = createdAt
     }
@@ -47,15 +50,12 @@ export function createConversationCounts(most: number) {
 
   return {
     counts,
-    addAll(events: readonly ImportEvent[]) {
-      for (const event of events)
-        if (
-          event.kind === 'piece' &&
-          event.quotes.length > 0 &&
-          !add(event) &&
-          countsAsThread(event)
-        )
-          counts.otherThreads += 1
+    /** Counts the quotes that a thread's requests store. Those of one id become one. */
+    add(thread: ThreadInput, requests: readonly UntitledRequest[]) {
+      const quotes = requests.flatMap((request) => request.quotes)
+      const stored = new Map(quotes.map((quote, at) => [quote.externalId ?? at, quote]))
+      if (quotes.length > 0 && !add(thread, [...stored.values()]) && countsAsThread(thread))
+        counts.otherThreads += 1
     },
   }
 }
