@@ -130,7 +130,7 @@ function orderedBy(dateFormat: string) {
 
 /**
  * Finds the order in which most days are valid and ascend, because messages ascend. If two orders
- * fit, a clock with am and pm suggests America's.
+ * fit, a clock with am and pm suggests America's, whose days and months have no leading zeros.
  * `isAssumed`: day and month could be swapped, which would give other days.
  * `hasMarks`: WhatsApp marks its own words, as on an iPhone. (Android only marks the names of
  * files.)
@@ -142,16 +142,18 @@ export async function surveyChat(lists: AsyncIterable<readonly Message[]>) {
     orderedBy('Y/M/D'),
   ]
   const tomorrow = new Date(Date.now() + DAY_MS).toISOString().slice(0, DAY_CHARACTERS)
-  let [hasHalfDays, differ, hasMarks, isDated, known] = [false, false, false, false, '']
+  const has = { halfDays: false, zeros: false, marks: false, dates: false }
+  let [differ, known] = [false, '']
   for await (const messages of lists)
     for (const { date = '', separator, text } of messages) {
-      hasMarks ||= separator === ']' && text.startsWith(MARK)
-      isDated ||= date !== ''
+      has.marks ||= separator === ']' && text.startsWith(MARK)
+      has.dates ||= date !== ''
       const [written = ''] = DAY.exec(date) ?? []
       // Most messages have the same day as the previous one.
       if (written === known) continue
       known = written
-      hasHalfDays ||= /m\.?$/i.test(date)
+      has.halfDays ||= /m\.?$/i.test(date)
+      has.zeros ||= /^0|[/.-]0/.test(written)
       for (const reading of [dayFirst, monthFirst, yearFirst]) {
         const day = reading.read(written)?.slice(0, DAY_CHARACTERS) ?? ''
         if (day < reading.last || day < FIRST_YEAR || day > tomorrow) reading.faults += 1
@@ -163,9 +165,11 @@ export async function surveyChat(lists: AsyncIterable<readonly Message[]>) {
       differ ||= dayFirst.last !== monthFirst.last
     }
   const isTie = monthFirst.faults === dayFirst.faults
+  const isAmerican = has.halfDays && !has.zeros
   const likely =
-    monthFirst.faults < dayFirst.faults || (isTie && hasHalfDays) ? monthFirst : dayFirst
+    monthFirst.faults < dayFirst.faults || (isTie && isAmerican) ? monthFirst : dayFirst
   const isYearFirst = yearFirst.faults < likely.faults
   const { dateFormat } = isYearFirst ? yearFirst : likely
-  return { dateFormat, isAssumed: differ && isTie && !isYearFirst, hasMarks, isDated }
+  const isAssumed = differ && isTie && !isYearFirst
+  return { dateFormat, isAssumed, hasMarks: has.marks, isDated: has.dates }
 }

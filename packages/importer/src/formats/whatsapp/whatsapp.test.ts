@@ -106,6 +106,19 @@ test('Android has no brackets, and names the chat in the file', async () => {
   })
 })
 
+test('America writes no leading zeros: with them, the day comes first, and the summary warns', async () => {
+  const { pieces, noted } = await read(
+    android('02/11/2020, 9:47 pm - Ada: a', '12/11/2020, 9:48 pm - Ada: b'),
+  )
+  expect(pieces.map(({ quotes: [quote] }) => quote?.createdAt)).toEqual([
+    '2020-11-02T21:47:00.000Z',
+    '2020-11-12T21:48:00.000Z',
+  ])
+  expect(noted).toEqual({
+    'warning: dates such as 5/1/2024 that were read with the day first': 1,
+  })
+})
+
 test('files that people sent are counted, and other texts are named as unread', async () => {
   const files = [
     inputFile('a.txt', 'Hello'),
