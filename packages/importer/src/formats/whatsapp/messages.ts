@@ -1,6 +1,7 @@
 // Reads the messages of a WhatsApp export. The form of their dates depends on the phone's region.
 import type { InputFile, Place } from '../format.ts'
 import { readLines } from '../read/lines.ts'
+import { decodeBeginning, readBeginning } from '../read/utf8-chunks.ts'
 import { DAY_CHARACTERS } from '../values/iso-date.ts'
 import { plainDate } from '../values/local-dates.ts'
 import { MARKS, withoutTypography } from '../values/typography.ts'
@@ -76,7 +77,7 @@ function localMessage(line: string): RegExpExecArray | null {
  */
 export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
   const messages: Message[] = []
-  let endsByCrLf: boolean | undefined
+  let endsByCrLf: boolean | undefined = (await followCrLf(file)) || undefined
   let isEnded = true
   /** The file's first separator. If it is no colon, a colon does not begin a message. */
   let first: string | undefined
@@ -109,6 +110,18 @@ export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
 }
 
 const BYTE_ORDER_MARK = 0xfeff
+
+/**
+ * Returns whether most messages of an iPhone follow a CR LF. The file's first line does not show it
+ * if it is one of several lines of a message.
+ */
+async function followCrLf(file: InputFile): Promise<boolean> {
+  const lines = decodeBeginning(await readBeginning(file)).split('\n')
+  const before = lines.filter((_, at) => messageLine(lines[at + 1] ?? '') !== undefined)
+  const ended = before.filter((line) => line.endsWith('\r'))
+  const isIphone = messageLine(lines[0] ?? '')?.separator === ']'
+  return isIphone && ended.length > 0 && 2 * ended.length >= before.length
+}
 
 const DAY = /^\d{1,4}[./-] ?\d{1,4}[./-] ?\d{1,4}/
 /** Koreans write the year first, even if it has two digits, as no other language does. */

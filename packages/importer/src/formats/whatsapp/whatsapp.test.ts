@@ -286,13 +286,20 @@ test('a person is one person, however the phone writes the name or number', asyn
 
 test('only CR LF ends a message of an iPhone, so pasted lines of a chat stay in its text', async () => {
   const pasted = 'Look:\n[01/05/2024, 08:00:00] Cy: No\n01/05/2024, 08:01 - Cy: Nor I'
-  const { pieces } = await read(
-    iphone(ENCRYPTED, `[13/05/2024, 09:30:00] Ada: ${pasted}`, '[13/05/2024, 09:31:00] Bo: b'),
-  )
-  expect(pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.text])).toEqual([
-    ['Ada', pasted],
-    ['Bo', 'b'],
-  ])
+  const messages = [
+    `[13/05/2024, 09:30:00] Ada: ${pasted}`,
+    '[13/05/2024, 09:31:00] Bo: b',
+    '[13/05/2024, 09:32:00] Ada: c',
+  ]
+  // Exports of long chats lack the first message.
+  for (const lines of [[ENCRYPTED, ...messages], messages]) {
+    const { pieces } = await read(iphone(...lines))
+    expect(pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.text])).toEqual([
+      ['Ada', pasted],
+      ['Bo', 'b'],
+      ['Ada', 'c'],
+    ])
+  }
 })
 
 test('chats that were joined start over at their byte order marks', async () => {
