@@ -207,7 +207,9 @@ test('the formats of a folder with several exports are told apart', async () => 
     ['slack/canvases.json', '[]', 'slack'],
     ['slack/tickets.json', '[]', undefined],
     ['slack/general/2024-05-01.json', '[]', 'slack'],
-    ['slack/general/upload.csv', 'a,b', 'slack'],
+    ['slack/general/attachments/F1-rows.csv', 'a,b', 'slack'],
+    ['slack/general/canvas_in_the_conversation.json', '[]', 'slack'],
+    ['slack/general/tickets.csv', 'a,b', undefined],
     ['slack/__uploads/F1/rows.csv', 'a,b', 'slack'],
     ['slack/mails/1.eml', 'From: a@b\nSubject: c\n\nd', 'mail'],
     ['chat.json', '{"guild":{},', 'discord'],
@@ -231,6 +233,7 @@ test('the formats of a folder with several exports are told apart', async () => 
     ['x/data/like.js', 'window.YTD.like.part0 = []', 'x'],
     ['x/Your archive.html', '<html>', 'x'],
     ['x/data/rows.csv', 'a,b\n1,2\n', undefined],
+    ['x/data/tweets_media/rows.csv', 'a,b\n1,2\n', undefined],
     [
       'facebook/messages/inbox/ada_7/message_1.json',
       '{"participants":[{"name":"A"}],"messages":[]}',

@@ -34,7 +34,7 @@ const LISTS = [
 
 /** Matches the lists that are not read. Canvases and huddles contain no messages. */
 const OTHERS =
-  /(^|\/)(canvases|lists|huddle_transcripts|file_conversations|user_?groups|workflows|emoji|teams|team)\.json$/
+  /(^|\/)(canvases|canvas_in_the_conversation|lists|huddle_transcripts|file_conversations|user_?groups|workflows|emoji|teams|team)\.json$/
 
 /** Returns whether Slack or slackdump writes a list with this name. */
 export function isPart(path: string): boolean {

@@ -36,10 +36,10 @@ export const slackFormat: Format = {
   },
 }
 
-/**
- * Returns the files that belong to an export: its lists, and the files in folders of messages or of
- * uploads beside them.
- */
+/** The folders in which slackdump and others store what people sent. */
+const UPLOADS = /^(__[^/]*|[^/]+\/attachments)\//
+
+/** Returns the files that belong to an export: its lists, messages and uploads. */
 function owns(
   files: readonly InputFile[],
   own: ReadonlySet<string>,
@@ -47,17 +47,10 @@ function owns(
   const below = (root: string) => files.filter(({ path }) => path.startsWith(root))
   const roots = new Set(files.flatMap(({ path }) => (isList(path) ? folderOf(path) : [])))
   const exports = [...roots].filter((root) => isExport(below(root)) || hasMessages(below(root)))
-  const channels = new Set(
-    files.flatMap(({ path }) => (DAY_FILE.test(path) ? path.slice(0, path.lastIndexOf('/')) : [])),
-  )
   return (path, isRecognised) => {
     const root = exports.find((each) => path.startsWith(each))
     if (root === undefined) return false
-    const folder = path.slice(root.length).split('/').slice(0, -1)
-    const isInChannel = folder.some((_, at) =>
-      channels.has(root + folder.slice(0, at + 1).join('/')),
-    )
-    if (isList(path) || isInChannel || folder[0]?.startsWith('__')) return true
+    if (isList(path) || DAY_FILE.test(path) || UPLOADS.test(path.slice(root.length))) return true
     return own.size > 0 && !isRecognised && isPart(path)
   }
 }

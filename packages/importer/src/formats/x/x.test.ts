@@ -37,7 +37,7 @@ const account = inputFile(
 )
 
 test('recognises an archive by its posts, also of old archives', async () => {
-  const files = [account, inputFile('assets/a.js', 'x'), posts([post])]
+  const files = [account, posts([post])]
   expect(await filesByFormat(files)).toEqual({ x: files.map(({ path }) => path) })
   expect(await recognises(xFormat, inputFile('tweet.js', script('tweet', [post])))).toBe(true)
   expect(await recognises(xFormat, account)).toBe(false)

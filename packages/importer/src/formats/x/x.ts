@@ -34,8 +34,8 @@ const POSTS = /(^|\/)((community|twitter-circle)-)?tweets?(-part\d+)?\.js$/
  */
 const READ = /(^|\/)((((community|twitter-circle)-)?tweets?|note-tweet)(-part\d+)?|account)\.js$/
 
-/** Matches what is beside the scripts of the archive. Scripts themselves say that they are X's. */
-const BESIDE = /^(Your archive\.html$|(data\/)?(README\.txt$|\w+_media\/)|assets\/)/
+/** Scripts say that they are X's, and other files are media. */
+const PAGE = /^Your archive\.html$/
 const BEGINNING = 20
 
 /** About 100 MB of answers and versions. Further answers are separate sources. */
@@ -54,7 +54,7 @@ export const xFormat: Format = {
   title: 'X (Twitter)',
   description: 'X (Twitter) archive with tweets.js (zip or folder)',
   sourceIs: 'a conversation: its topmost known post, and what the account answered',
-  owns: ownsFolder({ within: /(?<![^/])(data\/)?[^/]*$/, parts: BESIDE }),
+  owns: ownsFolder({ within: /(?<![^/])(data\/)?[^/]*$/, parts: PAGE }),
   howTo: 'Settings, Your account, Download an archive of your data',
   wrote: (beginning) =>
     /^window\.(YTD\.|__THAR_CONFIG)/.test(beginning.toString('latin1', 0, BEGINNING)),
