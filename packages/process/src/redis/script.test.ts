@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { requiredUrl } from '@sluice/test-support'
 import { it } from 'vitest'
 import { createGroupCommit } from '../group-commit.ts'
@@ -132,4 +133,19 @@ it.for([
   ['Error', 'Connection is closed.', true],
 ] as const)('%s %s: Redis is unavailable: %s', ([name, message, expected]) => {
   assert.equal(isUnavailable(Object.assign(new Error(message), { name })), expected)
+})
+
+it('asks for the rights of a command with as many arguments as Redis 8 asks for', async (t) => {
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
+  t.onTestFinished(() => redis.disconnect())
+  const strict = `local needed = { TIME = 0, GET = 1, XADD = 4, RPOP = 1 }
+    local function check(command, ...)
+      if select('#', ...) ~= needed[command] then error('ERR Wrong number of args') end
+      return command ~= 'RPOP'
+    end
+    local redis = setmetatable({ acl_check_cmd = check }, { __index = redis })\n`
+  const lua = strict + readFileSync(new URL('./refusal.lua', import.meta.url), 'utf8')
+  const ask = (...commands: string[]) => redis.eval(lua, 1, 'test:refusal:', ...commands)
+  assert.deepEqual(await ask('TIME', 'GET', 'XADD'), ['', ''])
+  assert.deepEqual(await ask('GET', 'RPOP'), ['', 'NOPERM its user may not send RPOP'])
 })
