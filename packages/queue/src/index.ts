@@ -27,7 +27,6 @@ export {
 } from './imports/imports.ts'
 export {
   attemptsShown,
-  countedOutcome,
   type Deletion,
   type FetchedJob,
   type IngestJob,

@@ -341,17 +341,19 @@ it('fails a job that Redis refuses to complete, with its threads marked as store
     retained: true,
     import: { id: 'i', places: [0] },
   })
-  await add('b')
+  const deletes = { sourceId: 's', quoteIds: ['q'] }
+  await add('b', {}, [], { threads: [{ name: { service: 'id', externalId: 's' }, deletes }] })
   await redis.set(`${keys.base}import:i:progress`, 'no hash')
-  const stored: unknown[] = []
+  const stored: string[] = []
   const both = Promise.withResolvers<void>()
   consume({
     async work({ id }) {
       if (id === 'b') both.resolve()
       await both.promise
-      return { receipts: [RECEIPT] }
+      const deleted = { source: { id: 's', outcome: 'deleted' as const, quotes: 1 } }
+      return { receipts: [id === 'a' ? RECEIPT : deleted] }
     },
-    stored: { inc: (labels) => void stored.push(labels) },
+    stored: { inc: ({ outcome }) => void stored.push(outcome) },
   })
   await called('failed a')
   while ((await results.find(['b'])).size === 0)
@@ -366,7 +368,7 @@ it('fails a job that Redis refuses to complete, with its threads marked as store
   assert.equal((await readAttempts(redis, key)).failedThreadCount, 0)
   assert.equal(await redis.hget(`${keys.base}load`, `failed:${keys.jobs.interactive}`), '0')
   assert.match(errors.join(), /^job a failed, not recorded: .*WRONGTYPE/)
-  assert.equal(stored.length, 2)
+  assert.deepEqual(stored.sort(), ['created', 'updated'])
 })
 
 it('fails jobs that another program added or changed, with the reason, and runs the others of the fetch at once', async (t) => {

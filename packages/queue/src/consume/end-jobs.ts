@@ -87,11 +87,12 @@ interface StoredCounter {
  */
 export function countStored(
   stored: StoredCounter,
-  { receiptsBefore }: Pick<LockedJob, 'receiptsBefore'>,
+  { data, receiptsBefore }: Pick<LockedJob, 'data' | 'receiptsBefore'>,
   receipts: JobResult['receipts'],
 ): void {
   for (const [place, receipt] of receipts.entries()) {
-    if (receipt && !receiptsBefore?.[place]) stored.inc({ outcome: countedOutcome(receipt) })
+    if (receipt && !receiptsBefore?.[place])
+      stored.inc({ outcome: countedOutcome(data, place, receipt) })
   }
 }
 
@@ -99,7 +100,7 @@ export function countStored(
 function recentLine({ id, name, data, attempt, enqueuedAt, result }: CompletedJob, worker: string) {
   const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0, deleted: 0 }
   for (const [place, receipt] of result.receipts.entries())
-    if (receipt) counts[countedOutcome(receipt, data.threads[place])] += 1
+    if (receipt) counts[countedOutcome(data, place, receipt)] += 1
   const { tenant, threads, requestId, trace, keyId } = data
   const { created, updated, unchanged, deleted } = counts
   return [

@@ -276,7 +276,7 @@ export function progressOf({
   const problems: ImportProblem[] = []
   data.threads.forEach((thread, at) => {
     const receipt = result.receipts[at]
-    const outcome = receipt ? countedOutcome(receipt) : 'failed'
+    const outcome = receipt ? countedOutcome(data, at, receipt) : 'failed'
     counts[outcome === 'deleted' ? 'unchanged' : outcome] += 1
     const { externalId } = sourceNameOf(thread)
     if (!receipt) problems.push({ index: data.import?.places[at] ?? at, externalId, jobId })

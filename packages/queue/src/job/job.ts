@@ -250,12 +250,18 @@ interface DeletionReceipt {
 export type Receipt = ThreadReceipt | DeletionReceipt
 
 /**
- * The outcome by which a receipt is counted. A deletion that found nothing counts as `unchanged`,
- * and one of quotes only, such as an erasure, as `updated`, because their source stays.
+ * The outcome by which a thread of a job is counted. A deletion that found nothing counts as
+ * `unchanged`, and one of quotes only, such as an erasure, as `updated`, because their source stays.
  */
-export function countedOutcome({ source: { outcome } }: Receipt, of?: Thread | Deletion): Outcome {
+export function countedOutcome(
+  { threads }: Pick<IngestJob, 'threads'>,
+  place: number,
+  { source: { outcome } }: Receipt,
+): Outcome {
+  const thread = threads[place]
   if (outcome === 'absent') return 'unchanged'
-  return outcome === 'deleted' && of && 'deletes' in of && of.deletes.quoteIds ? 'updated' : outcome
+  const isOfQuotes = thread && 'deletes' in thread && thread.deletes.quoteIds
+  return outcome === 'deleted' && isOfQuotes ? 'updated' : outcome
 }
 
 export interface JobResult {
