@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { createKey } from '@sluice/credentials/keys'
 import { connectRetrying } from '@sluice/process/redis'
 import type { SourceDocument } from '@sluice/store'
@@ -56,8 +59,8 @@ test.concurrent('a deleted tenant leaves no key, job, result, import or thread, 
   const lines = ['x', 'y'].map((externalId) => JSON.stringify(someThread({ externalId, quotes })))
   const imported = await acme.postImport(lines.join('\n'), { prefer: 'respond-async' })
   await until('the import has ended', async () => {
-    const { text } = await acme.get(imported.headers.get('location') ?? '')
-    return /"completed"/.test(text)
+    const found = await acme.get(imported.headers.get('location') ?? '')
+    return /"completed"/.test(found.text)
   })
 
   const opened = await acme.send('/erasures', { ...ERASURE, body: { speaker: 'Ada', reason: 'r' } })
@@ -93,8 +96,31 @@ test.concurrent('a deleted tenant leaves no key, job, result, import or thread, 
   assert.deepEqual([source?.quoteCount, source?.wordCount], [1, 1])
 })
 
-test.concurrent('what a tenant posted before, and what still waits, is gone once its deletion is completed', async (t) => {
+/** Begins an import of lines. Resolves when the API reads them. `end` sends more, and ends it. */
+async function beginImport({ url, key }: TestSluice, line: string, prefer: string) {
+  const headers = { 'x-api-key': key, 'content-type': 'application/x-ndjson', prefer }
+  const open = request(`${url}/sources:batch`, {
+    ...{ method: 'POST', agent: false },
+    headers: { ...headers, expect: '100-continue' },
+  })
+  open.flushHeaders()
+  const answered = once(open, 'response')
+  await once(open, 'continue')
+  open.write(line)
+  return async (more: string): Promise<string> => {
+    open.end(more)
+    const [response] = await answered
+    return `${response.statusCode} ${await text(response)}`
+  }
+}
+
+test.concurrent('what a tenant posted before, and what still waits or is uploaded, is gone once its deletion is completed', async (t) => {
   const { sluice, acme, operator, deleteAcme } = await start(t)
+  const line = () => `${JSON.stringify(someThread())}\n`
+  const uploads = [
+    await beginImport(sluice, line(), 'respond-async'),
+    await beginImport(sluice, '{\n', 'wait=30'),
+  ]
   await operator.send('/admin/lanes/bulk:pause', { method: 'POST' })
   for (let at = 0; at < 3; at++)
     acceptedIn(await acme.post(someThread(), { prefer: 'respond-async' }))
@@ -107,6 +133,8 @@ test.concurrent('what a tenant posted before, and what still waits, is gone once
   assert(await isActive(), 'the deletion waits for what was accepted')
   await operator.send('/admin/lanes/bulk:resume', { method: 'POST' })
   assert.match((await deleting).stdout, / and 3 threads\.$/m)
+  for (const end of uploads) assert.match(await end(line()), /api_key_invalid/)
+  assert.deepEqual(await findInRedis(sluice, 'imports:of:acme'), [])
   assert.deepEqual(await sourcesOf(sluice, 'acme'), [])
   assert.equal(await sluice.db.collection('quotes').countDocuments(), 0)
 })

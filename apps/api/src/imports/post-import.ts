@@ -196,8 +196,10 @@ async function enqueueImport(groups: ImportGroups, run: PostedImport): Promise<A
   const location = `/batches/${id}`
   const enqueued = { received: 0, jobs: 0, failed: 0, refused: run.problems.kept }
   const by = run.context.key?.keyId ?? ''
-  const open = (end: { ended?: ImportEnd } = {}) =>
-    imports.open(id, { tenant, by, ...enqueued, ...end })
+  const open = async (end: { ended?: ImportEnd } = {}) => {
+    await run.context.checkKey?.()
+    await imports.open(id, { tenant, by, ...enqueued, ...end })
+  }
   try {
     for await (const { items, threads } of groups) {
       if (threads.length > 0) {

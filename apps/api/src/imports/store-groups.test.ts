@@ -68,7 +68,7 @@ function open(
   const results = storeGroups(source(), {
     ...newRun(),
     deps,
-    context: { tenant: 't', requestId: 'r', signal },
+    context: { tenant: 't', requestId: 'r', signal, startedAt: performance.now() },
   })
   return { results, completeJob: () => job.resolve(undefined), read }
 }

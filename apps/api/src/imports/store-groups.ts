@@ -9,7 +9,7 @@ import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
 import { asProblem, itemPending, jobFailed, ProblemError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
-import { enqueueJob } from '../sources/post-source.ts'
+import { type EnqueueContext, enqueueJob } from '../sources/post-source.ts'
 import {
   type ImportGroup,
   type ImportGroups,
@@ -50,7 +50,7 @@ export type ImportRun = ReturnType<typeof newRun> & {
   deps: Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener' | 'confirmReplicated'> & {
     settings: Pick<ApiDeps['settings'], 'waitSeconds'>
   }
-  context: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'signal' | 'span'>
+  context: EnqueueContext & Pick<RequestContext, 'signal'>
 }
 
 const EVERY_MS = 1_000
@@ -97,9 +97,13 @@ export async function* storeRecorded(
     const lately = { problems: kept.slice(0, PROBLEMS_AT_ONCE), waitsFor: run.waitsFor?.code }
     isRecording = true
     // If this fails, the import continues, and makes another record a second later.
-    await deps.imports
-      .recordRequest({ ...request, ended }, { counts, ...(isLast ? { problems: kept } : lately) })
-      .catch((err) => isLast && deps.log.error({ importId, err }, 'import.not_recorded'))
+    try {
+      await context.checkKey?.()
+      const known = { counts, ...(isLast ? { problems: kept } : lately) }
+      await deps.imports.recordRequest({ ...request, ended }, known)
+    } catch (err) {
+      if (isLast) deps.log.error({ importId, err }, 'import.not_recorded')
+    }
     isRecording = false
   }
 

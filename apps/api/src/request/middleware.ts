@@ -115,10 +115,14 @@ function checkHead({ headers, httpVersion, rawHeaders }: IncomingMessage): void 
 export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
   return async (request, response, next) => {
     const header = request.headers['x-api-key']
-    const check = await keyring.find(typeof header === 'string' ? header : undefined)
     const { context } = response.locals
-    if (check.outcome === 'unknown') context.refusedKey = check
-    if (check.outcome !== 'known') throw keyRefused(check.outcome, request.headers)
+    context.checkKey = async () => {
+      const check = await keyring.find(typeof header === 'string' ? header : undefined)
+      if (check.outcome === 'unknown') context.refusedKey = check
+      if (check.outcome !== 'known') throw keyRefused(check.outcome, request.headers)
+      return check
+    }
+    const check = await context.checkKey()
     context.key = check
     context.tenant = check.tenant
     if (request.headers.prefer !== undefined) context.prefer = parsePrefer(request.headers.prefer)

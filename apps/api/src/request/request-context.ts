@@ -28,6 +28,11 @@ export interface RequestContext {
   startedAt: number
   /** The request's key. Undefined on open routes. */
   key?: KnownKey
+  /**
+   * Checks the key again, because it may be revoked, and its tenant deleted, while a body arrives.
+   * Undefined on open routes. @throws {ProblemError}
+   */
+  checkKey?: () => Promise<KnownKey>
   /** The request's key, if the request was refused because the key was revoked or has expired. */
   refusedKey?: RefusedKey
   /** The key's tenant. Empty on open routes, and for an operator. */

@@ -24,6 +24,10 @@ import {
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 import { chargeAnswer } from '../request/shares.ts'
 
+export type EnqueueContext = Pick<
+  RequestContext,
+  'tenant' | 'requestId' | 'quota' | 'span' | 'startedAt' | 'checkKey'
+>
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
 type AnswerDeps = Pick<
   ApiDeps,
@@ -163,21 +167,23 @@ async function enqueueAndWait(
 }
 
 /**
+ * A request that has taken longer must still have a valid key. The deletion of a tenant waits for
+ * 5 s after it has revoked the keys, and a replica may learn of that 4 s late.
+ */
+const CHECKED_MS = 500
+
+/**
  * Enqueues threads as one job, and counts them. Returns the job's id. If an earlier job has claimed
  * the request's Idempotency-Key, returns the id of the earlier job.
  */
 export async function enqueueJob(
   { enqueuer, metrics }: EnqueueDeps,
-  {
-    tenant,
-    requestId,
-    quota,
-    span,
-  }: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'span'>,
+  { tenant, requestId, quota, span, startedAt, checkKey }: EnqueueContext,
   jobId: string,
   lane: Lane,
   job: Pick<IngestJob, 'threads' | 'retained' | 'replyTo' | 'import' | 'claim'>,
 ): Promise<string> {
+  if (performance.now() - startedAt > CHECKED_MS) await checkKey?.()
   const enqueue = (trace?: string) => {
     const input = {
       tenant,
