@@ -3,7 +3,7 @@
 // tenants and keys are unbounded, and labels of metrics must not be.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { ProcessReport } from '@sluice/boot/heartbeats'
-import { type CountsBy, PROBLEMS, type RefusedKeyCount } from '@sluice/contract'
+import { type CountsBy, PROBLEMS, type RefusedKeyCount, refusedNameOf } from '@sluice/contract'
 import type { KnownKey, RefusedKey } from '@sluice/credentials/keys'
 import { peaksOf, type QueueState } from '@sluice/operations'
 import {
@@ -146,8 +146,6 @@ const INVALID = codesOf(400)
 const POSTS: ReadonlySet<unknown> = new Set(['/sources', '/sources:batch'])
 
 const MOST_TENANTS = 1_000
-/** A heartbeat has at most this many characters of a tenant's name. */
-const SHOWN_TENANT = 64
 
 type Refusals = Map<`refused:${string}`, number>
 
@@ -170,7 +168,7 @@ export function countProblems({ problems }: Pick<ApiMetrics, 'problems'>) {
     refusals,
     note(code: string, { tenant, route, request }: ProblemContext): void {
       problems.inc({ code, route, method: request.method ?? '' })
-      const name = tenant.slice(0, SHOWN_TENANT)
+      const name = refusedNameOf(tenant)
       // Operators have no tenant. Callers whose key was not checked yet have none, either.
       if (REFUSALS.has(code) && tenant !== '') count(refusals.byTenant, `refused:${name}`)
       if (CAPACITY.has(code)) count(refusals.byReason, `refused:${code}:${name}`)

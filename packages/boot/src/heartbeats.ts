@@ -27,14 +27,14 @@ export interface ProcessReport {
   totals?: {
     readonly [name in CountsBy<'api' | 'worker'> | 'uncompleted' | 'storeFlickers']?: number
   }
-  /** Totals of which a heartbeat has only the ten with the largest rise. */
+  /** Many totals. A heartbeat has only the ten that have risen most. */
   manyTotals?: Readonly<Record<string, number>>
   /**
-   * Totals of which people see the rise in the last RECENT_SECONDS. If names have a `:`, only the
-   * largest of their totals are sent.
+   * Totals whose rise in the last RECENT_SECONDS people see. If names have a `:`, only the largest
+   * of their totals are sent.
    */
   recentTotals?: TotalsByName
-  /** Values of which Redis keeps the largest in each minute. */
+  /** Redis keeps the largest of these values in each minute. */
   peaks?: Readonly<Record<string, number>>
   /** The durations since the previous reading. */
   durations?: Bins

@@ -63,7 +63,7 @@ export async function readMarks(
   // A mark of 0 is void.
   const isBehind = (one: MarkNote | null) =>
     one !== null && one.mark > 0 && mark > one.mark + OLD_STORE_MS
-  // Read the note again: after an outage of MongoDB, both may have risen by it between the reads.
+  // Read the note again: if MongoDB was unavailable, both marks may have risen between the reads.
   if (note && isBehind(note) && isBehind(await readNote()))
     throw new OtherStoreError(
       `The database ${db.databaseName} in MONGODB_URL has its state of ${new Date(note.mark).toISOString()}, or is a copy made then, and the ` +

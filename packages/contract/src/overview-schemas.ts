@@ -321,25 +321,25 @@ export function codeOf({ version, revision }: Pick<SeenProcess, 'version' | 'rev
 /** A process without a heartbeat for this time does not count as alive. */
 export const ALIVE_MS = 10_000
 
+/** Returns the name under which heartbeats count the refusals of a tenant: they cut a long name. */
+export const refusedNameOf = (tenant: string) => tenant.slice(0, 64)
+
 /**
  * Lists the slow jobs of all processes, and the tenants that have threads in the queue or requests
  * that were refused.
  */
 export function summarize({ processes, tenants, lastHour }: Status) {
-  const inQueue = new Map(tenants.map(({ tenant, threads }) => [tenant, threads]))
-  const names = new Set([...inQueue.keys(), ...Object.keys(lastHour.refusedByTenant)])
+  const { refusedByTenant } = lastHour
+  const listed = tenants.map(({ tenant, threads }) => {
+    return { tenant, threads, refused: refusedByTenant[refusedNameOf(tenant)] ?? 0 }
+  })
+  const names = new Set(listed.map(({ tenant }) => refusedNameOf(tenant)))
+  const others = Object.entries(refusedByTenant).filter(([name]) => !names.has(name))
   return {
     slowJobs: processes.flatMap(({ host, pid, slowJobs = [] }) =>
       slowJobs.map((job) => ({ ...job, worker: `${host}:${pid}` })),
     ),
-    /** Heartbeats cut a refused tenant's long name, so such a tenant may be listed twice. */
-    tenants: Array.from(names, (tenant) => {
-      return {
-        tenant,
-        threads: inQueue.get(tenant) ?? 0,
-        refused: lastHour.refusedByTenant[tenant] ?? 0,
-      }
-    }),
+    tenants: [...listed, ...others.map(([tenant, refused]) => ({ tenant, threads: 0, refused }))],
   }
 }
 

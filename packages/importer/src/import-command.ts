@@ -13,7 +13,7 @@ import {
   progressStyle,
 } from '@sluice/terminal'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { type RejectedRecord, threadsIn } from './account/ledger.ts'
+import { countThreads, type RejectedRecord } from './account/ledger.ts'
 import { FIELDS } from './formats/csv/csv-threads.ts'
 import { FORMAT_OPTIONS, OPTION_NAMES, readersOf } from './formats/format-options.ts'
 import { formats } from './formats/formats.ts'
@@ -169,7 +169,7 @@ async function run(asked: Options & ImportOptions, deps: ImportCommandDeps): Pro
         }),
       showRejected: createFaultList(createPrinter((text) => stderr.write(text))),
     })
-    const hasSent = !request.dryRun && threadsIn(summary.tally) > 0
+    const hasSent = !request.dryRun && countThreads(summary.tally) > 0
     const dashboard = hasSent ? await findDashboard(deps, { url }) : undefined
     const corrected = request.dryRun && withOptions(deps.process.argv, summary.lacking)
     printSummary({ ...summary, dashboard, corrected }, { json, quiet }, deps)

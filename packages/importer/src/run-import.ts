@@ -12,7 +12,7 @@ import {
   createCheckpoint,
   saveProgress,
 } from './account/checkpoint.ts'
-import { createLedger, emptyTally, type Ledger, type Sink, threadsIn } from './account/ledger.ts'
+import { countThreads, createLedger, emptyTally, type Ledger, type Sink } from './account/ledger.ts'
 import { createRejectedFile, rejectedPathOf, touchesInput } from './account/rejected-file.ts'
 import { feedEvents } from './feed-events.ts'
 import { FORMAT_OPTIONS, optionsOf, readersOf, uselessOption } from './formats/format-options.ts'
@@ -64,7 +64,7 @@ export async function runImport(request: ImportOptions, deps: ImportDeps): Promi
 function completedState({ tally, counts }: RunState): State {
   if (tally.threads.rejected > 0) return 'completed_with_rejected'
   if (counts !== undefined && counts.unread.length > 0) return 'completed_with_unread'
-  return threadsIn(tally) > 0 || Object.keys(tally.notes.skipped).length === 0
+  return countThreads(tally) > 0 || Object.keys(tally.notes.skipped).length === 0
     ? 'completed'
     : 'completed_without_threads'
 }
@@ -221,7 +221,7 @@ async function sendImport(
   if (checkpoint !== undefined) state.checkpoint = checkpoint
   state.rejectedPath = rejected.path
   refuseAfterErrors(tally, request.maxErrors)
-  if (settled > 0) state.threadsBefore = threadsIn(tally)
+  if (settled > 0) state.threadsBefore = countThreads(tally)
   const saver = saveProgress({ ledger, rejected, checkpoint, fail })
   using display = deps.show(() => state)
   const onRetry = createRetryNotes(display.say)
@@ -229,7 +229,7 @@ async function sendImport(
   using _why = sayWhyItWaits({
     client,
     importId,
-    settled: () => threadsIn(tally),
+    settled: () => countThreads(tally),
     say: display.say,
   })
   const sink = createSender({

@@ -54,7 +54,7 @@ export function seenQuote(
 ): QuoteDocument | undefined {
   const upTo = deletedUpTo(source, quote._id)
   if (upTo === 0 || quote.position > lastPositionOf(upTo)) return quote
-  // A later cover does not count for what a late writer stores.
+  // A quote that a late writer stores has no cover that was set after the deletion.
   const { stamp, cover = 0 } = source?.meta.deletion?.before ?? {}
   const counts = stamp === upTo ? cover : 0
   const { kept, stamps, first } = survivorsOf(

@@ -34,8 +34,8 @@ export async function restoreKey(db: Db, key: string): Promise<void> {
 }
 
 /**
- * Names are equal if they have the same characters in the Unicode form NFC, without white space
- * around them. Case counts.
+ * Returns a name in the form in which names are compared: in the Unicode form NFC, without white
+ * space around it. Case counts.
  */
 export const speakerName = (speaker: string) => speaker.normalize('NFC').trim()
 

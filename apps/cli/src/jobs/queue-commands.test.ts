@@ -79,6 +79,16 @@ async function terminal(args: string[] = [], status = STATUS): Promise<string> {
   return printed.join('\n')
 }
 
+test('a tenant with a long name is listed once, although heartbeats cut the name', async () => {
+  const tenant = 'x'.repeat(70)
+  const lastHour = { ...STATUS.lastHour, refusedByTenant: { ['x'.repeat(64)]: 2 } }
+  const printed = await terminal([], { ...STATUS, tenants: [{ tenant, threads: 5 }], lastHour })
+  assert.deepEqual(
+    printed.match(/xxx.*/g)?.map((row) => row.split(/ +/).slice(1)),
+    [['5', '2']],
+  )
+})
+
 test('the status says in words what stands still, and shows queue, rates, processes and tenants', async () => {
   const expected = [
     'MongoDB has been unavailable for 40 s; 1,203 jobs wait.',

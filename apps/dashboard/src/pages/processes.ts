@@ -36,7 +36,7 @@ export function processTables({ processes }: Pick<Status, 'processes'>): Html {
     processes.filter(({ seenMsAgo }) => seenMsAgo >= ALIVE_MS === isGone).map(processCells),
   )
   const goneTable = html`<details><summary>gone (${gone.length})</summary>${table('Gone processes', PROCESS_HEADS, gone)}</details>`
-  return html`${table('Processes', PROCESS_HEADS, living, 'No process lives.')}${gone.length > 0 && goneTable}`
+  return html`${table('Processes', PROCESS_HEADS, living, 'No process runs.')}${gone.length > 0 && goneTable}`
 }
 
 function processCells(process: SeenProcess): Cell[] {
@@ -101,7 +101,7 @@ ${kind === 'worker' && (await completedBy(worker, visit))}`
 
 const NO_SUCH_PROCESS: Page = {
   title: 'No such process',
-  body: html`<p>It has stopped in order, or has shown no sign of life for ten minutes: see <a href="/overview#processes">those that live</a>.</p>`,
+  body: html`<p>It has stopped cleanly, or has shown no sign of life for ten minutes: see <a href="/overview#processes">the running processes</a>.</p>`,
   status: 404,
 }
 

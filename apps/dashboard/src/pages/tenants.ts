@@ -1,6 +1,6 @@
 // The tenants on the overview, and the page of a tenant: its threads in the queue by lane, its
 // share of the bounds, its refusals, and its jobs.
-import type { SeenProcess, summarize } from '@sluice/contract'
+import { refusedNameOf, type SeenProcess, type summarize } from '@sluice/contract'
 import { livingApi } from '@sluice/operations'
 import { html } from 'hono/html'
 import { groupTable } from './failures.ts'
@@ -31,9 +31,6 @@ export function tenantTable(tenants: ReturnType<typeof summarize>['tenants']): H
   )
 }
 
-/** A heartbeat has at most this many characters of a refused tenant's name. */
-const REFUSED_NAME = 64
-
 /**
  * Shows the tenant that the path names. There is no list of all tenants, so any name has a page.
  */
@@ -48,14 +45,14 @@ export const tenantPage: PageHandler = async (visit) => {
   ])
   const api = livingApi(processes)
   const most = api?.queueBounds && shareOf(api.queueBounds, api.tenantShare)
-  const refused = lastHour.refusedByTenant[tenant.slice(0, REFUSED_NAME)]
+  const refused = lastHour.refusedByTenant[refusedNameOf(tenant)]
   const linkTo = (state: string, text: string) =>
     html`<a href="/jobs?${new URLSearchParams({ state, tenant })}">${text}</a>`
   const about = {
     'Threads in the queue': html`${shown(load.threads)}${most && html` of ${shown(most.threads)} ${progress('Its share of the threads', load.threads, most.threads)}`}`,
     'Bytes in the queue': html`${megabytes(load.bytes)}${most && html` of ${megabytes(most.bytes)} ${progress('Its share of the bytes', load.bytes, most.bytes)}`}`,
-    'Of these, interactive': html`${shown(load.interactive)}${most?.interactive && html` of ${shown(most.interactive)} ${progress('Its share of the interactive lane', load.interactive, most.interactive)}`}`,
-    'Of these, bulk': shown(load.bulk),
+    'Interactive threads': html`${shown(load.interactive)}${most?.interactive && html` of ${shown(most.interactive)} ${progress('Its share of the interactive lane', load.interactive, most.interactive)}`}`,
+    'Bulk threads': shown(load.bulk),
     'Refused in the last hour':
       refused === undefined ? 'none, or fewer than ten other tenants' : shown(refused),
     Jobs: html`${linkTo('waiting', 'waiting')}, ${linkTo('active', 'active')}, ${linkTo('delayed', 'delayed')}, ${linkTo('failed', 'failed')}`,

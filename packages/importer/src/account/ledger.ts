@@ -35,7 +35,7 @@ export function emptyTally(): Tally {
 }
 
 /** How many threads were stored, rejected or checked. */
-export function threadsIn({ threads, checked }: Tally): number {
+export function countThreads({ threads, checked }: Tally): number {
   return threads.created + threads.updated + threads.unchanged + threads.rejected + checked.threads
 }
 

@@ -101,7 +101,7 @@ export interface AnswerPage {
   total?: number | undefined
   /** Whether the answer says that it is not the last page. */
   hasMore: boolean
-  /** Whether only the number of items suggests that. */
+  /** Whether `hasMore` is only guessed from the number of items. */
   isGuess?: boolean
   place: Place
 }

@@ -1,6 +1,6 @@
 // Shows how far an import has got.
 import { describeSeconds, drawProgress, formatNumber, mebibytes } from '@sluice/terminal'
-import { type Tally, threadsIn } from '../account/ledger.ts'
+import { countThreads, type Tally } from '../account/ledger.ts'
 import type { Done } from '../input/read-counted.ts'
 
 /** The state from which the display is drawn. It is read at each tick. */
@@ -42,7 +42,7 @@ function pointOf({ bytes, sorted, tally }: ProgressState, seconds: number) {
       : bytes.total === 0
         ? 0
         : bytes.done / bytes.total
-  return { phase, share: Math.min(1, share), seconds, settled: threadsIn(tally) }
+  return { phase, share: Math.min(1, share), seconds, settled: countThreads(tally) }
 }
 
 type View = ReturnType<typeof viewOf>

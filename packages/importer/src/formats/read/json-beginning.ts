@@ -6,7 +6,7 @@ import { decodeBeginning } from './utf8-chunks.ts'
 export interface JsonShape {
   /** The file's first character that is not white space. */
   root: string
-  /** As in NDJSON. Also true if the beginning has no line end. */
+  /** Whether it is on one line, as in NDJSON. Also true if the beginning has no line end. */
   isOneLine: boolean
   /**
    * The paths of the members, such as `title` and `quotes[].text`. If the root is an array, they
