@@ -25,7 +25,8 @@ const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A
 const JOB = { tenant: 't', requestId: 'r', retained: false, threads: [THREAD] }
 const ID = 'a-job'
 const TOKEN = 'a-token'
-const LOCK_MS = 5_000
+/** So long that a slow machine is not at its half within a test. */
+const LOCK_MS = 60_000
 const ROOM = { jobs: 10, bytes: 64 * 1024 * 1024, isEmpty: true }
 /** What a fetch finds in an empty queue. */
 const NONE = { jobs: [], misfit: 0, nextAt: undefined, lookAfterMs: undefined }
