@@ -200,12 +200,8 @@ function toQuote(
   const attachments = [...filesOf(message), ...(forwarded ? filesOf(forwarded) : [])]
   const shown = shared?.text ? [own.text, shared.text].filter(Boolean).join('\n') : own.text
   const text = shown.includes('<') ? withNames(shown, message) : shown
-  const quote = {
-    externalId: id,
-    text,
-    createdAt,
-    ...present({ speaker, replyingTo, attachments }),
-  }
+  const optional = present({ speaker, replyingTo, attachments })
+  const quote = { externalId: id, text, createdAt, ...optional }
   return { quote, leftOut: [...own.leftOut, ...(shared?.leftOut ?? [])] }
 }
 
@@ -244,8 +240,6 @@ function contentOf(message: JsonObject, isByBot: boolean): { text: string; leftO
     content !== undefined && (!isByBot || (typeof url === 'string' && content.includes(url)))
   const embeds = asObjects(message.embeds)
   const rows = asObjects(message.components)
-  if (content !== undefined && embeds.length + rows.length === 0)
-    return { text: content, leftOut: [] }
   const shown = embeds.filter((embed) => !isPreview(embed))
   const previews = embeds.filter(isPreview).map(() => 'previews of links')
   const images = shown

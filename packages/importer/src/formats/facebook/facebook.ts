@@ -48,7 +48,8 @@ const WITHIN = /(?<![^/])(your_\w+_activity\/)?(messages\/.*|([^/]+\/)?[^/]*)$/s
 const BEFORE_NAME = 200
 /** The types of messages whose text is Facebook's. Newer downloads only mark calls. */
 const NOTICES = /^(Call|Subscribe|Unsubscribe)$/
-const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
+/** Lists of files. A sticker is a single file. */
+const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media', 'sticker']
 
 const NO_CHAT =
   'the file does not name its chat: add "thread_path": "inbox/NAME_1" before its messages, with a number of its own for each chat'
@@ -137,11 +138,7 @@ function readMessage(message: JsonObject, chat: JsonObject, value: unknown, plac
     (line) => line && !content.includes(line),
   )
   const text = [content, ...shared].filter(Boolean).join('\n')
-  const files = [
-    ...FILES.flatMap((kind) => asObjects(message[kind])),
-    asObject(message.sticker) ?? {},
-  ]
-  const attachments = namesOf(files)
+  const attachments = namesOf(FILES.flatMap((kind) => asObjects([message[kind]].flat())))
   const speaker = asName(message.sender_name)
   const externalId = madeId(`${message.timestamp_ms}`, `${speaker}\0${text}\0${attachments}`)
   const name = asText(chat.title) ?? channelId.replace(/_\d+$/, '')
@@ -175,12 +172,8 @@ function readPost({ value, place }: { value: unknown; place: Place }): Found {
   const title = (comment ? happened : asText(firstLine(text))) ?? happened ?? moment
   const group = asText(comment?.group)
   const fields = { title, createdAt, ...present({ description: happened, channelName: group }) }
-  const quote = {
-    externalId: id,
-    text,
-    createdAt,
-    ...present({ speaker: asName(comment?.author), attachments }),
-  }
+  const speaker = asName(comment?.author)
+  const quote = { externalId: id, text, createdAt, ...present({ speaker, attachments }) }
   return piece(externalId, '', fields, [quote], place)
 }
 

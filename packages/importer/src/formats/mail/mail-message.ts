@@ -3,7 +3,6 @@ import PostalMime, { type Address, decodeWords, type Email } from 'postal-mime'
 import type { FormatOptions, Found, Noted, Place, QuoteInput, SourceInput } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import { digestOf } from '../values/digest.ts'
-import { htmlToText } from '../values/html-text.ts'
 import { present } from '../values/record-fields.ts'
 import { DEEPEST_MAIL, type DecodedMail, decodeParts } from './decode-parts.ts'
 import { mailDate, separatorDate } from './mail-date.ts'
@@ -21,9 +20,10 @@ export async function readMail(
 ): Promise<Found[]> {
   if (raw.isTooLong) return [reject(`a mail of more than ${MAX_MAIL_BYTES} bytes`, raw, place)]
   try {
-    const { bytes, text, notes } = decodeParts(raw.bytes)
+    const { bytes, withTexts, notes } = decodeParts(raw.bytes)
     const mail = await PostalMime.parse(bytes, { maxRfc822NestingDepth: DEEPEST_MAIL })
-    return toFound(text === undefined ? mail : { ...mail, text }, raw, { place, options, notes })
+    const text = withTexts(mail.text ?? '')
+    return toFound({ ...mail, text }, raw, { place, options, notes })
   } catch (error) {
     return [reject(error instanceof Error ? error.message : String(error), raw, place)]
   }
@@ -131,8 +131,7 @@ function headerOf(mail: Email, key: string): string | undefined {
   return mail.headers.find((header) => header.key === key)?.value
 }
 
-function textOf(mail: Email): string {
-  const text = mail.text?.trim() ? mail.text : htmlToText(mail.html ?? '')
+function textOf({ text = '' }: Email): string {
   return text.replaceAll('\r\n', '\n').trim()
 }
 

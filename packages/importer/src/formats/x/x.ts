@@ -197,12 +197,8 @@ function readPost({ value, place }: JsonRecord, survey: Survey): Found {
   const { username, originalOf, rootOf } = survey
   const answered = asText(post.in_reply_to_status_id_str)
   const replyingTo = answered && originalOf(answered)
-  const optional = {
-    speaker: username,
-    replyingTo,
-    upVotes: asNumber(post.favorite_count),
-    attachments,
-  }
+  const upVotes = asNumber(post.favorite_count)
+  const optional = present({ speaker: username, replyingTo, upVotes, attachments })
   const externalId = originalOf(id)
   const root = rootOf(externalId)
   const url = `https://x.com/${username ?? 'i/web'}/status/${externalId}`
@@ -210,6 +206,6 @@ function readPost({ value, place }: JsonRecord, survey: Survey): Found {
   const fields = { placeholderTitle: `Conversation ${root}`, ...ofRoot }
   // The last version of a post comes last, and so replaces the others.
   const order = [externalId, id].map((one) => one.padStart(20, '0')).join('/')
-  const quotes = [{ externalId, text, createdAt, ...present(optional) }]
+  const quotes = [{ externalId, text, createdAt, ...optional }]
   return piece(root, order, fields, quotes, place)
 }
