@@ -21,7 +21,7 @@ class RefusedError extends UserError {}
 /** No failed job has this id. */
 export class NotFailedError extends UserError {}
 
-/** The API does not answer. */
+/** The API does not answer, or can't reach Redis. */
 export class SilentApiError extends UserError {}
 
 export interface AdminDeps {
@@ -59,7 +59,9 @@ export async function createAsk(deps: FindApiDeps, options: ApiOptions, holder: 
     if (response.ok) return response
     const problem = await response.json().catch(() => undefined)
     const text = describeProblem(response.status, problem)
-    if (Object(problem).code === 'job_unknown') throw new NotFailedError(text)
+    const { code } = Object(problem)
+    if (code === 'job_unknown') throw new NotFailedError(text)
+    if (code === 'queue_unavailable') throw new SilentApiError(text)
     throw response.status < 500 ? new RefusedError(text) : new UserError(text)
   }
 

@@ -48,7 +48,7 @@ export function statusCommand(deps: StatusDeps): Command {
     })
 }
 
-/** Asks the API or, while it does not answer, Redis and MongoDB. */
+/** Asks the API or, while it does not answer or can't reach Redis, Redis and MongoDB. */
 async function readStatus(deps: StatusDeps, options: ApiOptions): Promise<Status> {
   const client = await deps.openClient(options)
   try {
