@@ -424,7 +424,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const [count, retry] = [page.getByRole('status'), page.getByRole('button', { name: 'Retry' })]
     assert.deepEqual(
       [await count.textContent(), await retry.isDisabled()],
-      ['Nothing is selected', true],
+      ['0 selected', true],
     )
     const { y = 460, height = 0 } = (await retry.boundingBox()) ?? {}
     assert.ok(y + height <= 460, 'the bar stays in sight')
