@@ -422,10 +422,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
       [true, true, true, true],
     )
     const [count, retry] = [page.getByRole('status'), page.getByRole('button', { name: 'Retry' })]
-    assert.deepEqual(
-      [await count.textContent(), await retry.isDisabled()],
-      ['0 selected', true],
-    )
+    assert.deepEqual([await count.textContent(), await retry.isDisabled()], ['0 selected', true])
     const { y = 460, height = 0 } = (await retry.boundingBox()) ?? {}
     assert.ok(y + height <= 460, 'the bar stays in sight')
     await page.getByLabel('All', { exact: true }).press(' ')
