@@ -327,21 +327,21 @@ test('`sluice erase` counts, erases and says how much; a key without the right m
 
 test('a thread with more quotes than one step reads is erased whole', async () => {
   const { sluice, acme, idOf, erase } = await addTenants()
-  const quotes = Array.from({ length: 2_500 }, (_, at) => ({
-    ...{ externalId: `q${at}`, text: 'a word', speaker: at % 5 === 0 ? 'Åsa' : 'Bob' },
+  const quotes = Array.from({ length: 2_100 }, (_, at) => ({
+    ...{ externalId: `q${at}`, text: 'a word', speaker: at % 20 === 0 ? 'Åsa' : 'Bob' },
   }))
   const source = { service: 'slack', title: 'A thread' }
   storedIn(await acme.post({ ...source, externalId: 'large', quotes }))
   storedIn(await acme.post(thread('small')))
   const erasure = await erase({ speaker: 'Åsa' })
-  assert.deepEqual([erasure.threads, erasure.quotes, erasure.failed], [2, 501, 0])
+  assert.deepEqual([erasure.threads, erasure.quotes, erasure.failed], [2, 106, 0])
   const sourceId = { $in: [idOf('large'), idOf('small')] }
   const left = sluice.db.collection('quotes').countDocuments({ sourceId, speaker: 'Åsa' })
   assert.equal(await left, 0)
   const large = await sluice.db
     .collection<SourceDocument>('sources')
     .findOne({ _id: idOf('large') })
-  assert.deepEqual([large?.title, large?.wordCount, large?.quoteCount], ['A thread', 4_000, 2_500])
+  assert.deepEqual([large?.title, large?.wordCount, large?.quoteCount], ['A thread', 3_990, 2_100])
 })
 
 test.for(['redact', 'remove'])(
