@@ -83,6 +83,13 @@ local open = redis.call('HMGET', base .. 'operation:' .. id, 'operation', 'reque
 -- The operation's hash has expired, because it was not finished within a month.
 if not open[1] then redis.call('LPOP', base .. 'operations') end
 return open
+--part renew
+#!lua flags=allow-oom
+-- Renews the lease, if this process has it.
+-- ARGV  1  the lease's value
+--       2  ms of the lease
+local lease = KEYS[1] .. 'operations-lease'
+if redis.call('GET', lease) == ARGV[1] then redis.call('PEXPIRE', lease, ARGV[2]) end
 --part record
 #!lua flags=allow-oom
 -- Records the progress of an operation, and renews the lease.

@@ -106,6 +106,25 @@ test('one process at a time works, and another goes on where the first one stopp
   assert.equal(operation.done, 9)
 })
 
+test('a step that takes longer than the lease is recorded', async (t) => {
+  const { operations, redis, keys } = open(t)
+  await operations.open('erase', { filter: { tenant: 'acme' } }, 0, 'k')
+  const lease = `${keys.base}operations-lease`
+  const recorded = Promise.withResolvers<StepDone>()
+  const stop = runOperations({
+    ...{ ...noting(), operations, jobsPerSecond: 20, onError: recorded.reject, ...NO_THREADS },
+    async takeThreadStep() {
+      // As if the lease were nearly at its end.
+      await redis.pexpire(lease, 3_000)
+      await vi.waitUntil(async () => (await redis.pttl(lease)) > 3_000, { timeout: 5_000 })
+      return { examined: 1, done: 1, isLast: true }
+    },
+    onStep: (_, step) => recorded.resolve(step),
+  })
+  t.onTestFinished(stop)
+  assert.equal((await recorded.promise).done, 1)
+})
+
 /** The first process records four steps, one a second. The signal arrives during the fifth. */
 const [RATE, STEPS] = [3, 5]
 /** 2 s of the lease of 5 s are left after four steps if no step has renewed it. */

@@ -76,6 +76,7 @@ export function readPause(record: string): Pause {
 export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
   const openOperation = openScript(redis, new URL('./operations.lua#open', import.meta.url))
   const claimOldest = openScript(redis, new URL('./operations.lua#claim', import.meta.url))
+  const renewLease = openScript(redis, new URL('./operations.lua#renew', import.meta.url))
   const recordStep = openScript(redis, new URL('./operations.lua#record', import.meta.url))
   const operateLane = openScript(redis, new URL('./operations.lua#lane', import.meta.url))
 
@@ -187,6 +188,8 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       }
       return after ? { ...open, after: JSON.parse(String(after)) } : open
     },
+    /** Renews the lease, if this process has it. */
+    renew: (token: string): Promise<unknown> => renewLease(base, token, LEASE_MS),
     /**
      * Records a step and renews the lease. Returns false if another process has the lease: then
      * this process must stop.
@@ -276,9 +279,12 @@ export function runOperations({
       return LOOK_MS
     }
     const { kind } = open.operation
+    // A step that reads MongoDB may take longer than the lease.
+    const renewing = setInterval(() => operations.renew(token).catch(onError), LEASE_MS / 3)
     const step = await (kind === 'retry' || kind === 'discard'
       ? takeStep(failedJobs, kind, open, limit)
-      : takeThreadStep(open))
+      : takeThreadStep(open)
+    ).finally(() => clearInterval(renewing))
     if (!(await operations.record(token, open, step))) return LOOK_MS
     onStep(open, step)
     const counted = kind === 'erase' ? step.examined / READ_PER_JOB : step.done

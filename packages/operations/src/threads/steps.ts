@@ -11,10 +11,7 @@ import {
 } from '@sluice/queue'
 import type { OpenOperation, OperationPlace, StepDone } from '../failed/operations.ts'
 
-/**
- * The steps of an operation. Each is shorter than the lease of operations. A step without `after`
- * leaves the recorded place as it is.
- */
+/** The steps of an operation. A step without `after` leaves the recorded place as it is. */
 export type Steps<Result = void> = AsyncGenerator<
   Partial<Omit<StepDone, 'isLast' | 'after'>> & { after?: Partial<OperationPlace> },
   Result
