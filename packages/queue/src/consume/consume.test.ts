@@ -389,7 +389,7 @@ it('fails jobs that another program added or changed, with the reason, and runs 
   })
   const ids = ['foreign', 'no JSON', 'no data', 'null']
   for (const call of ['work ours', ...ids.map((id) => `failed ${id}`)]) await called(call)
-  const reason = 'the payload is none of Sluice: another program added this job, or changed it'
+  const reason = 'Sluice did not write the payload: another program added or changed this job'
   assert.deepEqual(
     failures.sort((one, other) => ids.indexOf(one.id) - ids.indexOf(other.id)),
     ids.map((id) => ({ id, attempt: 1, reason, final: true })),

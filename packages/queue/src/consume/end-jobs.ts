@@ -347,7 +347,7 @@ export async function failJob(
   else await job.updateProgress({ ...locked.progress, waitingSince: Date.now() })
 }
 
-const UNREADABLE = 'the payload is none of Sluice: another program added this job, or changed it'
+const UNREADABLE = 'Sluice did not write the payload: another program added or changed this job'
 
 /** Fails a job whose payload is unreadable, maybe for BullMQ, too: see `readPayload`. */
 export async function failUnreadable(locked: LockedJob, deps: LaneDeps): Promise<void> {
