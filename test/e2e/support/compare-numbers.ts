@@ -79,16 +79,20 @@ export async function compareNumbers({
   )
 
   await compareFailures(onCall, failed)
-  const { lastMinutes, lastHour } = last
-  const words = await onCall.page.locator('.now').allTextContents()
-  // The chart leaves out zeros.
-  const parts = [
-    lastMinutes.failed > 0 && `^${lastMinutes.failed} threads? failed`,
-    lastMinutes.timedOut && `${lastMinutes.timedOut} timed out`,
-  ]
-  assert.match(words.at(-1) ?? '', new RegExp(parts.filter(Boolean).join('.*')))
+  await until('the words of the page', async () => {
+    // Read again, because what failed minutes ago may have just left them.
+    const { lastMinutes } = await onCall.status()
+    const words = await onCall.page.locator('.now').allTextContents()
+    // The chart leaves out zeros.
+    const parts = [
+      lastMinutes.failed > 0 && `^${lastMinutes.failed} threads? failed`,
+      lastMinutes.timedOut && `${lastMinutes.timedOut} timed out`,
+    ]
+    return new RegExp(parts.filter(Boolean).join('.*')).test(words.at(-1) ?? '')
+  })
 
   if (processes === undefined) return
+  const { lastHour } = last
   const sums = await Promise.all(
     processes.workers.map((worker) => readMetric(worker, 'sluice_threads_stored_total')),
   )
