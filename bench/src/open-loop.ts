@@ -16,7 +16,7 @@ export interface OpenLoop {
   urls: readonly string[]
   key: string
   threads: Iterable<MadeThread>
-  /** Requests a second, evenly spaced, whatever the answers do. */
+  /** Requests a second, evenly spaced, also while answers are late. */
   rate: number
   /** After it aborts, the loop sends nothing more, and ends when all requests are answered. */
   signal: AbortSignal

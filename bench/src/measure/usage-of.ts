@@ -6,7 +6,7 @@ export interface Usage {
   rssBytes: number
 }
 
-/** Linux reports CPU time in ticks of 10 ms, whatever its own clock. */
+/** Linux reports CPU time in ticks of 10 ms, also if its own clock ticks at another rate. */
 const TICK_MS = 10
 
 /** The usage of a live process; undefined if it does not exist. */

@@ -113,7 +113,7 @@ async function measureHalf(
   const contenders = new Map<Side, Sluice>()
   for (const side of order) {
     const options = side === 'before' ? { root } : {}
-    // The second half has databases of its own: in those of the first, its threads are stored.
+    // The second half has its own databases, because those of the first half have its threads.
     const name = `${side}-${load.name}-${order[0]}-first`
     contenders.set(side, started.use(await startSluice(bench, { name, ...options })))
   }

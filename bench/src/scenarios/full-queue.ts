@@ -15,7 +15,7 @@ const SLICES = 10
 const TEMPLATE = 'full-queue-00'
 const POLL_MS = 100
 
-/** A backlog: it must slow down neither enqueueing nor the workers. */
+/** A backlog. It must not slow down enqueueing or the workers. */
 export const fullQueue: Scenario = {
   name: 'full-queue',
   title: 'A queue of 200,000 waiting jobs against an empty one',

@@ -1,4 +1,4 @@
-// The types of requests and answers: in this repository, those of the contract. The packed client
+// The types of requests and answers, taken from the contract in this repository. The packed client
 // needs no other package: there, `build.program.ts` writes them out in place of this file.
 import type { ImportProgressAnswer, RefusedItemSchema, SourcePage, Static } from '@sluice/contract'
 

@@ -12,7 +12,7 @@ const byLane = (value: ReturnType<typeof number>) =>
   Type.Object({ interactive: value, bulk: value })
 
 const interactive = optional(
-  count('Those of the interactive lane; as a bound, by MAX_WAITING_SECONDS.'),
+  count('Threads of the interactive lane; as a bound, by MAX_WAITING_SECONDS.'),
 )
 const threadsAndBytes = (description: string) =>
   Type.Object(

@@ -154,8 +154,8 @@ interface Group {
 
 /**
  * Reads the sources in the order of their ids. Every collection has this index, and a thread keeps
- * its place in it, also if it is posted again meanwhile. But it mixes tenants: the read walks over the
- * sources of others, too.
+ * its place in it, also if it is posted again meanwhile. But it mixes tenants, so the read also
+ * walks over the sources of others.
  */
 async function* readGroups(read: Read, after: string): AsyncGenerator<Group> {
   let group: SourceDocument[] = []

@@ -1,6 +1,6 @@
 // The checkpoint of an import or an export says how far it got, so that another run can continue
-// from there. That of an import contains the length of the file of rejected records, so it is saved
-// after that file.
+// from there. The checkpoint of an import contains the length of the file of rejected records, so it
+// is saved after that file.
 import { randomUUID } from 'node:crypto'
 import { open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

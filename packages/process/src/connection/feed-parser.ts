@@ -172,7 +172,7 @@ export function feedParser(
       bodyLeft = Number(headers['content-length'] ?? 0)
       isChunked = headers['transfer-encoding'] !== undefined
     },
-    /** Stops parsing. Whatever arrives is discarded, up to `DISCARDED_BYTES`. */
+    /** Stops parsing. Bytes that arrive later are discarded, up to `DISCARDED_BYTES`. */
     stop(): void {
       isOver = true
       stoppedAt = socket.bytesRead

@@ -1,9 +1,8 @@
--- Tries a write that changes nothing. Returns why Redis refuses it, or '', and from Redis 7.0 on which
--- commands its user may not send, or ''. It must not return an error, because clients would then
+-- Tries a write that changes nothing. Returns why Redis refuses it, or '', and which commands its user
+-- may not send (from Redis 7.0 on), or ''. It must not return an error, because clients would then
 -- reconnect.
 -- ARGV  the commands
 local key = KEYS[1] .. 'nothing'
-local reply = redis.pcall('DEL', key)
 
 -- No command of a script needs more arguments.
 local MOST_ARGUMENTS = 8
@@ -20,8 +19,9 @@ local function isAllowed(command)
   return redis.acl_check_cmd(command)
 end
 
-local writes, refused = type(reply) == 'table' and reply.err or '', {}
+local reply, refused = redis.pcall('DEL', key), {}
 for _, command in ipairs(redis.acl_check_cmd and ARGV or {}) do
   if not isAllowed(command) then refused[#refused + 1] = command end
 end
+local writes = type(reply) == 'table' and reply.err or ''
 return {writes, #refused > 0 and 'NOPERM its user may not send ' .. table.concat(refused, ', ') or ''}

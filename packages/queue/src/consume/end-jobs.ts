@@ -349,7 +349,7 @@ export async function failJob(
 
 const UNREADABLE = 'Sluice did not write the payload: another program added or changed this job'
 
-/** Fails a job whose payload is unreadable, maybe for BullMQ, too: see `readPayload`. */
+/** Fails a job with an unreadable payload: see `readPayload`. BullMQ may be unable to parse it. */
 export async function failUnreadable(locked: LockedJob, deps: LaneDeps): Promise<void> {
   const failure = new Error(UNREADABLE)
   const result = { receipts: [], failure: UNREADABLE }

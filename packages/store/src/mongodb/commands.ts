@@ -123,8 +123,8 @@ export interface StoreCommands {
     how?: { areNeighbours?: boolean; marked?: readonly SourceOrTombstone[] },
   ): Promise<(QuoteTotals & { _id: string })[]>
   /**
-   * Reads all sources, in pages of at most 25,000. This is no snapshot. `onForeign` receives the ids
-   * of documents that Sluice did not write.
+   * Reads all sources, in pages of at most 25,000. This is no snapshot. `onForeign` gets the ids of
+   * documents that Sluice did not write.
    */
   scanSources(onForeign?: (ids: string[]) => void): AsyncIterable<SourceTotals[]>
   /**

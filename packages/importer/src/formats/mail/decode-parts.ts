@@ -1,5 +1,5 @@
-// Decodes the texts of a mail, and replaces each by a mark. postal-mime knows fewer charsets and
-// kinds of texts, takes 10 µs for each line, and copies a text several times.
+// Decodes the texts of a mail, and replaces each by a placeholder. postal-mime knows fewer charsets
+// and kinds of texts, takes 10 µs for each line, and copies a text several times.
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { htmlToText } from '../values/html-text.ts'
@@ -8,10 +8,10 @@ import { decodeText, decodeTransfer, HTML } from './decode-text.ts'
 import { beforeHeader, bodyStart, HEADER_NAME_BYTES, type Part, readPart } from './header.ts'
 
 export interface DecodedMail {
-  /** The mail, with marks in place of its texts. */
+  /** The mail, with placeholders for its texts. */
   bytes: Buffer
-  /** Puts the texts in place of their marks. */
-  withTexts: (marked: string) => string
+  /** Puts the texts in place of their placeholders. */
+  withTexts: (text: string) => string
   /** What was replaced, cut or left out. */
   notes: { kind: 'replaced' | 'cut' | 'skipped'; reason: string }[]
 }
@@ -83,14 +83,14 @@ export function decodeParts(mail: Buffer): DecodedMail {
   }
   decodeAll(decoding)
   const { pieces, texts, notes } = decoding
-  const withTexts = (marked: string) =>
-    marked.replace(MARKS, (_, index) => texts[Number(index)] ?? '')
+  const withTexts = (text: string) =>
+    text.replace(PLACEHOLDERS, (_, index) => texts[Number(index)] ?? '')
   return { bytes: Buffer.concat(pieces), withTexts, notes }
 }
 
-/** No mail can contain it, because each process has another one. */
-const MARK = randomUUID()
-const MARKS = new RegExp(`${MARK} (\\d+);`, 'g')
+/** No mail can contain it, because it is random. */
+const PLACEHOLDER = randomUUID()
+const PLACEHOLDERS = new RegExp(`${PLACEHOLDER} (\\d+);`, 'g')
 
 function decodeAll(decoding: Decoding): void {
   while (decoding.at < decoding.mail.length && decoding.open.length <= DEEPEST) decodeNext(decoding)
@@ -209,8 +209,8 @@ function decodePart(part: Part, head: Buffer, body: Buffer, decoding: Decoding):
   if (alternatives.length > 0 && text.trim() !== '')
     for (const one of alternatives) one.chosen = one.parts
   // In base64, because the line end in front of the next boundary would belong to the text.
-  const mark = Buffer.from(`${MARK} ${texts.push(text) - 1};`).toString('base64')
-  return [PLAIN, head, Buffer.from(mark), BLANK_LINE]
+  const placeholder = Buffer.from(`${PLACEHOLDER} ${texts.push(text) - 1};`).toString('base64')
+  return [PLAIN, head, Buffer.from(placeholder), BLANK_LINE]
 }
 
 const FOOTER = 'texts in base64 with a plain footer, which is left out'

@@ -92,7 +92,7 @@ export function isMbox(beginning: string): boolean {
 const NEWLINE = 0x0a
 const FROM = Buffer.from('From ')
 /** If files were joined, there may be byte order marks within the file. */
-const MARK = Buffer.from('\uFEFF')
+const BYTE_ORDER_MARK = Buffer.from('\uFEFF')
 
 /**
  * Splits an mbox at its separators. If a line of text begins with `>From `, or with more than one
@@ -163,7 +163,7 @@ function createSplitter() {
 }
 
 function beginsWithFrom(data: Buffer, start: number): boolean {
-  const at = data[start] === MARK[0] ? start + MARK.length : start
+  const at = data[start] === BYTE_ORDER_MARK[0] ? start + BYTE_ORDER_MARK.length : start
   return data[at] === FROM[0] && data.subarray(at, at + FROM.length).equals(FROM)
 }
 
