@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { QuoteFields } from '@sluice/contract'
-import type { PostRequest } from '@sluice/store'
+import type { PostRequest, StoreRequest } from '@sluice/store'
+import { sourceIdOfRequest } from '@sluice/store/ids'
 import { it } from 'vitest'
 import { scale } from '../support/scale.ts'
 import { explore } from './explorer/explore.ts'
@@ -24,7 +25,7 @@ const deliver = (...places: number[]): Delivery => ({ places, after: 0, forgets:
 const deliverLater = (...places: number[]): Delivery => ({ ...deliver(...places), after: 1_000 })
 
 /** @param workers are, for each process, its lanes of deliveries. */
-const historyOf = (requests: PostRequest[], workers: Delivery[][][]) =>
+const historyOf = (requests: StoreRequest[], workers: Delivery[][][]) =>
   createHistory(requests, workers.map(workerOf))
 
 /** All lists of this length of numbers below `base`. */
@@ -159,4 +160,27 @@ it('a repair of a thread that a dead process left half-written, before another r
     )
     for (const choices of choicesOf(scale(3, 6), 3)) await explore({ ...history, choices })
   }
+})
+
+it('a post that another delivery replaced after its deletion, and that stores its quotes late, leaves none', async () => {
+  const post = request(1, quote('q1'))
+  const deletes = { sourceId: sourceIdOfRequest(post) }
+  const deletion = { id: 'r2', tenant: 'acme', stamp: 2_000_000, redelivered: false, deletes }
+  const history = historyOf(
+    [post, deletion],
+    [[[deliver(0)], [deliver(0)]], [[deliver(1), deliver(0)]]],
+  )
+  const chosen = [
+    3, 1, 1, 0, 0, 1, 1, 1, 3, 3, 3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1,
+  ]
+  // The first process has reserved the thread. The second one deletes it, and is summing it for its
+  // own delivery of the post: it has looked for quotes to remove.
+  const commands = await commandsOf({ ...history, choices: chosen })
+  assert.deepEqual(commands.slice(23, 26), [
+    'p2: update sources',
+    'p2: find quotes',
+    'p1: insert quotes',
+  ])
+  for (const choices of choicesOf(scale(4, 6), 3))
+    await explore({ ...history, choices: [...chosen, ...choices] })
 })

@@ -70,6 +70,14 @@ export const deletionMutants: Mutant[] = [
     'await removeDeleted(deps, sources)',
     'sources ?? (await removeDeleted(deps, sources))',
   ),
+  known(
+    one(
+      'a quote stored after a deletion is left',
+      'write/tokens.ts',
+      'work.mayHaveChanged && deletion !== undefined',
+      'work.refusals < 0 && deletion !== undefined',
+    ),
+  ),
   one(
     'a sum counts deleted quotes',
     'write/sum-sources.ts',

@@ -60,14 +60,15 @@ export function isMine({ requests }: ThreadWork, token: WriterToken): boolean {
 }
 
 /**
- * Returns whether to sum: an earlier round or delivery of the same requests left a token, or a dead
- * writer did.
+ * Returns whether to sum: an earlier round or delivery of the same requests left a token, a dead
+ * writer did, or an earlier round may have stored quotes after a deletion's sum, which removes them.
  */
 export function needsSum(
   runtime: Runtime,
   work: ThreadWork,
-  { meta: { tokens = [] } }: Source,
+  { meta: { tokens = [], deletion } }: Source,
 ): boolean {
+  if (work.mayHaveChanged && deletion !== undefined) return true
   const isStaleAndUnsummed = (token: WriterToken) =>
     isStale(runtime, token) && runtime.now() - (token.summed?.getTime() ?? 0) >= STALE_MS
   return tokens.some(
