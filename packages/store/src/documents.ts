@@ -352,6 +352,8 @@ export interface ThreadWork {
    * stored.
    */
   mayHaveChanged: boolean
+  /** Whether an earlier round may have stored quotes of the thread. */
+  mayHaveQuotes: boolean
   /**
    * Whether to read the source with majority: an answer without a write must not depend on a source
    * that may be rolled back.

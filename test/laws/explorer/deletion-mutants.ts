@@ -74,7 +74,7 @@ export const deletionMutants: Mutant[] = [
     one(
       'a quote stored after a deletion is left',
       'write/tokens.ts',
-      'work.mayHaveChanged && deletion !== undefined',
+      'work.mayHaveQuotes && deletion !== undefined',
       'work.refusals < 0 && deletion !== undefined',
     ),
   ),

@@ -148,6 +148,7 @@ export function prepareNextRound(
   work.requests = work.requests.map((request) => ({ ...request, redelivered: true }))
   const hasToken = toSum || plan.quoteWrites.length > 0
   work.mayHaveChanged ||= isOpened || !hasToken
+  work.mayHaveQuotes ||= isOpened
 }
 
 /**

@@ -279,6 +279,7 @@ function groupByThread(inputs: readonly InputThread[]): ThreadWork[] {
       id,
       requests: requestsInOrder,
       mayHaveChanged: false,
+      mayHaveQuotes: false,
       readsMajority,
       refusals: 0,
       isStored: false,

@@ -68,7 +68,7 @@ export function needsSum(
   work: ThreadWork,
   { meta: { tokens = [], deletion } }: Source,
 ): boolean {
-  if (work.mayHaveChanged && deletion !== undefined) return true
+  if (work.mayHaveQuotes && deletion !== undefined) return true
   const isStaleAndUnsummed = (token: WriterToken) =>
     isStale(runtime, token) && runtime.now() - (token.summed?.getTime() ?? 0) >= STALE_MS
   return tokens.some(
