@@ -70,8 +70,8 @@ export function createWork({
     const { threads } = job.data
     const deletes = threads.some((one) => 'deletes' in one)
     const prepared = prepare(job, deletes, trace)
-    // Awaits only promises: while the worker waits, no request of the lane is under way, so that
-    // `ready` would let the lane fetch again too early.
+    // Awaits only a promise. An `await` of anything else is a moment in which no request of the
+    // lane is under way, and `ready` would let the lane fetch too early.
     const requests = prepared instanceof Promise ? await prepared.catch(asError) : prepared
     if (requests instanceof RefusedWriteError) throw requests
     if (requests instanceof Error)

@@ -11,7 +11,7 @@ import {
 import type { ShapeThread } from './shape/shape-thread.ts'
 
 interface FeedDeps {
-  /** The tally counts the events that an earlier run has settled, which are not fed again. */
+  /** Its tally says how many events an earlier run has settled. These are not fed again. */
   ledger: Ledger
   shape: ShapeThread
   conversations: ConversationCounter | undefined

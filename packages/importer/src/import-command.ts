@@ -180,7 +180,9 @@ async function run(asked: Options & ImportOptions, deps: ImportCommandDeps): Pro
   }
 }
 
-/** The command as it was typed, and what it lacks. Of two equal options, the later counts. */
+/**
+ * The command as it was typed, and what it lacks. If an option is repeated, the last one counts.
+ */
 function withOptions(
   [, , ...words]: readonly string[],
   lacking: readonly string[] = [],

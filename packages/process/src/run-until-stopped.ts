@@ -61,7 +61,7 @@ export async function runUntilStopped({
   return exit(clean && !failed ? 0 : 1, log)
 }
 
-/** At the end, a log whose reader does not read is waited for only this long. */
+/** A process that ends waits at most this long for the reader of its log. */
 const LAST_LINES_MS = 300
 
 /**

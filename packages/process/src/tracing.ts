@@ -86,7 +86,7 @@ export async function inSpan<Result>(
   }
 }
 
-/** At the end of a process, a collector that is unavailable is waited for only this long. */
+/** A process that ends waits at most this long for a collector that is unavailable. */
 const LAST_SPANS_MS = 1_000
 
 /**

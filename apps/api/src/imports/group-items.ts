@@ -175,7 +175,7 @@ export function* groupElements(
  */
 const THREADS_PER_JOB = 50
 const BYTES_PER_JOB = 1024 * 1024
-/** Bounds of the refused items in a group, which need memory but no job. */
+/** Bounds of a group's refused items: they make no job, but need memory until they are answered. */
 const ITEMS_PER_GROUP = 1_000
 const RESULT_BYTES_PER_GROUP = 256 * 1024
 /**

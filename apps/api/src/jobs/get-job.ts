@@ -47,8 +47,8 @@ async function findOrRefuse(
 }
 
 /**
- * A tenant may read large jobs at this rate, a fifth of what a thread of a common machine can
- * build.
+ * The rate at which a tenant may read large jobs: a fifth of what one thread of a common machine
+ * can build.
  */
 const BYTES_PER_MS = 4_000
 

@@ -41,13 +41,13 @@ export async function writeErasures(
   }
 }
 
-/** Returns the error of a file as one that does not look like the error of a server. */
+/** Names the file in an error of the file system, which could be taken for an error of a server. */
 function faultOf(file: string, error: unknown): unknown {
   const isOfFile = error instanceof Error && 'syscall' in error
   return isOfFile ? new UserError(`${file}: ${error.message}.`) : error
 }
 
-/** Reads a file. @throws {UserError} if it is of another store, torn, or not such a file. */
+/** Reads a file. @throws {UserError} if it is of another store, incomplete, or not such a file. */
 export async function* readErasures(file: string, db: Db): AsyncGenerator<DeletionRecord> {
   let [at, head]: [number, Partial<Head>] = [0, {}]
   const parseLine = (line: string): DeletionRecord | undefined => {

@@ -117,7 +117,7 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
     hasKeys = cursor.firstBatch.length > 0
     return []
   })
-  // A new deployment has no keys, and then no sources.
+  // A new deployment has no keys and no sources. If it has sources, its keys were lost.
   if (!hasKeys)
     await ask('the sources', database, { find: 'sources', ...first }, ({ cursor }) =>
       cursor.firstBatch.map(() => lostKeys(database)),

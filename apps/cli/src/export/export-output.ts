@@ -28,7 +28,8 @@ export interface ExportOutput {
 }
 
 /**
- * A file of several members or frames is valid, so each page is one, and a run can append to it.
+ * Compresses each page as a gzip member or Zstandard frame of its own, so that a run can append to
+ * a file.
  */
 async function compress(name: string, text: string): Promise<Buffer> {
   if (/\.gz$/i.test(name)) return promisify(zlib.gzip)(text)

@@ -58,7 +58,7 @@ async function readReferences(
   { from = '-', skip }: DeleteOptions,
 ): Promise<SourceReference[]> {
   const { line: parse } = createReferenceParsers(DEFAULT_LIMITS)
-  // As bytes: texts would be split at U+2028, and have U+FFFD for what is no UTF-8.
+  // Reads Latin-1, to keep all bytes: UTF-8 would be split at U+2028, and lose what is invalid.
   const lines =
     from === '-'
       ? createInterface({ input: deps.process.stdin.setEncoding('latin1') })
@@ -123,7 +123,7 @@ async function deleteThreads(
 
 const checkResult = createAnswerCheck(DeletedItemSchema)
 
-/** A single thread is deleted by the route whose jobs go before imports. */
+/** Deletes a single thread by the route for one thread, whose jobs overtake imports. */
 async function* resultsOf(
   client: Client,
   all: readonly SourceReference[],

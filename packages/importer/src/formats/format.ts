@@ -91,7 +91,7 @@ export interface Noted {
   place: Place
 }
 
-/** A page of an answer. Only when all files are read, it shows whether the input lacks others. */
+/** A page of an answer. Once all files are read, the pages show whether the input lacks others. */
 export interface AnswerPage {
   kind: 'page'
   /** The list in it, such as `/issues`. */

@@ -1,6 +1,7 @@
 // What holds for each format of the table: it does not compile until a new one has a line in
 // EXAMPLES.
 import assert from 'node:assert/strict'
+import { readdir } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { makeZip } from '@sluice/test-support'
@@ -151,6 +152,15 @@ it('each format has the name under which the table has it, and a title and a sou
   assert.deepEqual(formats.map(({ name }) => name).toSorted(), Object.keys(EXAMPLES).toSorted())
   assert.deepEqual(
     formats.filter(({ title, sourceIs }) => title === '' || sourceIs === ''),
+    [],
+  )
+})
+
+it('each format has a file of tests, named after it', async () => {
+  const files = await readdir(import.meta.dirname, { recursive: true })
+  const tested = files.map((file) => /([^/]+?)(?:-format)?\.test\.ts$/.exec(file)?.[1])
+  assert.deepEqual(
+    formats.filter(({ name }) => !tested.includes(name)),
     [],
   )
 })

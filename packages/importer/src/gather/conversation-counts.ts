@@ -50,7 +50,7 @@ export function createConversationCounts(most: number) {
 
   return {
     counts,
-    /** Counts the quotes that a thread's requests store. Those of one id become one. */
+    /** Counts the quotes that a thread's requests store. Quotes with the same id count as one. */
     add(thread: ThreadInput, requests: readonly UntitledRequest[]) {
       const quotes = requests.flatMap((request) => request.quotes)
       const stored = new Map(quotes.map((quote, at) => [quote.externalId ?? at, quote]))

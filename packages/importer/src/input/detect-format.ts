@@ -101,7 +101,7 @@ function nothingRead({ unread: [first, ...others], notes }: Detected): UserError
 interface Detecting {
   formats: readonly Format[]
   options: FormatOptions
-  /** Whether the file is the whole input: what it lacks then ends the import. */
+  /** Whether the file is the whole input. If so, the import ends if the file lacks something. */
   isAlone: boolean
 }
 

@@ -26,7 +26,7 @@ export function sayWhyItWaits({ client, importId, settled, say }: Stalling): Dis
     if (why !== '' && why !== said) say(`Waiting: ${why}.`)
     said = why
   }
-  // Where threads are posted, there is already a message if the service can't be reached.
+  // If the service can't be reached, the posts of threads already say so.
   const timer = setInterval(() => void look().catch(() => {}), EVERY_MS)
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }

@@ -169,7 +169,8 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
 
   /**
    * Waits until all that was accepted before this moment is stored, or has failed and is erased.
-   * The failed jobs come first and last, because an operator may retry some meanwhile.
+   * Looks through the failed jobs before and after the wait, because an operator may retry some
+   * during it.
    */
   async function* eraseAccepted(): Steps {
     yield* eraseFailed()
@@ -242,8 +243,8 @@ type Erased = Pick<
 interface Walk {
   after?: string | undefined
   /**
-   * A stamp. What was redacted after it is found too, because a post of a suppressed speaker may
-   * have replaced words that Redis still has in results.
+   * A stamp. Also finds what was redacted after it: a post of a suppressed speaker may have
+   * replaced words that results in Redis still have.
    */
   since?: number
 }

@@ -91,7 +91,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
     return { ...JSON.parse(text), ...outcomes }
   }
 
-  /** Its time is Redis's, as the stamps of the threads to which it is compared. */
+  /** Takes its time from Redis, because it is compared with stamps, which are Redis's time. */
   async function newOperation(
     facts: Pick<
       Operation,

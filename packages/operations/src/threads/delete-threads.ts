@@ -70,7 +70,8 @@ export function deleteThreads(deps: ThreadDeps, open: OpenOperation): Steps {
     let revokedAt: number | undefined
     for (let found = 1; found > 0; ) {
       await revokeKeys(db, tenant)
-      // Not since the operation was opened, because it may have waited for others.
+      // Measured from here: the operation may have been opened long ago, and have waited for
+      // others.
       revokedAt ??= performance.now()
       while (
         performance.now() - revokedAt < REVOKED_MS ||
@@ -252,8 +253,8 @@ async function record(deps: RecordDeps, open: OpenOperation, done?: number): Pro
   const what = await describe(deps, open)
   if (what === undefined) return
   const { id, by, createdAt } = open.operation
-  // An erasure promises nothing about later posts: they stay. A deleted tenant has none until its
-  // end.
+  // An erasure keeps what is posted after its request. A deleted tenant has no later posts until
+  // the operation has ended.
   const until =
     what.kind === 'erasure' ? Date.parse(createdAt) + APART_MS : await readRedisTime(redis)
   const stamp = Math.floor(until * 1_000)

@@ -65,10 +65,10 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
   }
 
   /**
-   * Rewrites the payload of a job, or of a retained result, as often as it changes meanwhile.
-   * Returns whether it had what is deleted.
+   * Rewrites the payload of a job, or of a retained result, again if it changes meanwhile. Returns
+   * whether it rewrote it.
    * @param find returns the deletions that concern a payload.
-   * @param always rewrites the result, too, if none does.
+   * @param always rewrites the result even if no deletion concerns the payload.
    */
   async function rewriteAt(key: string, find: FindDeletions, always = false): Promise<boolean> {
     for (let isDone = false; !isDone; ) {
@@ -98,7 +98,7 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
       names.push(...found)
       if (found.length > 0) await rewriteIt(key)
     }
-    // Of a source that was deleted by its id before it was stored, only jobs have the name.
+    // If a source was deleted by its id before it was stored, only jobs know its name.
     const areAll = names.length === deletions.length
     const only = areAll && { digits: digitsOf(names), names: names.map(asInPayload) }
     await examine(jobSteps, { tenants, ...only }, rewriteJob)
@@ -133,8 +133,8 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
     ),
     purgeAt: rewriteAt,
     /**
-     * Removes words from the retained results and the claims of a tenant, also if they have an
-     * erased name of a quote that was corrected since. Yields after each step.
+     * Removes words from the retained results and the claims of a tenant. A result may still have
+     * an erased name that a later post has corrected. Yields after each step.
      * @param find returns the deletions that concern a payload.
      */
     async *purgeResults(
@@ -227,7 +227,7 @@ function onlyNames({ source: { service, externalId } }: QueuedThread): QueuedThr
   return { source: { service, externalId, title: '' }, quotes: [], deleted: true }
 }
 
-/** Returns a payload without what was deleted of it: what was accepted before its deletion. */
+/** Returns a payload without the threads and texts that a later deletion covers. */
 function withoutWords(job: IngestJob, deletions: readonly StoredDeletion[], ids: Ids): IngestJob {
   let purged: number | undefined
   const threads = job.threads.map((thread, at) => {
@@ -308,7 +308,7 @@ export function payloadToRetain({
   return JSON.stringify({ ...data, threads: [{ ...withoutRepeats(thread, redacts), quotes }] })
 }
 
-/** Matches the names in a result that its request has not: quotation marks in texts are escaped. */
+/** Matches names in a result, and no text: quotation marks within a text are escaped. */
 const NAMES = /"(?:speaker|channelName)":("(?:[^"\\]|\\.)*")/g
 const namesIn = (result: string): string[] =>
   Array.from(result.matchAll(NAMES), ([, name = '']) => JSON.parse(name))

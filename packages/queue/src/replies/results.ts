@@ -135,8 +135,8 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
       isDone = await retainResult(jobId, data, tenant).then(() => true, again)
     characters -= data.length
   }
-  // A separate function: if `retain` made the text, it would keep a payload above the bound in
-  // memory while it waits.
+  // `retain` does not make the text itself: while it waits, it would keep even a payload that is
+  // above the bound in memory.
   return (jobId: string, payload: Pick<IngestJob, 'tenant' | 'threads'>): Promise<void> => {
     const text = JSON.stringify(payload)
     return retain(jobId, characters + text.length > MAX_CHARACTERS ? '' : text, payload.tenant)

@@ -118,8 +118,8 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
   function find<Found extends { _id: string }>(
     name: CollectionName,
     ids: readonly string[],
-    // Named even if it is `local`, because the URL may name another level, with which the check of
-    // epochs could miss one.
+    // Sent even if it is `local`: the URL may name another level, with which the check of epochs
+    // could miss one.
     level: ReadConcern = 'local',
     projection?: Document,
     condition?: Document,

@@ -110,7 +110,7 @@ async function markAndRemove(
   const writer = runtime.newId().toHexString()
   const since = new Date(runtime.now())
   const writes: GuardedWrite<SourceOrTombstone>[] = []
-  /** The answers to the others of a group, by the request of its mark. */
+  /** The answers to a group's further requests, by the id of its first, which the mark names. */
   const answersWith = new Map<string, [string, DeletedAnswer][]>()
   for (const [request, ...others] of groups) {
     if (request === undefined) continue

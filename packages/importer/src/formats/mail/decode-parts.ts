@@ -63,7 +63,7 @@ const INLINE = Buffer.from(
 const DEEPEST = 256
 /** At most this number of mails that are nested in each other is read. */
 export const DEEPEST_MAIL = 50
-/** postal-mime copies attached mails with all in them. Above this, a mail is not read. */
+/** postal-mime copies each attached mail with its content. A mail with more copies is not read. */
 const MOST_COPIED_BYTES = 256 * 1024 * 1024
 /** What precedes a header is shorter than this. */
 const BEFORE_HEADER_BYTES = 4096

@@ -26,8 +26,8 @@ const META = /<meta[^<>]+charset\s*=\s*["']?([\w-]+)/i
 const META_BYTES = 4096
 
 /**
- * Decodes base64 or quoted-printable.
- * `isCut`: text was left out that follows a text in base64.
+ * Decodes base64 or quoted-printable. `isCut`: a plain text that follows the base64, such as a
+ * footer, was left out.
  */
 export function decodeTransfer(body: Buffer, transfer: Part['transfer']) {
   if (transfer === 'base64') return decodeBase64(body)
@@ -38,7 +38,7 @@ export function decodeTransfer(body: Buffer, transfer: Part['transfer']) {
 
 const BASE64_LINE = /^[A-Za-z\d+/=]+$/
 
-/** Mailing lists append a footer: in base64 of its own, or plain, which is left out. */
+/** A mailing list's footer is read if it is base64 as well, and left out if it is plain. */
 function decodeBase64(body: Buffer) {
   const lines = body
     .toString('latin1')

@@ -193,8 +193,8 @@ const UNKNOWN_VIDEO =
   'a comment without an `id` or `videoId`, whose thread is not in the input either'
 
 /**
- * Reads a comment. The API writes HTML, unless it is asked for plain text. It gives the original
- * text only of the author's own comments.
+ * Reads a comment. The API writes HTML, unless it is asked for plain text. It returns the original
+ * text only to the comment's author.
  */
 function readComment(comment: JsonObject, thread: string | undefined, place: Place): Found {
   const snippet = asObject(comment.snippet) ?? {}
