@@ -34,7 +34,10 @@ const show = createPrinter((text) => process.stderr.write(text))
 let explain = (error: unknown) => error
 const openDb = async () => {
   const { connectStore, reasonBehind } = await import('@sluice/store/connect')
-  const store = connectStore(await findMongodb(folder, env))
+  const { processSettings, readSettings } = await import('@sluice/process')
+  const { mongodbUrl } = processSettings
+  const found = { MONGODB_URL: await findMongodb(folder, env) }
+  const store = connectStore(readSettings({ mongodbUrl }, found).mongodbUrl)
   explain = (error) => reasonBehind(error, store.db.client)
   return store
 }

@@ -69,6 +69,9 @@ const HOST = `(?:\\[[^\\s\\]]+\\]|[^\\s:,/?#@[\\]]+)${PORT}`
 const USER = '(?:(?:[^\\s?%]|%[\\da-fA-F]{2})*@)?'
 const HOSTS = `${USER}${HOST}(?:,${HOST})*`
 const REST = '(?:/\\d*)?(?:\\?\\S*)?'
+// MongoDB's driver would name the fault, but not the setting.
+const OF_MONGODB = '(?:[^\\s:/?#[\\]@%]|%[\\da-fA-F]{2})*'
+const DATABASE = '[^\\s/\\\\."$*<>:|?%#]*'
 const ofSentinels = `\\+sentinel://${HOSTS}/(?:[^\\s/?%]|%[\\da-fA-F]{2})+${REST}`
 
 /** The settings of every process. Each app declares further ones. */
@@ -101,8 +104,11 @@ export const processSettings = {
     description: 'The MongoDB that stores sources, quotes and keys. The path names the database.',
     default: 'mongodb://127.0.0.1:27017/sluice',
     maxLength: 10_000,
-    pattern: /^mongodb(\+srv)?:\/\/[^/\s]\S*$/i,
-    bound: 'a URL that begins with mongodb:// or mongodb+srv://',
+    pattern: new RegExp(
+      `^mongodb(?:\\+srv)?://(?:${OF_MONGODB}(?::${OF_MONGODB})?@)?${HOST}(?:,${HOST})*(?:/${DATABASE})?(?:\\?\\S*)?$`,
+    ),
+    bound:
+      'a URL like mongodb://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE or mongodb+srv://HOST/DATABASE; @, :, / and % in a password are %40, %3A, %2F and %25',
     secret: true,
   }),
   queue: setting.text({

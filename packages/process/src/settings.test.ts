@@ -131,8 +131,15 @@ test('the shared settings need nothing in the environment, and each default is o
 })
 
 test('a MongoDB URL may name several hosts; a URL of another kind is refused without its password', () => {
-  const url = 'mongodb://u:p@a:1,b:2/sluice?replicaSet=rs'
-  assert.equal(readSettings(processSettings, { MONGODB_URL: url }).mongodbUrl, url)
+  const { parse } = processSettings.mongodbUrl
+  const good =
+    'mongodb://u:p@a:1,b:2/sluice?replicaSet=rs mongodb+srv://u:p%40@c.example/ mongodb://[::1]:2?w=1 mongodb://%2Ftmp%2Fa.sock ' +
+    'mongodb://CN=a,OU=b@a/x_-1?authMechanism=MONGODB-X509&authSource=$external'
+  for (const url of good.split(' ')) assert.equal(parse(url), url)
+  const bad =
+    'http://a mongo://a MONGODB://a mongodb:/a mongodb:// a:1 "mongodb://a" mongodb://a:x mongodb://a:65536/x mongodb://u:p@p@a mongodb://u:p/p@a ' +
+    'mongodb://u:p:p@a mongodb://u:50%off@a mongodb://a/x.y mongodb://a/x%20y'
+  for (const url of bad.split(' ')) assert.equal(parse(url), undefined, url)
   const { message } = faultsOf({}, () =>
     readSettings(processSettings, { REDIS_URL: 'http://:hunter2@a' }),
   )

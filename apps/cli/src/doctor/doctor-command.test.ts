@@ -5,7 +5,7 @@ import { queueKeys } from '@sluice/queue'
 import { createBatchStore, mongoCommands, type SourceDocument } from '@sluice/store'
 import { createPrinter, RedisUnavailableError } from '@sluice/terminal'
 import { requiredUrl, testDatabase, testQueueName } from '@sluice/test-support'
-import { ObjectId } from 'mongodb'
+import { MongoParseError, ObjectId } from 'mongodb'
 import { type TestContext, test } from 'vitest'
 import { type DoctorDeps, doctorCommand } from './doctor-command.ts'
 
@@ -91,8 +91,30 @@ test('corrects the totals of the load, and says why it did not compare them', as
     text,
     /^ {2}FAULT {2}Redis cannot be reached: refused\. The load of the queue is not compared\.$/m,
   )
-  assert.match(text, /^ +fix: redis-cli -h one -p 26379 ping; redis-cli -h ::1 -p 7001 ping$/m)
+  assert.match(
+    text,
+    /^ +fix: redis-cli -h one -p 26379 ping; redis-cli -h ::1 -p 7001 ping {2}# if it answers, correct REDIS_URL$/m,
+  )
   assert.match(text, /Wrong: 0\n$/)
+  const wrong = await examined(t, refuse, { REDIS_URL: 'http://one' })
+  const faults = { exitCode: 2, message: /^The settings .*\n {2}REDIS_URL must be a URL like \S+,/ }
+  await assert.rejects(wrong.doctor(), faults)
+})
+
+test('names the setting to correct if MongoDB is not the one in MONGODB_URL', async () => {
+  const openDb = () => Promise.reject(new MongoParseError('option foo is not supported'))
+  const withQueue = () => assert.fail('asks Redis')
+  const deps = {
+    env: {},
+    openDb,
+    withQueue,
+    print: assert.fail,
+    show: assert.fail,
+    fail: assert.fail,
+  }
+  const running = doctorCommand(deps).parseAsync([], { from: 'user' })
+  const message = /^MongoDB failed: option foo .*\. If MongoDB runs, correct MONGODB_URL\. If not, /
+  await assert.rejects(running, { exitCode: 2, message })
 })
 
 test('says how far it is, and reads thousands of sources at once', async (t) => {

@@ -7,6 +7,7 @@ import {
   processSettings,
   readSettings,
   redisReplicasSetting,
+  SettingsError,
 } from '@sluice/process'
 import type { Redis } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
@@ -116,19 +117,20 @@ class UnfinishedError extends UserError {
   override readonly exitCode = 2
 }
 
-function failUnfinished(
-  error: unknown,
-  mongodb: string,
-  far = 'The sources are not checked',
-): never {
+function failUnfinished(error: unknown, mongodb: string, far?: string): never {
   if (!(error instanceof Error) || messageForPeople(error) === undefined) throw error
-  if (error instanceof UserError) throw new UnfinishedError(error.message)
+  if (error instanceof UserError || error instanceof SettingsError)
+    throw new UnfinishedError(error.message)
   // The driver's messages, such as "Topology is closed", name no server.
-  const why = `${mongodb} failed: ${error.message}. ${far}.`
-  throw new UnfinishedError(`${why} Run this again once MongoDB answers, or at a quieter time.`)
+  const why = `${mongodb} failed: ${error.message}. ${far ?? 'The sources are not checked'}.`
+  const correct = far === undefined ? 'If MongoDB runs, correct MONGODB_URL. If not, run' : 'Run'
+  throw new UnfinishedError(
+    `${why} ${correct} this again once MongoDB answers, or at a quieter time.`,
+  )
 }
 
-const nameOf = (db: Db) => `MongoDB at ${db.client.options.hosts.join(',')}`
+const nameOf = ({ client: { options } }: Db) =>
+  `MongoDB at ${options.srvHost ?? options.hosts.join(',')}`
 
 /** MongoDB must answer a question within this time. */
 const ASK_MS = 10_000
@@ -170,7 +172,7 @@ async function examineServers(
     printChecks(examined.host, examined.checks)
   } catch (error) {
     if (!(error instanceof RedisUnavailableError)) throw error
-    const text = `${error.message}. The load of the queue is not compared.`
+    const text = `${error.message.replace(/\.$/, '')}. The load of the queue is not compared.`
     printChecks('Redis', [check(false, text, pingCommands(redisUrl))])
   }
   const host = nameOf(db)

@@ -33,9 +33,10 @@ import { check, note, readClock, type ServerCheck } from './check.ts'
 
 /** Returns the commands that ping each server in a `REDIS_URL`. They contain no credentials. */
 export function pingCommands(redisUrl: string): string {
-  return readRedisUrl(redisUrl)
-    .endpoints.map(({ host, port }) => `redis-cli -h ${host} -p ${port} ping`)
-    .join('; ')
+  const pings = readRedisUrl(redisUrl).endpoints.map(
+    ({ host, port }) => `redis-cli -h ${host} -p ${port} ping`,
+  )
+  return `${pings.join('; ')}  # if it answers, correct REDIS_URL`
 }
 
 /**
@@ -112,7 +113,7 @@ export async function checkRedis(
       `the queue ${keys.queues.interactive} feeds this MongoDB`,
       checkStore(redis, keys, db),
     ),
-    await askedOf(db, 'Redis has kept its data', checkLoss(redis, keys, db)),
+    await askedOf(db, 'Redis has kept its data', checkLoss(redis, keys, db, cli)),
     ...(retention ? [note(retentionWords(retention, at))] : []),
     await checkLoad(redis, keys),
   ]
@@ -128,11 +129,11 @@ async function checkStore(redis: Redis, keys: QueueKeys, db: Db): Promise<Server
   return note(`no worker has ever worked on the queue ${queue}`)
 }
 
-async function checkLoss(redis: Redis, keys: QueueKeys, db: Db): Promise<ServerCheck> {
+async function checkLoss(redis: Redis, keys: QueueKeys, db: Db, cli: string): Promise<ServerCheck> {
   const { loss } = await readMarks(redis, keys, db)
-  return loss
-    ? { state: 'FAULT', text: lossWords(loss) }
-    : { state: 'ok', text: 'Redis has kept its data' }
+  const text = loss ? lossWords(loss) : 'Redis has kept its data'
+  const fix = `${cli} info keyspace  # if another database has the keys, correct REDIS_URL`
+  return check(!loss, text, fix)
 }
 
 /**

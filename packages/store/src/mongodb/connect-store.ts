@@ -16,7 +16,7 @@ import {
 export type StoreConnection = ReturnType<typeof connectStore>
 
 /** Finds the database in a URL. `new URL` refuses the list of hosts of a replica set. */
-const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
+const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/?]+\/([^/?]+)/
 
 /**
  * Connects in the background to the database that the URL names (or `sluice`), so that a process
@@ -46,9 +46,9 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
     // Without the values in the command, which the message quotes.
     unauthorized = { at: performance.now(), reason: failure.message.replace(/,.*/s, ' …') }
   })
+  const db = client.db(DATABASE_IN_URL.exec(url)?.[1] ?? 'sluice')
   const closing = new AbortController()
   void connectFirst(client, closing.signal)
-  const db = client.db(DATABASE_IN_URL.exec(url)?.[1] ?? 'sluice')
   return {
     db,
     /** Returns why MongoDB refused a command of this user in the last seconds. Needs `metrics`. */
