@@ -94,7 +94,7 @@ export interface Noted {
 /** A page of an answer. Once all files are read, the pages show whether the input lacks others. */
 export interface AnswerPage {
   kind: 'page'
-  /** The list in it, such as `/issues`. */
+  /** The list in it, such as `/issues`, behind the address of the list if it is known. */
   list: string
   items: number
   /** The number of items that all pages have, if the answer says it. */
@@ -142,6 +142,11 @@ export function rejectedFile({ path }: InputFile, reason: string): Rejected {
 /** Notes a value that is left out on purpose. */
 export function skipped(reason: string, place: Place): Noted {
   return { kind: 'skipped', reason, place }
+}
+
+/** Notes what was left out of a record that was read. */
+export function withSkipped(found: Found, reasons: readonly string[], place: Place): Found[] {
+  return [found, ...reasons.map((reason) => skipped(reason, place))]
 }
 
 export type ReadFile = (file: InputFile, options: FormatOptions) => AsyncIterable<readonly Found[]>

@@ -2,7 +2,7 @@
 // or thread, or for each part of one. Also reads the messages of Discord's data package.
 import { basename } from 'node:path/posix'
 import type { Format, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
-import { orRejected, piecesOf, rejected, rejectedFile, skipped } from '../format.ts'
+import { orRejected, piecesOf, rejected, rejectedFile, skipped, withSkipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonFile } from '../read/json-records.ts'
@@ -160,10 +160,7 @@ function readMessage(
     ? threadOf(channel)
     : dayOfChat(channel.id, channel.name, createdAt)
   const fields = { ...own, channelId: channel.id, ...present({ url: channel.url }) }
-  return [
-    piece(externalId, order, fields, [quote], place),
-    ...leftOut.map((reason) => skipped(reason, place)),
-  ]
+  return withSkipped(piece(externalId, order, fields, [quote], place), leftOut, place)
 }
 
 /** A poll's result is an embed with fields such as `total_votes`, and no text for people. */

@@ -196,16 +196,17 @@ describe('messages', () => {
   })
 
   test.each(['text', 'blocks'])(
-    'a %s that nests too deep is cut, and ends no import',
+    'a message whose %s nests too deep is rejected, and the others are read',
     async (name) => {
       const deep = `${`{"${name}":[`.repeat(20_000)}${']}'.repeat(20_000)}`
       const one = JSON.stringify({ ...message, text: 'Hi', rich_message: 0 }).replace(
         '"rich_message":0',
         `"rich_message":${deep}`,
       )
-      const content = JSON.stringify({ ...chat, messages: [0] }).replace('[0]', `[${one}]`)
-      const { pieces } = await readAll(telegramFormat, [inputFile('result.json', content)])
-      expect(pieces[0]?.quotes[0]?.text).toBe('Hi')
+      const file = JSON.stringify({ ...chat, messages: [0, message] }).replace('[0', `[${one}`)
+      const found = await readAll(telegramFormat, [inputFile('result.json', file)])
+      expect(found.rejected[0]?.reason).toBe('The record nests too deep.')
+      expect(found.pieces.length).toBe(1)
     },
   )
 

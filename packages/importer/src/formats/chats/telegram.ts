@@ -1,7 +1,7 @@
 // Reads an export of Telegram Desktop in JSON, which has one chat, or all chats of an account.
 import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
-import { FormatError, ownsFolder, piecesOf, rejected, skipped } from '../format.ts'
+import { FormatError, ownsFolder, piecesOf, rejected, skipped, withSkipped } from '../format.ts'
 import { eachRecognised } from '../read/each-recognised.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { fieldsBehind, foundIn, type JsonRecord, readJsonFile } from '../read/json-records.ts'
@@ -137,7 +137,7 @@ function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): 
   const found = piece(externalId, order, { ...fields, channelId }, quotes, place)
   const buttons = asArray(message.inline_bot_buttons).map(() => 'rows of buttons')
   const leftOut = asText(message.forwarded_from) ? [...buttons, FORWARDED] : buttons
-  return leftOut.length === 0 ? found : [found, ...leftOut.map((one) => skipped(one, place))]
+  return withSkipped(found, leftOut, place)
 }
 
 /** Returns a time in any zone, because only copies of the same message are compared. */
@@ -171,23 +171,15 @@ function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat)
   return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
 }
 
-/** Nothing that people write nests deeper. A deeper message would exceed the stack. */
-const DEEPEST = 20
-
 /** A text is a string, or a list of strings and marked parts. A `text_link` has an address. */
-function textOf(text: unknown, depth = DEEPEST): string {
+function textOf(text: unknown): string {
   if (typeof text === 'string') return text
-  if (depth === 0) return ''
-  const parts = asObject(text) ? [text] : asArray(text)
-  return parts.map((part) => textOfPart(part, depth - 1)).join('')
-}
-
-function textOfPart(part: unknown, depth: number): string {
-  const object = asObject(part)
-  if (!object) return typeof part === 'string' ? part : ''
-  const text = textOf(object.text, depth)
-  const href = object.type === 'text_link' ? asText(object.href) : undefined
-  return href && href !== text ? `${text} (${href})` : text
+  const { type, href, text: inner } = asObject(text) ?? {}
+  const shown = asArray(inner === undefined ? text : [inner].flat())
+    .map(textOf)
+    .join('')
+  const address = type === 'text_link' ? asText(href) : undefined
+  return address && address !== shown ? `${shown} (${address})` : shown
 }
 
 const MEDIA_WITH_WORDS = [
@@ -205,33 +197,26 @@ function linesOfMedia(message: JsonObject): string[] {
   const poll = asObject(message.poll)
   const tasks = asObject(message.todo_list)
   const invoice = asObject(message.invoice_information)
-  const items = [...asObjects(poll?.answers), ...asObjects(tasks?.items ?? tasks?.answers)].map(
-    ({ text }) => textOf(text),
-  )
+  const items = [...asObjects(poll?.answers), ...asObjects(tasks?.items ?? tasks?.answers)]
   const { first_name, last_name, phone_number } = asObject(message.contact_information) ?? {}
   return [
     ...linesOfBlocks(message.rich_message),
-    ...[poll?.question, tasks?.title].map((one) => textOf(one)),
-    ...items.filter((item) => item !== '').map((item) => `• ${item}`),
-    ...[message.place_name, message.address, message.game_title, message.game_description].map(
-      (one) => textOf(one),
-    ),
-    ...[invoice?.title, invoice?.description].map((one) => textOf(one)),
+    ...[poll?.question, tasks?.title].map(textOf),
+    ...items.map(({ text }) => textOf(text)).flatMap((item) => (item ? `• ${item}` : [])),
+    ...asTexts([message.place_name, message.address]),
+    ...asTexts([message.game_title, message.game_description]),
+    ...asTexts([invoice?.title, invoice?.description]),
     asTexts([first_name, last_name, phone_number]).join(' '),
   ]
 }
 
 /** A rich message has blocks instead of a text. Blocks may have lists and blocks in them. */
-function linesOfBlocks(value: unknown, depth = DEEPEST): string[] {
-  if (depth === 0) return []
+function linesOfBlocks(value: unknown): string[] {
   if (Array.isArray(value))
-    return value.flatMap((one) => (asText(one) ? [String(one)] : linesOfBlocks(one, depth - 1)))
+    return value.flatMap((one) => (asText(one) ? [String(one)] : linesOfBlocks(one)))
   const { title, summary, text, caption, ...inner } = asObject(value) ?? {}
   const lists = Object.values(inner).filter((one) => typeof one === 'object')
-  return [
-    ...[title, summary, text, caption].map((one) => textOf(one)),
-    ...linesOfBlocks(lists, depth - 1),
-  ]
+  return [...[title, summary, text, caption].map(textOf), ...linesOfBlocks(lists)]
 }
 
 /** A file that was not exported is named by its kind: `sticker 😀`, `voice_message`, `photo`. */

@@ -2,7 +2,7 @@
 // successors.
 import { isRecord } from '@sluice/contract'
 import type { Format, Found, Place, QuoteInput, SourceInput } from '../format.ts'
-import { eachFile, piecesOf, rejected, skipped } from '../format.ts'
+import { eachFile, piecesOf, rejected, skipped, withSkipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
@@ -75,10 +75,7 @@ function readSubmission(submission: JsonObject, externalId: string, place: Place
   const order = `${createdAt ?? ''}${versionOf(submission)}`
   const { text, leftOut } = submissionText(submission, permalink)
   const quotes = text === undefined ? [] : [toQuote(submission, externalId, text)]
-  return [
-    piece(externalId, order, fields, quotes, place),
-    ...leftOut.map((reason) => skipped(reason, place)),
-  ]
+  return withSkipped(piece(externalId, order, fields, quotes, place), leftOut, place)
 }
 
 /**

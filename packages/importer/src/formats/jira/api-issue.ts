@@ -1,5 +1,12 @@
 // Reads issues from answers of both versions of Jira's REST API: from searches, or single ones.
-import { type Found, type Place, piecesOf, type QuoteInput, rejected, skipped } from '../format.ts'
+import {
+  type Found,
+  type Place,
+  piecesOf,
+  type QuoteInput,
+  rejected,
+  withSkipped,
+} from '../format.ts'
 import type { JsonShape } from '../read/json-beginning.ts'
 import { isoDateIn } from '../values/iso-date.ts'
 import {
@@ -53,12 +60,9 @@ export function readAnswer(value: unknown, place: Place): Found[] {
     ...present({ ...named, createdAt: own.createdAt, url: pageOf(self, id) }),
   }
   const order = isoDateIn(asText(issue.updated)) ?? ''
-  return [
-    piece(`jira/${id}`, order, ofSource, quotes, place),
-    ...leftOut(issue, (asNumber(total) ?? 0) > answers.length).map((reason) =>
-      skipped(reason, place),
-    ),
-  ]
+  const found = piece(`jira/${id}`, order, ofSource, quotes, place)
+  const isCut = (asNumber(total) ?? 0) > answers.length
+  return withSkipped(found, leftOut(issue, isCut), place)
 }
 
 /** A search leaves out comments unless they are asked for, and cuts long lists. */

@@ -3,6 +3,7 @@
 import type { Format, FormatOptions, Found, InputFile, QuoteInput } from '../format.ts'
 import { eachFile, piecesOf, rejected } from '../format.ts'
 import {
+  byColumns,
   type CsvRow,
   csvColumns,
   faultOfRows,
@@ -22,6 +23,7 @@ const COMMENT = /^([^;\n]*);([^;\n]*);(.*)$/s
 
 const piece = piecesOf('custom')
 const RECORDS = recordsAndLists('issues')
+const isCsv = byColumns('Summary', 'Issue key', 'Issue id')
 
 /** Reads each issue as a source. Its description is the first quote. */
 export const jiraFormat: Format = {
@@ -31,13 +33,7 @@ export const jiraFormat: Format = {
   sourceIs: 'an issue',
   howTo: 'search for issues, Export, CSV (all fields)',
   options: ['dateFormat', 'timezone'],
-  recognises: (_, beginning) => {
-    const columns = csvColumns(beginning)
-    return (
-      ['Summary', 'Issue key', 'Issue id'].every((name) => columns.includes(name)) ||
-      isAnswer(jsonShape(beginning))
-    )
-  },
+  recognises: (_, beginning) => isCsv(beginning) || isAnswer(jsonShape(beginning)),
   faultOf: async (file, beginning, options) => {
     if (isAnswer(jsonShape(beginning))) return undefined
     const rows = rowsOfBeginning(file.path, beginning)

@@ -1,7 +1,7 @@
 // Reads Linear's issues, from its CSV export, and from answers of its API, which have comments.
 import type { Format, Found, Place, QuoteInput } from '../format.ts'
 import { eachFile, piecesOf, rejected, skipped } from '../format.ts'
-import { type CsvRow, csvColumns, foundInRows } from '../read/csv-rows.ts'
+import { byColumns, type CsvRow, foundInRows } from '../read/csv-rows.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -10,7 +10,7 @@ import { asIsoDate, isoDateIn } from '../values/iso-date.ts'
 import { asObject, asText, type JsonObject, present } from '../values/record-fields.ts'
 
 const piece = piecesOf('linear', (id) => ({ placeholderTitle: id }))
-const COLUMNS = ['ID', 'Team', 'Title', 'Description', 'Status', 'Creator', 'Created']
+const isCsv = byColumns('ID', 'Team', 'Title', 'Description', 'Status', 'Creator', 'Created')
 const RECORDS = recordsAndLists('issues', 'nodes')
 
 /** Reads each issue as a source `ENG-7`. Its description is the first quote. */
@@ -27,8 +27,7 @@ export const linearFormat: Format = {
 }
 
 function kindOf(beginning: Buffer): 'csv' | 'json' | undefined {
-  const columns = new Set(csvColumns(beginning))
-  if (COLUMNS.every((column) => columns.has(column))) return 'csv'
+  if (isCsv(beginning)) return 'csv'
   const members = [...jsonShape(beginning).members]
   const issues = members
     .filter((name) => name.endsWith('identifier'))

@@ -83,6 +83,14 @@ export function csvColumns(beginning: Buffer): string[] {
   return header.split(delimiter).map((name) => name.trim().replace(/^"(.*)"$/, '$1'))
 }
 
+/** Makes a function that recognises a CSV file by some of its columns. */
+export function byColumns(...names: readonly string[]): (beginning: Buffer) => boolean {
+  return (beginning) => {
+    const columns = new Set(csvColumns(beginning))
+    return names.every((name) => columns.has(name))
+  }
+}
+
 async function* parseRows(file: InputFile): AsyncGenerator<ParsedRow> {
   const { header: _header, ...dialect } = dialectOf(await readBeginning(file))
   const parser = parse({

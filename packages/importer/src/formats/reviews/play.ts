@@ -2,11 +2,13 @@
 import { unescape as decodeUrl } from 'node:querystring'
 import { parseIsoDate } from '@sluice/contract'
 import { eachFile, type Format, type Found, piecesOf, rejected } from '../format.ts'
-import { type CsvRow, csvColumns, foundInRows } from '../read/csv-rows.ts'
+import { byColumns, type CsvRow, foundInRows } from '../read/csv-rows.ts'
 import { madeId } from '../values/digest.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, present } from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
+
+const isOfReviews = byColumns('Package Name', 'Star Rating')
 
 /** Reads each review as a source. It has a row for each change, ordered by the date of it. */
 export const playFormat: Format = {
@@ -14,10 +16,7 @@ export const playFormat: Format = {
   title: 'Google Play reviews',
   description: 'Google Play reviews, CSV',
   sourceIs: "a review with the developer's reply",
-  recognises: (_, beginning) => {
-    const columns = csvColumns(beginning)
-    return columns.includes('Package Name') && columns.includes('Star Rating')
-  },
+  recognises: (_, beginning) => isOfReviews(beginning),
   read: eachFile((file) => foundInRows(file, readRow)),
 }
 

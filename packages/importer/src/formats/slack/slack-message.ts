@@ -1,6 +1,6 @@
 // Converts a record of a day's file to a message of its thread, or says why it is left out.
 import type { FormatOptions, Found, Place, QuoteInput, SourceInput } from '../format.ts'
-import { piecesOf, rejected, skipped } from '../format.ts'
+import { piecesOf, rejected, skipped, withSkipped } from '../format.ts'
 import type { JsonRecord } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import {
@@ -89,7 +89,7 @@ function toFound(
   moment: string,
   place: Place,
   context: MessageContext,
-): Found | Found[] {
+): Found[] {
   const { conversation } = context
   const root = timestampOf(message.thread_ts) ?? ts
   const { text, files, leftOut } = slackContent(message, context.directory)
@@ -105,8 +105,7 @@ function toFound(
   // sort by time. If there are copies, the one that was edited last comes last, and so replaces the
   // others.
   const order = moment.padStart(17, '0') + (asText(asObject(message.edited)?.ts) ?? '')
-  const found = piece(externalId, order, fields, [quote], place)
-  return leftOut.length === 0 ? found : [found, ...leftOut.map((reason) => skipped(reason, place))]
+  return withSkipped(piece(externalId, order, fields, [quote], place), leftOut, place)
 }
 
 /**

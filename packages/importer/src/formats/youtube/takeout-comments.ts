@@ -1,15 +1,10 @@
 // Reads comments.csv of Google Takeout: what an account wrote, with the ids of videos, but without
 // names.
-import { type CsvRow, csvColumns } from '../read/csv-rows.ts'
+import { byColumns, type CsvRow } from '../read/csv-rows.ts'
 import { asObjects, type JsonObject } from '../values/record-fields.ts'
 
-const COLUMNS = ['Comment ID', 'Video ID', 'Comment Text']
-
 /** Recognises the file by its header in English. */
-export function isOfTakeout(beginning: Buffer): boolean {
-  const columns = csvColumns(beginning)
-  return COLUMNS.every((name) => columns.includes(name))
-}
+export const isOfTakeout = byColumns('Comment ID', 'Video ID', 'Comment Text')
 
 /** Converts a row to the API's form of a comment, unless it is about the post of a channel. */
 export function commentOfTakeout({ values }: CsvRow): JsonObject | undefined {
