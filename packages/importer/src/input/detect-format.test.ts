@@ -240,6 +240,8 @@ test('the formats of a folder with several exports are told apart', async () => 
       'facebook',
     ],
     ['facebook/messages/inbox/ada_7/notes.json', '{"a":[]}', undefined],
+    ['facebook/messages/notes.json', '{"a":[]}', undefined],
+    ['facebook/messages/secret_groups.json', '{}', 'facebook'],
     ['facebook/friends/friends.json', '{}', 'facebook'],
     ['facebook/more.json', '{"friends_v2":[]}', 'facebook'],
     ['facebook/notes.json', '{"a":[]}', undefined],

@@ -38,7 +38,7 @@ const LISTS = [
  * messages and the files that people sent.
  */
 const PARTS =
-  /^(your_\w+_activity\/)?((about_you|activity_messages|ads|apps_and_websites|archive|bug_bounty|calls|campus|comments|connections|events|facebook_|feed|follow|friends|fundraisers|groups|interactions|journalist|likes|live_|location|logged_|marketplace|media|music|navigation|news|notifications|other_|pages|payment|personal_information|photos_|polls|posts|preferences|privacy|profile|reels|reviews|rooms|saved_|search|security_|settings|shop|short_videos|spark|stories|story_|support|trash|voice_|volunteering|your_)\w*\/(.*\/)?[^/]+\.json|messages\/[^/]+\.json|no-data\.txt|start_here\.html)$/
+  /^(your_\w+_activity\/)?((about_you|activity_messages|ads|apps_and_websites|archive|bug_bounty|calls|campus|comments|connections|events|facebook_|feed|follow|friends|fundraisers|groups|interactions|journalist|likes|live_|location|logged_|marketplace|media|music|navigation|news|notifications|other_|pages|payment|personal_information|photos_|polls|posts|preferences|privacy|profile|reels|reviews|rooms|saved_|search|security_|settings|shop|short_videos|spark|stories|story_|support|trash|voice_|volunteering|your_)\w*\/(.*\/)?[^/]+\.json|messages\/(autofill|chat|communit|encrypted|messaging|messenger|secret|support|your)_[^/]*\.json|no-data\.txt|start_here\.html)$/
 /** The path of a chat or of a list of posts within a download. */
 const WITHIN = /(?<![^/])(your_\w+_activity\/)?(messages\/.*|([^/]+\/)?[^/]*)$/s
 /**
@@ -95,11 +95,12 @@ function kindOf(beginning: Buffer): 'chat' | 'posts' | undefined {
   return isOfPosts ? 'posts' : undefined
 }
 
+const CHAT_FIELDS = ['title', 'thread_path', 'threadName']
+
 async function* readChat(file: InputFile): FoundLists {
-  const chat =
-    asObject(
-      decoded(await fieldsBehind(file, 'messages', ['title', 'thread_path', 'threadName'])),
-    ) ?? {}
+  const chat: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(await fieldsBehind(file, 'messages', CHAT_FIELDS)))
+    chat[name] = decoded(asText(value))
   yield* foundIn(
     readJsonFile(file, ['/messages/*']),
     ({ value, place }) => readMessage(asMessage(decoded(value)), chat, value, place),
@@ -192,21 +193,15 @@ function wordsOf({ media, ...one }: JsonObject): string[] {
   return asTexts([...words, description])
 }
 
-/** Nothing that is read nests deeper. A deeper record would exceed the stack. */
-const DEEPEST = 10
-
 /**
  * Decodes the texts of a value, including those in lists and objects: Facebook escapes each byte of
  * a UTF-8 text as if it were a character, `\u00c3\u00a9` for é.
  */
-function decoded(value: unknown, depth = DEEPEST): unknown {
+function decoded(value: unknown): unknown {
   if (typeof value === 'string') return decodedText(value)
-  if (depth === 0) return value
-  if (Array.isArray(value)) return value.map((one) => decoded(one, depth - 1))
+  if (Array.isArray(value)) return value.map(decoded)
   if (!isRecord(value)) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => [name, decoded(one, depth - 1)]),
-  )
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, decoded(one)]))
 }
 
 /** Matches a mention of a person, by an id and a name: `@[100001:2048:Ada]`. */
