@@ -96,11 +96,13 @@ export const githubFormat: Format = {
 async function* readFile(file: InputFile): FoundLists {
   const { members } = jsonShape(await readBeginning(file))
   const hasLists = LISTS.some((list) => members.has(`${list}[].number`))
-  let [items, list] = [0, '/issues']
+  let [items, repository, list] = [0, '', '/issues']
   const records = readJsonFile(file, hasLists ? WITH_COMMENTS : RECORDS)
   yield* foundIn(records, ({ path, value, place }) => {
     if (path === '/*') items += 1
-    if (asObject(value)?.issue_url !== undefined) list = '/comments'
+    const { issue_url, html_url, url } = asObject(value) ?? {}
+    if (issue_url !== undefined) list = '/comments'
+    repository ||= issueId(asText(issue_url ?? html_url ?? url))?.replace(/#\d+$/, '') ?? ''
     const page = pageOf(value)
     return Array.isArray(page)
       ? page.flatMap((record) => readRecord(record, place))
@@ -108,7 +110,8 @@ async function* readFile(file: InputFile): FoundLists {
   })
   const hasMore = PAGE_SIZES.has(items)
   const place = { path: file.path }
-  if (items > 0) yield [{ kind: 'page', list, items, hasMore, isGuess: true, place }]
+  if (items > 0)
+    yield [{ kind: 'page', list: repository + list, items, hasMore, isGuess: true, place }]
 }
 
 /** The API and `gh` list 30 issues if nothing else is asked for. A page of the API has up to 100. */

@@ -31,6 +31,10 @@ const github = (number: number) => ({
   html_url: `https://github.com/a/b/issues/${number}`,
   user: { login: 'ada' },
 })
+const elsewhere = (number: number) => ({
+  ...github(number),
+  html_url: `https://github.com/a/c/issues/${number}`,
+})
 const jira = (key: number) => ({ key: `B-${key}`, fields: { summary: 'Oven', comment: {} } })
 const zendesk = (id: number) => ({ id, subject: 'Oven', requester_id: 1, comments: [] })
 const linear = (id: number) => ({ identifier: `B-${id}`, title: 'Oven', createdAt: '2024-05-01' })
@@ -56,6 +60,7 @@ it.each<[string, unknown[], (number | string)[]]>([
   ['github', [[1, 2].map(github)], [2]],
   ['github', [full.map(github)], [30, 'perhaps only the first 30 issues']],
   ['github', [full.map(github), [31].map(github)], [31]],
+  ['github', [full.map(github), [31].map(elsewhere)], [31, 'perhaps only the first 30 issues']],
   ['jira', [{ startAt: 0, total: 5_000, issues: [jira(1)] }], [1, 'only 1 of 5,000 issues']],
   [
     'jira',
@@ -98,6 +103,15 @@ it.each<[string, unknown[], (number | string)[]]>([
     [1, 'only the first 1 tickets'],
   ],
   ['zendesk', [{ tickets: [zendesk(1)], meta: { has_more: false }, links: { next: 'b' } }], [1]],
+  [
+    'zendesk',
+    [
+      { tickets: [zendesk(1)], next_page: 'https://a.example/2.json?page=2' },
+      { tickets: [zendesk(2)], next_page: 'https://a.example/3.json?page=2' },
+      { tickets: [zendesk(3)], next_page: null, previous_page: 'https://a.example/3.json?page=1' },
+    ],
+    [3, 'only the first 1 tickets'],
+  ],
   ['linear', [issuesOf(true, 1, 2)], [2, 'only the first 2 records']],
   ['linear', [issuesOf(true, 1).data], [1, 'only the first 1 records']],
   ['linear', [issuesOf(true, 1, 2), issuesOf(false, 3)], [3]],

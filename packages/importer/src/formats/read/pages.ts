@@ -2,7 +2,7 @@
 import { isRecord } from '@sluice/contract'
 import { formatNumber } from '@sluice/terminal'
 import type { AnswerPage, Found, Noted, Place } from '../format.ts'
-import { asId, asNumber } from '../values/record-fields.ts'
+import { asId, asNumber, asText } from '../values/record-fields.ts'
 
 /** Names of members that have an address, a number or a token of the next page. */
 const NEXT = /^next(_?page)?(_?(token|cursor|link|url))?$/i
@@ -10,6 +10,9 @@ const NEXT = /^next(_?page)?(_?(token|cursor|link|url))?$/i
 const HAS_MORE = /^has_?(more|next_?page)$/i
 const IS_LAST = /^(is_?last|end_of_stream)$/i
 const TOTAL = /^(total(_?(count|results))?|count)$/i
+
+/** Names of members that have the address of a page. Without its query, it names the list. */
+const ADDRESS = /^(next|prev(ious)?|self)(_?page)?(_?(link|url))?$/i
 
 /** For example, `hasNextPage` in `data.repository.issues.pageInfo` is inside four objects. */
 const DEEPEST = 4
@@ -39,7 +42,13 @@ export function pageOf(
   if (more.length + next.length === 0 && total === undefined) return undefined
   const hasMore =
     more.length > 0 ? more.includes(true) : next.some((one) => asId(one) !== undefined)
-  return { kind: 'page', list, items, total, hasMore, place }
+  // Pages with a total are of one list if they have the same total.
+  const [address = ''] = total === undefined ? valuesOf(ADDRESS).flatMap(pathOf) : []
+  return { kind: 'page', list: `${address}${list}`, items, total, hasMore, place }
+}
+
+function pathOf(address: unknown): string[] {
+  return /^https?:[^?#]+/.exec(asText(address) ?? '') ?? []
 }
 
 /** What the pages of a list have together. `total` is only there if one page has fewer items. */
