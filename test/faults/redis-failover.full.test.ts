@@ -27,7 +27,7 @@ import {
 const program = await redisProgram()
 const CALLERS = 8
 /** The pause of a caller. While a test waits for a failover, other tests need the machine. */
-const REST_MS = 50
+const REST_MS = 200
 
 type Kind = 'Sentinel' | 'a cluster'
 const FAULTS = { killed: 'SIGKILL', 'frozen and thawed': 'SIGSTOP' } as const

@@ -141,7 +141,7 @@ describe('the real store, with several workers at once', () => {
           assert(source !== null)
           assert.deepEqual(visible(source, quotes), [...expectedThreads(requests).values()][0])
         }),
-        { numRuns: scale(20, 60), endOnFailure: true },
+        { numRuns: scale(20, 30), endOnFailure: true },
       )
     })
   }
@@ -162,7 +162,7 @@ describe('the real store, with several workers at once', () => {
         await storeOnce(commands, [after], clockAhead(STALE_MS, hurried))
         await assertAgreement(after)
       }),
-      { numRuns: scale(20, 60), endOnFailure: true },
+      { numRuns: scale(20, 30), endOnFailure: true },
     )
   })
 
@@ -227,7 +227,7 @@ describe('the real store, with several workers at once', () => {
         assert(first !== undefined)
         assert.deepEqual(ids.sort(), (await stored(first)).quotes.map(({ _id }) => _id).sort())
       }),
-      { numRuns: scale(14, 40), endOnFailure: true },
+      { numRuns: scale(14, 20), endOnFailure: true },
     )
   })
 })
