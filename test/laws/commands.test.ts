@@ -330,7 +330,7 @@ describe('the commands in memory and on a server behave the same:', () => {
           source('a', { wordCount: 5, meta: { version: V2, stamp: 3 } }),
         ])
         const found: SourceTotals[] = []
-        for await (const some of commands.scanSources()) found.push(...some)
+        for await (const { own } of commands.scanSources()) found.push(...own)
         return byId(found)
       },
       [

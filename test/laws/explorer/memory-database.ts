@@ -163,12 +163,10 @@ export function createMemoryDatabase(writesPerCommand = 250) {
     sumQuotes: async (sourceIds, { marked } = {}) =>
       sourceIds.flatMap((id) => atOnce(runs.sumQuotes(id, marked))),
     async *scanSources() {
-      yield all('sources').map(({ _id, wordCount, quoteCount, meta }) => ({
-        _id,
-        wordCount,
-        quoteCount,
-        meta,
-      }))
+      const own = all('sources').map(({ _id, wordCount, quoteCount, meta }) => {
+        return { _id, wordCount, quoteCount, meta }
+      })
+      yield { own, foreign: [] }
     },
     insert: async (name, documents) => confirmed(atOnce(runs.insert(name, documents))),
     update: async (name, statements) => confirmed(atOnce(runs.update(name, statements))),

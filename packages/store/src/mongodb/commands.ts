@@ -123,10 +123,10 @@ export interface StoreCommands {
     how?: { areNeighbours?: boolean; marked?: readonly SourceOrTombstone[] },
   ): Promise<(QuoteTotals & { _id: string })[]>
   /**
-   * Reads all sources, in pages of at most 25,000. This is no snapshot. `onForeign` gets the ids of
+   * Reads all sources, in pages of at most 25,000. This is no snapshot. `foreign`: the ids of
    * documents that Sluice did not write.
    */
-  scanSources(onForeign?: (ids: string[]) => void): AsyncIterable<SourceTotals[]>
+  scanSources(): AsyncIterable<{ own: SourceTotals[]; foreign: string[] }>
   /**
    * Throws (as `update` does) if the server refuses a document for another reason than a duplicate
    * or a lock.

@@ -338,7 +338,7 @@ function rareCommands(
       return findInQueries(sourceIds, query, areNeighbours || hasSourceIndex ? IDS_PER_QUERY : 1)
     },
     // Reads in pages, because a cursor that is read slowly has no time limit.
-    async *scanSources(onForeign) {
+    async *scanSources() {
       const inSteps = createSteps(PAGE.limit, LEAST_PAGE)
       for (let after = ''; ; ) {
         const filter = { _id: { $gt: after } }
@@ -353,8 +353,7 @@ function rareCommands(
         const { own = [], foreign = [] } = Object.groupBy(page, ({ meta }) =>
           meta === undefined ? 'foreign' : 'own',
         )
-        onForeign?.(foreign.map(({ _id }) => _id))
-        yield own
+        yield { own, foreign: foreign.map(({ _id }) => _id) }
         if (page.length < limit) return
         after = page.at(-1)?._id ?? after
       }

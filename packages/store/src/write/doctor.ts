@@ -59,8 +59,9 @@ export async function repairSources(
     foreign: [],
   }
   const busy: string[] = []
-  for await (const page of commands.scanSources((ids) => report.foreign.push(...ids))) {
-    for (const some of chunksOf(page, SOURCES_AT_ONCE)) {
+  for await (const { own, foreign } of commands.scanSources()) {
+    report.foreign.push(...foreign)
+    for (const some of chunksOf(own, SOURCES_AT_ONCE)) {
       report.checked += some.length
       busy.push(
         ...(await checkSome(deps, some, (token) => !isStale(runtime, token), report, {
@@ -161,8 +162,8 @@ function agrees({ stored, counted }: ComparedSource): boolean {
  */
 export async function forgetDigests(commands: StoreCommands): Promise<number> {
   let removed = 0
-  for await (const page of commands.scanSources()) {
-    const ids = page.filter(({ meta }) => meta.digest !== undefined).map(({ _id }) => _id)
+  for await (const { own } of commands.scanSources()) {
+    const ids = own.filter(({ meta }) => meta.digest !== undefined).map(({ _id }) => _id)
     for (const some of chunksOf(ids, SOURCES_AT_ONCE)) {
       const u = { $set: { 'meta.version': processRuntime.newId() }, $unset: { 'meta.digest': 1 } }
       const { n } = await commands.update('sources', [
@@ -190,8 +191,8 @@ export async function forgetDeletions(
     return Math.max(...stamps) < until && tokens.every((token) => isExpired(runtime, token))
   }
   let removed = 0
-  for await (const page of commands.scanSources())
-    for (const some of chunksOf(page.filter(isOld), SOURCES_AT_ONCE))
+  for await (const { own } of commands.scanSources())
+    for (const some of chunksOf(own.filter(isOld), SOURCES_AT_ONCE))
       removed += (await commands.removeSources(some)).n
   return removed
 }
