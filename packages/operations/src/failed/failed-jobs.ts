@@ -105,19 +105,14 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
           limit: GROUPED_AT_ONCE,
           ...(after && { after }),
         })
-        for (const { id, reason, reasonGroup, failedThreadCount, failedAt } of jobs) {
-          const group = groups.get(reasonGroup)
-          const sample =
-            group ??
-            newGroup({ reasonGroup, jobId: id, reason, newestAt: failedAt, oldestAt: failedAt })
-          const hour = TREND_HOURS - 1 - Math.floor((now - Date.parse(failedAt)) / HOUR_MS)
-          if (sample.hours[hour] !== undefined) sample.hours[hour]++
-          const numbers = {
-            jobs: sample.jobs + 1,
-            threads: sample.threads + failedThreadCount,
-            oldestAt: failedAt,
-          }
-          groups.set(reasonGroup, { ...sample, ...numbers })
+        for (const job of jobs) {
+          const group = groups.get(job.reasonGroup) ?? newGroup(job)
+          groups.set(job.reasonGroup, group)
+          const hour = TREND_HOURS - 1 - Math.floor((now - Date.parse(job.failedAt)) / HOUR_MS)
+          if (group.hours[hour] !== undefined) group.hours[hour]++
+          group.jobs++
+          group.threads += job.failedThreadCount
+          group.oldestAt = job.failedAt
         }
         after = next
       } while (after !== undefined && performance.now() < end)
@@ -144,16 +139,10 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
 
 type Group = FailedJobGroups['groups'][number]
 
-function newGroup(
-  about: Pick<Group, 'reasonGroup' | 'jobId' | 'reason' | 'newestAt' | 'oldestAt'>,
-): Group {
-  return {
-    id: groupIdOf(about.reasonGroup),
-    ...about,
-    hours: Array(TREND_HOURS).fill(0),
-    jobs: 0,
-    threads: 0,
-  }
+function newGroup({ id: jobId, reason, reasonGroup, failedAt }: Summary): Group {
+  const id = groupIdOf(reasonGroup)
+  const about = { id, reasonGroup, jobId, reason, newestAt: failedAt, oldestAt: failedAt }
+  return { ...about, hours: Array(TREND_HOURS).fill(0), jobs: 0, threads: 0 }
 }
 
 /** Returns the time range of a filter as bounds of a sorted set. */
@@ -185,44 +174,39 @@ function readScan(lane: Lane, filter: FailedJobFilter, reply: unknown): ScannedJ
   return { jobs: jobs.flatMap((fields) => readFound(lane, filter, asList(fields))), next }
 }
 
+/** @param fields as scan-failed.lua returns them. */
 function readFound(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]): Summary[] {
-  const [id, failedAt, tenant, threads, text, ...summary] = fields
+  const [id, failedAt, tenant, threads, text, named, failedReason, ...others] = fields
+  const [enqueuedAt, tries, triedBefore, failedThreads] = others
   const data = text === '' ? undefined : readPayload(String(text))
   if (data !== undefined && !matches(data, filter)) return []
   // The name of a job of one thread ends with the externalId, which may have a slash.
   const externalId = filter.externalId?.toWellFormed()
-  const name = String(summary[0])
+  const name = String(named)
   if (
     data === undefined &&
     externalId !== undefined &&
     name.slice(name.indexOf('/') + 1) !== externalId
   )
     return []
-  const of = {
-    tenant: data?.tenant ?? String(tenant),
-    threads: data?.threads.length ?? Number(threads),
-  }
-  const job = summaryOf({ id: String(id), lane, ...of }, failedAt, summary)
-  if (filter.group !== undefined && filter.group !== groupIdOf(job.reasonGroup)) return []
-  return [{ ...job, reason: job.reason.slice(0, SHOWN_REASON) }]
-}
-
-type About = Pick<Summary, 'id' | 'lane' | 'tenant' | 'threads'>
-
-/** @param fields as scan-failed.lua returns them, from the name on. */
-function summaryOf(about: About, failedAt: unknown, fields: readonly unknown[]): Summary {
-  const [name, failedReason, enqueuedAt, tries, triedBefore, failedThreads] = fields
   const reason = String(failedReason ?? '')
-  return {
-    ...about,
-    name: String(name),
+  const reasonGroup = reasonGroupOf(reason)
+  if (filter.group !== undefined && filter.group !== groupIdOf(reasonGroup)) return []
+  const count = data?.threads.length ?? Number(threads)
+  const job = {
+    id: String(id),
+    lane,
+    tenant: data?.tenant ?? String(tenant),
+    threads: count,
+    name,
     enqueuedAt: isoOf(enqueuedAt),
     failedAt: isoOf(failedAt),
     attempts: Number(triedBefore) + attemptsShown(tries),
-    failedThreadCount: Number(failedThreads) < 0 ? about.threads : Number(failedThreads),
-    reason,
-    reasonGroup: reasonGroupOf(reason),
+    failedThreadCount: Number(failedThreads) < 0 ? count : Number(failedThreads),
+    reason: reason.slice(0, SHOWN_REASON),
+    reasonGroup,
   }
+  return [job]
 }
 
 const isoOf = (ms: unknown) => new Date(Number(ms)).toISOString()

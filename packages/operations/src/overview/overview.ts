@@ -2,7 +2,6 @@
 // processes, and Redis), and what all processes counted, minute by minute, for the last 25 hours.
 import { type Bins, quantilesOf, type Timed } from '@sluice/boot/durations'
 import {
-  ALIVE_MS,
   type HistoryPoint,
   type Operation,
   QUEUED_STATES,
@@ -24,7 +23,7 @@ import {
 import { LANES, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { readPause } from '../failed/operations.ts'
-import { type Facts, NEARLY_FULL } from './finding.ts'
+import { alive, type Facts, NEARLY_FULL } from './finding.ts'
 
 /** The most tenants that are named, those with the highest number first. */
 const TENANTS = 10
@@ -89,38 +88,31 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
     now: number,
   ): Promise<Pick<Status, 'storeAwayMs' | 'storeAway'>> {
     const [since, reason] = await redis.hmget(`${base}store-unavailable`, 'since', 'reason')
-    const alive = processes.filter(
-      ({ kind, seenMsAgo }) => kind === 'worker' && seenMsAgo < ALIVE_MS,
-    )
-    const reported = alive.flatMap(({ storeAwayMs, seenMsAgo }) =>
+    const workers = alive(processes, 'worker')
+    const reported = workers.flatMap(({ storeAwayMs, seenMsAgo }) =>
       storeAwayMs === undefined ? [] : storeAwayMs + seenMsAgo,
     )
-    if (!since || (reported.length === 0 && alive.length > 0)) return {}
+    if (!since || (reported.length === 0 && workers.length > 0)) return {}
     const storeAway = { since: new Date(Number(since)).toISOString(), reason: reason ?? '' }
     return { storeAwayMs: Math.max(now - Number(since), 0, ...reported), storeAway }
   }
 
   /** Reads what processes noted for the verdict. */
-  async function readNotes(): Promise<Pick<Status, 'otherStore' | 'redisLoss' | 'retention'>> {
-    const names = ['other-store', 'lost', 'retention'].map((name) => base + name)
-    const [otherStore, redisLoss, operation] = await redis.mget(names)
+  async function readNotes() {
+    const names = ['other-store', 'lost', 'retention', 'other-redis', 'other-queue']
+    const [otherStore, redisLoss, operation, sameName, queue] = await redis.mget(
+      names.map((name) => base + name),
+    )
     const retention = operation && (await redis.hget(`${base}operation:${operation}`, 'operation'))
-    return {
+    const other =
+      'A queue of the same name in another Redis feeds this MongoDB: correct REDIS_URL or QUEUE'
+    const text = `The queue ${queue} feeds the same MongoDB, and suppressions and deletions of this queue do not reach it: correct its QUEUE or MONGODB_URL`
+    const notes: Pick<Status, 'otherStore' | 'redisLoss' | 'retention'> = {
       ...(otherStore && { otherStore: JSON.parse(otherStore) }),
       ...(redisLoss && { redisLoss: JSON.parse(redisLoss) }),
       ...(retention && { retention: retentionOf(JSON.parse(retention)) }),
     }
-  }
-
-  async function readOther(): Promise<string[]> {
-    const other =
-      'A queue of the same name in another Redis feeds this MongoDB: correct REDIS_URL or QUEUE'
-    const [sameName, queue] = await redis.mget(`${base}other-redis`, `${base}other-queue`)
-    const text = `The queue ${queue} feeds the same MongoDB, and suppressions and deletions of this queue do not reach it`
-    return [
-      ...(sameName ? [other] : []),
-      ...(queue ? [`${text}: correct its QUEUE or MONGODB_URL`] : []),
-    ]
+    return { notes, others: [...(sameName ? [other] : []), ...(queue ? [text] : [])] }
   }
 
   /**
@@ -142,16 +134,16 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       readProcesses(at),
       redis.info(),
       readRefusal(),
+      readNotes(),
     ] as const
-    const [{ queued, paused, load, clockBehindMs, lastFailureMs }, tenants, seen, info, refusal] =
+    const [{ clockBehindMs, ...state }, tenants, seen, info, refusal, { notes, others }] =
       await Promise.all(reads)
     if (refusal.writes || refusal.commands) refusedAt = at
     const processes = agedTo(at, seen)
     const numberOf = (name: string) => Number(infoField(info, name) ?? 0)
     return {
       at: new Date(at).toISOString(),
-      queued,
-      paused,
+      ...state,
       tenants,
       processes,
       redis: {
@@ -162,13 +154,11 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
           ...writeFaults(info, refusal.writes),
           ...(refusal.commands ? [`Redis refuses commands: ${refusal.commands}`] : []),
           ...connectionFaults(info),
-          ...(await readOther()),
+          ...others,
         ],
       },
-      load,
-      ...(lastFailureMs !== undefined && { lastFailureMs }),
       ...(await readUnavailable(processes, at)),
-      ...(await readNotes()),
+      ...notes,
     }
   }
 }
