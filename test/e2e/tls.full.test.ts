@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
+import { isDeepStrictEqual } from 'node:util'
 import { freePort } from '@sluice/local'
+import type { Readiness } from '@sluice/process'
 import { requiredUrl, type TestScope } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { createStartNode, redisProgram } from '../faults/redis-topology.ts'
 import { needs } from '../runner/programs.ts'
 import { assertStored } from '../support/assert-stored.ts'
+import { openOperator } from '../support/open-operator.ts'
 import { aThread, postThread } from '../support/post-thread.ts'
 import { runSluice } from '../support/run-sluice.ts'
 import { prepareSluice, untilKeyIsKnown } from '../support/start-sluice.ts'
@@ -89,18 +92,49 @@ describe.skipIf(program === undefined)(
           assert.deepEqual([...names], name === 'a cluster' ? [] : ['localhost'])
       })
 
-      test(`a certificate of Redis (${name}) that nobody vouches for is refused, and the log says so`, async (t) => {
+      test(`a certificate of Redis (${name}) that nobody vouches for is refused, and log and readyz say so`, async (t) => {
         const { url: redisUrl } = await openRedis(t, await makeCertificate(t))
         const { startApi } = await prepareSluice(t, { redisUrl })
-        const { api } = await startApi()
+        const { api, url } = await startApi()
         await api.line(
           ({ msg, err }) =>
             msg === 'redis.error' && String(err).includes('self-signed certificate'),
         )
+        const { checks } = await readinessAt(`${url}/readyz`)
+        assert.deepEqual(checks.redis, {
+          ok: false,
+          reason: 'not reached, or NOPERM (DEPTH_ZERO_SELF_SIGNED_CERT)',
+        })
       })
     }
+
+    test('a certificate of MongoDB that nobody vouches for is in readyz and in the verdict', async (t) => {
+      const prepared = await prepareSluice(t)
+      const { url: MONGODB_URL } = await overTls(
+        t,
+        await makeCertificate(t),
+        prepared.settings.MONGODB_URL,
+      )
+      const [{ url }, worker] = await Promise.all([
+        prepared.startApi(),
+        prepared.startWorker({ MONGODB_URL }),
+      ])
+      const { adminPort } = await worker.line((line) => typeof line.adminPort === 'number')
+      await until('the reason in readyz', async () => {
+        const { checks } = await readinessAt(`http://127.0.0.1:${adminPort}/readyz`)
+        const reason = 'it commits no writes (DEPTH_ZERO_SELF_SIGNED_CERT)'
+        return isDeepStrictEqual(checks.mongodb, { ok: false, reason })
+      })
+      const { readVerdict } = await openOperator({ ...prepared, url })
+      const said = /^MongoDB has been unavailable .*\(self-signed certificate/
+      await until('the verdict', async () => (await readVerdict()).some((text) => said.test(text)))
+    })
   },
 )
+
+async function readinessAt(url: string): Promise<Readiness> {
+  return JSON.parse(await (await fetch(url)).text())
+}
 
 async function overTls(t: TestScope, certificate: Certificate, address = '') {
   const { port, seen } = await openTlsProxy(t, certificate, portOf(address))

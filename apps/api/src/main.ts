@@ -110,7 +110,7 @@ await runProcess({
     const { adminPort, readiness } = await wired.serveAdmin(async () => {
       const ofRedis = await wired.pingRedis()
       return {
-        redis: enqueuer.isAnswering() ? ofRedis : checkOf(false, 'not connected, or silent'),
+        redis: ofRedis.ok ? checkOf(enqueuer.isAnswering(), 'silent') : ofRedis,
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
         workers: checkOf(isWorkedOn(), 'no worker has ever worked on its queue (QUEUE)'),
       }

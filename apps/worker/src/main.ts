@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { runProcess } from '@sluice/boot'
 import { createDeletionRecords } from '@sluice/boot/deletion-records'
 import { createDurations } from '@sluice/boot/durations'
-import { checkOf, openMetrics, settingsOrExit } from '@sluice/process'
+import { checkOf, openMetrics, reasonWithCode, settingsOrExit } from '@sluice/process'
 import * as queue from '@sluice/queue'
 import { commitProbe, createBatchStore, mongoCommands, PROBE_MS } from '@sluice/store'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
@@ -83,7 +83,8 @@ await runProcess({
     // MongoDB is slow.
     const checkMongoDB = async () => {
       await Promise.race([watch.ask(), delay(READY_MS, undefined, { ref: false })])
-      return checkOf(watch.tookMs() !== undefined && outage() === undefined, 'it commits no writes')
+      const isAvailable = watch.tookMs() !== undefined && outage() === undefined
+      return checkOf(isAvailable, reasonWithCode('it commits no writes', watch.failure()))
     }
     opened.sample([metrics.storeAvailable, metrics.storeProbe], async () => {
       metrics.storeAvailable.set(Number((await checkMongoDB()).ok))
@@ -92,10 +93,7 @@ await runProcess({
     // The admin server starts first, so that it answers while Redis is unavailable.
     const { adminPort } = await wired.serveAdmin(async () => {
       const [ofRedis, mongodb] = await Promise.all([wired.pingRedis(), checkMongoDB()])
-      return {
-        redis: redis.status === 'ready' ? ofRedis : checkOf(false, 'not connected'),
-        mongodb,
-      }
+      return { redis: ofRedis, mongodb }
     }, ingest.findStuck)
     const { fed, unread } = await wired.watchQueue()
 

@@ -124,7 +124,7 @@ const SHARED_MS = 500
  * @param runningMs returns for how long the oldest batch has been running.
  */
 export function createWatchStore(probeStore: ProbeStore, runningMs: () => number) {
-  let failure: { since: number; reason: string } | undefined
+  let failure: { since: number; error: Error } | undefined
   let tookMs: number | undefined
   let began = Number.NEGATIVE_INFINITY
   let probing: Promise<void> | undefined
@@ -133,7 +133,7 @@ export function createWatchStore(probeStore: ProbeStore, runningMs: () => number
     const error = await failureOf(probeStore, 0)
     tookMs = performance.now() - began
     const since = failure?.since ?? performance.now() - Math.max(tookMs, runningMs())
-    failure = error && { since, reason: error.message }
+    failure = error && { since, error }
     probing = undefined
   }
   function ask(everyMs = SHARED_MS): Promise<void> | undefined {
@@ -149,8 +149,10 @@ export function createWatchStore(probeStore: ProbeStore, runningMs: () => number
      */
     outage(): { ms: number; reason: string } | undefined {
       void ask(failure || runningMs() >= HANGS_MS ? SHARED_MS : PROBE_EVERY_MS)
-      return failure && { ms: performance.now() - failure.since, reason: failure.reason }
+      return failure && { ms: performance.now() - failure.since, reason: failure.error.message }
     },
+    /** Returns why the last probe failed. */
+    failure: () => failure?.error,
     /** Returns how long the last probe took. Returns undefined before the first result. */
     tookMs: () => tookMs,
   }

@@ -114,15 +114,17 @@ function stepsOf(
   const readRefusal = createReadRefusal(redis, keys.base)
   /** Reads which commands the user of Redis may not send, although this process needs them. */
   const readRefused = async () => (await readRefusal()).commands || undefined
+  let fault: Error | undefined
+  redis.on('error', (error) => (fault = error)).on('ready', () => (fault = undefined))
   return {
     /** The servers that the process uses, for people. */
     servers,
     /** Asks by a script, because a user that may send PING, but no script, can't work. */
     pingRedis: pingWhenAsked(async () => {
-      if (redis.status !== 'ready') throw new Error('not connected to Redis')
+      if (redis.status !== 'ready') throw fault ?? new Error('not connected to Redis')
       const refused = await readRefused()
       if (refused !== undefined) throw new Error(refused)
-    }, 'not reached, or NOPERM'),
+    }),
     /**
      * Checks the layouts, the store that the queue feeds and, except for a dashboard, Redis: now,
      * and while the process runs.

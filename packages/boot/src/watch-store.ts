@@ -5,13 +5,20 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Life, Logger } from '@sluice/process'
 import type { Redis } from '@sluice/process/redis'
 import {
+  asError,
   checkFedStore,
   noteOtherStore,
   OtherStoreError,
   type QueueKeys,
   readFedStore,
 } from '@sluice/queue'
-import { checkLayout, readStore, registerStore, StoreLayoutError } from '@sluice/store/connect'
+import {
+  checkLayout,
+  readStore,
+  reasonBehind,
+  registerStore,
+  StoreLayoutError,
+} from '@sluice/store/connect'
 import { readMarks } from './marks.ts'
 
 /** The start waits at most this long for the first check. */
@@ -51,7 +58,7 @@ export async function watchStore({ kind, db, redis, keys, log, stop }: WatchDeps
 
   function noteUnread(error: unknown): never {
     if (error instanceof StoreLayoutError) throw error
-    const reason = error instanceof Error ? error.message : String(error)
+    const { message: reason } = asError(reasonBehind(error, db.client))
     if (unread === undefined) log.warn({ reason }, 'store.not_checked')
     unread ??= { since: performance.now(), reason }
     throw error

@@ -40,18 +40,24 @@ export function shareFor<Result>(ms: number, read: () => Promise<Result>): () =>
 }
 
 /**
- * Makes a check of a server by a ping, which must resolve within `PING_MS`.
- * @param reason why the check fails if the ping rejects.
+ * Appends why a server failed, such as ` (CERT_HAS_EXPIRED)`, to a reason, if the error or one of
+ * its causes has a code. A code, unlike a message, names no server.
  */
-export function pingWhenAsked(
-  ping: () => Promise<unknown>,
-  reason = 'not reached',
-): () => Promise<Check> {
+export function reasonWithCode(reason: string, error: unknown): string {
+  const { code, cause } = Object(error)
+  if (typeof code === 'string') return `${reason} (${code})`
+  return cause === undefined ? reason : reasonWithCode(reason, cause)
+}
+
+/** Makes a check of a server by a ping, which must resolve within `PING_MS`. */
+export function pingWhenAsked(ping: () => Promise<unknown>): () => Promise<Check> {
   const late = checkOf(false, `no answer within ${PING_MS} ms`)
   return shareFor(PING_EVERY_MS, () => {
     const answered = ping().then((): Check => ({ ok: true }))
     const limit = delay(PING_MS, late, { ref: false })
-    return Promise.race([answered, limit]).catch(() => checkOf(false, reason))
+    return Promise.race([answered, limit]).catch((error) =>
+      checkOf(false, reasonWithCode('not reached, or NOPERM', error)),
+    )
   })
 }
 

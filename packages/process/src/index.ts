@@ -8,6 +8,7 @@ export {
   pingWhenAsked,
   type Readiness,
   readinessOf,
+  reasonWithCode,
   shareFor,
   startAdminServer,
 } from './health.ts'

@@ -207,6 +207,7 @@ function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask
   ): Promise<Endpoint | undefined> => {
     while (isWanted()) {
       let last = ''
+      let cause: unknown
       for (const [name, one] of [...known]) {
         // Moves this server to the end, so that the next connection asks another one first: a
         // frozen server does not know that it was replaced.
@@ -215,10 +216,11 @@ function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask
         try {
           return await askOnce(one)
         } catch (error) {
-          last = `${name} (${error instanceof Error ? error.message : error})`
+          ;[last, cause] = [name, error]
         }
       }
-      report(new Error(`nobody names the primary; asked last: ${last}`))
+      const why = cause instanceof Error ? cause.message : cause
+      report(new Error(`nobody names the primary; asked last: ${last} (${why})`, { cause }))
       await delay(ASK_EVERY_MS, undefined, { ref: false })
     }
     return undefined
