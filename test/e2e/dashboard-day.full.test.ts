@@ -49,22 +49,27 @@ function minuteOf(at: number, minutesAgo: number) {
   const hour = (at / 60) % 24
   const byDay = Math.max(Math.sin(((hour - 7) / 14) * Math.PI), 0)
   const isImport = hour >= 2 && hour < 2.8
-  const isAway = minutesAgo >= 313 && minutesAgo < 316
+  const isUnavailable = minutesAgo >= 313 && minutesAgo < 316
   const accepted = Math.round(60 * (3 + 42 * byDay + (isImport ? 70 : 0)) * (0.8 + 0.4 * noise(at)))
-  const stored = isAway ? 0 : accepted
-  const slow = isAway ? 40 : 1 + byDay + noise(at + 7)
+  const stored = isUnavailable ? 0 : accepted
+  const slow = isUnavailable ? 40 : 1 + byDay + noise(at + 7)
   return {
     counts: {
-      ...{ covered: MINUTE_MS, accepted, refused: isAway ? 210 : 0, timedOut: isAway ? 96 : 0 },
+      ...{
+        covered: MINUTE_MS,
+        accepted,
+        refused: isUnavailable ? 210 : 0,
+        timedOut: isUnavailable ? 96 : 0,
+      },
       failed: minutesAgo % 167 === 41 ? 3 : 0,
       ...{
         'stored:created': Math.round(stored * 0.7),
         'stored:unchanged': Math.round(stored * 0.2),
       },
       'stored:updated': stored - Math.round(stored * 0.7) - Math.round(stored * 0.2),
-      'waiting:interactive': isAway ? 420 : Math.round(9 * byDay * (0.5 + noise(at))),
+      'waiting:interactive': isUnavailable ? 420 : Math.round(9 * byDay * (0.5 + noise(at))),
       'waiting:bulk': isImport ? Math.round(2_400 * noise(at)) : Math.round(30 * noise(at + 3)),
-      ...(isAway && { away: 60 }),
+      ...(isUnavailable && { away: 60 }),
       ...Object.fromEntries(TIMED.map((timed) => [`longest:${timed}`, 90])),
     },
     // The bins of about 20 ms and 0.3 s: see durations.ts.

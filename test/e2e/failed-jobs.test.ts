@@ -160,7 +160,7 @@ describe('failed jobs and their operators', () => {
     assert((await readMetric(sluice.api, 'sluice_oldest_job_seconds', bulk)) > 0)
   })
 
-  test('are shown with every try\u2019s stack and the payload, which their importer never sees', async () => {
+  test('are shown with every attempt\u2019s stack and the payload, which their importer never sees', async () => {
     const job = failedJobIn(await operator.get(`/admin/jobs/${idOf('looked at')}`))
     assert.equal(job.stack.length, 5)
     for (const stack of job.stack) assert.match(stack, /\n\s+at /)

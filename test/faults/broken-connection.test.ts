@@ -48,7 +48,7 @@ test('a batch whose connection breaks before its command is written fails in tim
   await batchStore.settle()
 })
 
-test('a batch whose connection breaks while its command is being written fails as MongoDB being away', async (t) => {
+test('a batch whose connection breaks while its command is being written fails like one that meets an unavailable MongoDB', async (t) => {
   const proxy = await openTcpProxy(t, requiredUrl('MONGODB_URL'))
   const sockets = watchSockets(t)
   const url = new URL(proxy.url)

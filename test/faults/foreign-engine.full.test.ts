@@ -36,21 +36,21 @@ async function startBehind(t: TestContext, fail: Parameters<typeof failCommands>
  * What a gateway in front of PostgreSQL answers while PostgreSQL restarts: an error of its own, or
  * a number of PostgreSQL's.
  */
-const AWAY: readonly Omit<CommandFailure, 'takesEffect'>[] = [
+const UNAVAILABLE: readonly Omit<CommandFailure, 'takesEffect'>[] = [
   { code: 1, errmsg: 'the connection was refused' },
   { code: 50_463_173, errmsg: 'the database system is starting up' },
 ]
 const OUTAGES = 2
 
-test('costs no job a try while its store restarts behind it, although it answers codes that MongoDB does not have', async (t) => {
-  let isAway = false
+test('costs no job an attempt while its store restarts behind it, although it answers codes that MongoDB does not have', async (t) => {
+  let isUnavailable = false
   let failures = 0
   const { sluice, workers, triesFailed, drained } = await startBehind(t, (command) => {
-    if (!isAway || !needsStore(command)) return undefined
+    if (!isUnavailable || !needsStore(command)) return undefined
     failures += 1
     const hasEffect = failures % 2 === 0
     return {
-      ...(AWAY[failures % AWAY.length] ?? { code: 1, errmsg: '' }),
+      ...(UNAVAILABLE[failures % UNAVAILABLE.length] ?? { code: 1, errmsg: '' }),
       takesEffect: () => hasEffect,
     }
   })
@@ -72,11 +72,11 @@ test('costs no job a try while its store restarts behind it, although it answers
   for (let outage = 1; outage <= OUTAGES; outage++) {
     const before = posted.length
     await until('posts to be stored', async () => posted.length > before + 2 * CALLERS)
-    isAway = true
+    isUnavailable = true
     await until('both workers to notice', async () =>
       times('store.lost').every((count) => count === outage),
     )
-    isAway = false
+    isUnavailable = false
     await until('both workers to go on', async () =>
       times('store.recovered').every((count) => count === outage),
     )

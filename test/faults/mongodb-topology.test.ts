@@ -15,7 +15,7 @@ const POSTS = 300
 
 describe.runIf(hasContainers)('a MongoDB of several servers', () => {
   for (const fault of ['stepDown', 'killPrimary'] as const) {
-    test(`stores everything, and no job uses a try, when a primary of three members goes (${fault})`, {
+    test(`stores everything, and no job uses an attempt, when a primary of three members goes (${fault})`, {
       timeout: TIME_LIMIT_MS,
     }, async (t) => {
       const mongodb = await startReplicaSet(t)

@@ -27,7 +27,7 @@ const FAILURES: Record<string, Failure> = {
 
 describe.concurrent('a MongoDB that answers and cannot commit', () => {
   for (const [reason, failure] of Object.entries(FAILURES)) {
-    test(`costs no job a try while ${reason}, and everything accepted is stored afterwards`, {
+    test(`costs no job an attempt while ${reason}, and everything accepted is stored afterwards`, {
       timeout: 300_000,
     }, async (t) => {
       const mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'), {

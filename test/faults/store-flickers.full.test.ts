@@ -6,7 +6,7 @@ import { startSluice } from '../support/start-sluice.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { BUSY_MS, until } from '../support/until.ts'
 
-test('an idle worker that cannot reach MongoDB is named with the reason; one that loses it for moments is unstable, not away', async (t) => {
+test('an idle worker that cannot reach MongoDB is named with the reason; one that loses it for moments is unstable, not unavailable', async (t) => {
   const sluice = await startSluice(t, { workers: 0 })
   const proxy = await openTcpProxy(t, sluice.settings.MONGODB_URL ?? '')
   const { readVerdict } = await openOperator(sluice)
@@ -14,8 +14,10 @@ test('an idle worker that cannot reach MongoDB is named with the reason; one tha
   await proxy.shut()
   await sluice.startWorker({ MONGODB_URL: proxy.url })
   const refused = `connect ECONNREFUSED ${new URL(proxy.url).host}`
-  const away = new RegExp(`^MongoDB has been unavailable for \\d+ s \\(${refused}\\); 0 jobs wait$`)
-  await until(String(away), async () => away.test(await verdict()))
+  const outage = new RegExp(
+    `^MongoDB has been unavailable for \\d+ s \\(${refused}\\); 0 jobs wait$`,
+  )
+  await until(String(outage), async () => outage.test(await verdict()))
   await proxy.reopen()
   await until('all is well', async () => (await verdict()) === '')
 

@@ -35,7 +35,7 @@ const routes: ServedRoute[] = [
 
 /**
  * An app with an importer's key, `good`, and the key `operator`. The store of keys is unavailable
- * for the key `away`.
+ * for the key `unavailable`.
  */
 async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => {}) {
   const lines: string[] = []
@@ -45,7 +45,7 @@ async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => 
         return { outcome: 'known', keyId: 'k', role: 'importer', tenant: 'acme' } as const
       if (key === 'operator' || key === 'viewer')
         return { outcome: 'known', keyId: 'o', role: key, tenant: '' } as const
-      return { outcome: key === 'away' ? 'unavailable' : 'unknown' } as const
+      return { outcome: key === 'unavailable' ? 'unavailable' : 'unknown' } as const
     },
   }
   const log = createLogger('test', 'info', { write: (line) => void lines.push(line) })
@@ -95,7 +95,7 @@ describe('middleware runs in order: open routes, key, route', () => {
     ['POST', '/open', undefined, 405],
     ['GET', '/things/7', undefined, 403],
     ['GET', '/things/7', 'bad', 403],
-    ['GET', '/things/7', 'away', 503],
+    ['GET', '/things/7', 'unavailable', 503],
     ['GET', '/things/7', 'good', 200],
     ['POST', '/things', 'good', 200],
     ['POST', '/things:act', 'good', 200],

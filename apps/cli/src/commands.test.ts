@@ -70,10 +70,10 @@ function depsFailing(error: Error, at: (typeof PLACES)[number], print: (line: st
   const fail = () => Promise.reject(error)
   const openDb =
     at === 'connecting' ? fail : async () => ({ db: failing(error), close: async () => {} })
-  const away = () => Promise.reject(new RedisUnavailableError('Redis cannot be reached'))
+  const unavailable = () => Promise.reject(new RedisUnavailableError('Redis cannot be reached'))
   const sendToRedis = (work: (...args: unknown[]) => unknown) =>
     work(failing(error), queueKeys('some'))
-  const withQueue = { connecting: fail, commands: sendToRedis, MongoDB: away }[at]
+  const withQueue = { connecting: fail, commands: sendToRedis, MongoDB: unavailable }[at]
   // As while no API answers.
   const client = { status: () => Promise.reject(new SilentApiError('No API answers.')) }
   const [folder, env, openClient] = [

@@ -67,7 +67,7 @@ async function startDashboard(t: TestScope, settings: Record<string, string>) {
   return { dashboard, address: Object(address), url: `http://127.0.0.1:${Object(address).port}` }
 }
 
-/** Serves the tests that neither stop it nor use up an address's tries. */
+/** Serves the tests that neither stop it nor use up an address's attempts. */
 let shared: Awaited<ReturnType<typeof open>>
 beforeSuite(async (t) => {
   shared = await open(t)
@@ -151,7 +151,7 @@ test('without a session, nothing but the login answers, and an address tries ten
   assert.deepEqual(await logIn(url, guesses), [...Array(10).fill(403), 429])
 })
 
-test('keys and links of another form do not use up the tries of an address', async () => {
+test('keys and links of another form do not use up the attempts of an address', async () => {
   const { url, name, redis } = shared
   const typo = `slc_${'0'.repeat(36)}`
   const malformed = [
@@ -172,7 +172,7 @@ test('keys and links of another form do not use up the tries of an address', asy
   assert.deepEqual(await logIn(url, [{ link }]), [303])
 })
 
-/** Returns the status of each try. */
+/** Returns the status of each attempt. */
 async function logIn(url: string, tries: readonly Record<string, string>[]): Promise<number[]> {
   const statuses: number[] = []
   for (const one of tries) {
@@ -440,7 +440,7 @@ test('says at once that Redis is unavailable, and nothing else', async (t) => {
 })
 
 test('while MongoDB is unavailable, a link logs in, and a key is told why it does not', async (t) => {
-  const { url, name, redis } = await open(t, { MONGODB_URL: 'mongodb://127.0.0.1:1/away' })
+  const { url, name, redis } = await open(t, { MONGODB_URL: 'mongodb://127.0.0.1:1/unavailable' })
   const send = (form: Record<string, string>) => {
     const body = new URLSearchParams(form)
     return fetch(`${url}/login`, {

@@ -117,10 +117,10 @@ test('a job whose deletions cannot be recorded is returned before anything is re
   const lost = new Error('returned')
   const work = createWork({
     ingest: { ingest: () => assert.fail('it is not recorded') },
-    deletions: { ...NO_DELETIONS, record: () => Promise.reject(new Error('Redis is away')) },
+    deletions: { ...NO_DELETIONS, record: () => Promise.reject(new Error('Redis is unavailable')) },
     suppressions: NO_SUPPRESSIONS,
     noteLost(_, { reason }) {
-      assert.equal(reason, 'Redis is away')
+      assert.equal(reason, 'Redis is unavailable')
       throw lost
     },
     noteTimes: createNoteTimes(metrics, createDurations()),

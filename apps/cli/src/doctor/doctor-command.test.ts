@@ -83,10 +83,10 @@ test('corrects the totals of the load, and says why it did not compare them', as
   )
   assert.match((await doctor()).text, /load of the queue: agrees/)
   const refuse = () => Promise.reject(new RedisUnavailableError('Redis cannot be reached: refused'))
-  const away = await examined(t, refuse, {
+  const unavailable = await examined(t, refuse, {
     REDIS_URL: 'redis+sentinel://u:secret@one,[::1]:7001/main',
   })
-  const { text } = await away.doctor()
+  const { text } = await unavailable.doctor()
   assert.match(
     text,
     /^ {2}FAULT {2}Redis cannot be reached: refused\. The load of the queue is not compared\.$/m,

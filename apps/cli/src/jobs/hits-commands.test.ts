@@ -12,8 +12,8 @@ test('a tail goes on after an answer that failed, says once why, and misses no j
     tenant: 'acme',
     endedAt: '2024-05-01T00:00:00.000Z',
   })
-  const away = new UserError('Redis is unavailable')
-  const lists = [undefined, away, away, undefined, new Error('the end')]
+  const unavailable = new UserError('Redis is unavailable')
+  const lists = [undefined, unavailable, unavailable, undefined, new Error('the end')]
   const asked: (string | undefined)[] = []
   const client = {
     async recent(after?: string) {

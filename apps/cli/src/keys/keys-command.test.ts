@@ -217,8 +217,8 @@ test('a mistake of the operator is one line', async (t) => {
 
 test('a database that fails is no fault of the operator', async () => {
   const command = keysCommand({
-    openDb: () => Promise.reject(new Error('away')),
+    openDb: () => Promise.reject(new Error('unavailable')),
     print: () => assert.fail('printed'),
   })
-  await assert.rejects(command.parseAsync(['list'], { from: 'user' }), { message: 'away' })
+  await assert.rejects(command.parseAsync(['list'], { from: 'user' }), { message: 'unavailable' })
 })

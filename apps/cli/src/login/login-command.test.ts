@@ -15,15 +15,15 @@ import { test } from 'vitest'
 import { loginCommand } from './login-command.ts'
 
 test('if nothing runs in the folder and no Redis is named, it says what to do, as other commands do', async () => {
-  const away = new RedisUnavailableError('Redis at 127.0.0.1:6379 cannot be reached')
-  const [createLink, print] = [() => Promise.reject(away), () => {}]
+  const unavailable = new RedisUnavailableError('Redis at 127.0.0.1:6379 cannot be reached')
+  const [createLink, print] = [() => Promise.reject(unavailable), () => {}]
   const login = (env: { REDIS_URL?: string }) =>
     loginCommand({ folder: '/absent', env, createLink, print }).parseAsync([], { from: 'user' })
   await assert.rejects(login({}), {
     message:
       /^No Sluice runs in \/absent\. Run `npx -y pnpm@12 start` there, or name .* REDIS_URL\.$/,
   })
-  await assert.rejects(login({ REDIS_URL: 'redis://10.0.0.5' }), away)
+  await assert.rejects(login({ REDIS_URL: 'redis://10.0.0.5' }), unavailable)
 })
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url))

@@ -202,8 +202,8 @@ function findingLine(
 ) {
   const { queued, verdict = [] } = status
   // More workers don't help while MongoDB is unavailable.
-  const isAway = verdict.some((one) => one.code === 'store_away')
-  const next = isAway && NEXT[code] === MORE_WORKERS ? undefined : NEXT[code]
+  const isUnavailable = verdict.some((one) => one.code === 'store_away')
+  const next = isUnavailable && NEXT[code] === MORE_WORKERS ? undefined : NEXT[code]
   const failed = queued.reduce(
     (sum, { state, threads, jobs }) => sum + (state === 'failed' ? threads || jobs : 0),
     0,

@@ -80,9 +80,9 @@ test('each finding has the next step, and only an operator the button for it', a
   assert.match(viewed, /Show the jobs/)
   assert.doesNotMatch(viewed, /<form/)
   const old = finding('jobs_old', 'The oldest job has waited', '/jobs')
-  const away = finding('store_away', 'MongoDB has been unavailable', '/jobs')
+  const unavailable = finding('store_away', 'MongoDB has been unavailable', '/jobs')
   assert.match(await shown([old]), /start more/)
-  assert.doesNotMatch(await shown([away, old]), /start more/)
+  assert.doesNotMatch(await shown([unavailable, old]), /start more/)
   const full = [finding('redis_full', 'Redis is full', '/overview')]
   assert.match(await shown(full), /Show the overview/)
   assert.doesNotMatch(await shown(full, { path: '/overview' }), /<a /)

@@ -214,7 +214,7 @@ kind: PodDisruptionBudget
 {{ include "sluice.metadata" . }}
 spec:
   maxUnavailable: 1
-  # While Redis or MongoDB is away, no pod is ready, and nodes can be drained all the same.
+  # While Redis or MongoDB is unavailable, no pod is ready, and nodes can be drained all the same.
   unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels: {{- include "sluice.selector" . | nindent 6 }}

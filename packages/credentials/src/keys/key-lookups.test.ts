@@ -12,7 +12,7 @@ function heldStore() {
   }[] = []
   const findKeys = (ids: readonly string[]) => {
     const { promise, resolve, reject } = Promise.withResolvers<KeyRecord[]>()
-    queries.push({ ids, answer: resolve, refuse: () => reject(new Error('away')) })
+    queries.push({ ids, answer: resolve, refuse: () => reject(new Error('unavailable')) })
     return promise
   }
   const errors: unknown[] = []

@@ -27,7 +27,7 @@ async function seenKey(t: TestContext, { maxKeys = 10 } = {}) {
   const keyring = createKeyring({
     findKeys: (ids) => {
       const { promise, resolve, reject } = Promise.withResolvers<KeyRecord[]>()
-      queries.push({ ids, answer: resolve, refuse: () => reject(new Error('away')) })
+      queries.push({ ids, answer: resolve, refuse: () => reject(new Error('unavailable')) })
       return promise
     },
     touchKeys: async () => {},

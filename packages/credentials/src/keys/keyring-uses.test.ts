@@ -51,7 +51,7 @@ test('what could not be written is written with the next, unless used since; the
     writes.push(new Map(last))
     if (writes.length === 1) {
       uses.set('b', 9)
-      throw new Error('away')
+      throw new Error('unavailable')
     }
   }
   const uses = new Map<string, number>()

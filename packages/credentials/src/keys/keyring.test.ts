@@ -14,13 +14,13 @@ const MINUTE_MS = 60_000
  */
 async function ring(t: TestContext, db: Db) {
   const access = keyAccess(db)
-  const state = { elapsed: 0, away: false, queries: 0 }
+  const state = { elapsed: 0, unavailable: false, queries: 0 }
   const start = Date.now()
   const answered = { resolve: () => {} }
   const keyring = createKeyring({
     findKeys: async (ids) => {
       state.queries++
-      if (state.away) throw new Error('away')
+      if (state.unavailable) throw new Error('unavailable')
       const found = await access.findKeys(ids)
       setImmediate(() => answered.resolve())
       return found
@@ -170,7 +170,7 @@ test('both keys of a rotation work until the overlap is over', async (t) => {
 test('while the store is unavailable, good keys work for fifteen minutes and all others are unavailable', async (t) => {
   const { keyring, key, state, wait } = await oneKey(t)
   await keyring.find(key)
-  state.away = true
+  state.unavailable = true
   wait(14 * MINUTE_MS)
   assert.equal(await outcome(keyring.find(key)), 'known')
   assert.equal(await outcome(keyring.find(newKeyText())), 'unavailable')
@@ -183,7 +183,7 @@ test('a key expires on time also while the store is unavailable', async (t) => {
     expiresAt: new Date(Date.now() + MINUTE_MS),
   })
   await keyring.find(key)
-  state.away = true
+  state.unavailable = true
   wait(30_000)
   assert.equal(await outcome(keyring.find(key)), 'known')
   wait(31_000)
@@ -194,10 +194,10 @@ test('a revocation takes effect within a second after the store is back', async 
   const { db, keyring, key, state, wait, nextAnswer } = await oneKey(t)
   await keyring.find(key)
   await revokeKey(db, 'importer')
-  state.away = true
+  state.unavailable = true
   wait(10_000)
   assert.equal(await outcome(keyring.find(key)), 'known')
-  state.away = false
+  state.unavailable = false
   wait(1_000)
   const back = nextAnswer()
   await keyring.find(key)

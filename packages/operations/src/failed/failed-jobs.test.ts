@@ -316,10 +316,10 @@ test('failed jobs whose payload another program added or changed are listed, gro
   assert.equal((await find(id))?.reason, 'no')
 })
 
-test('a retried job waits with its data as it was and has all its tries again', async (t) => {
+test('a retried job waits with its data as it was and has all its attempts again', async (t) => {
   const { failedJobs, fail, queues, fetch, redis, keys } = await open(t)
   const id = await fail({})
-  // As if it had used up all tries: four that failed and one crash.
+  // As if it had used up all attempts: four that failed and one crash.
   await redis.hset(keys.jobs.interactive + id, {
     atm: 4,
     stc: 3,
@@ -381,7 +381,7 @@ test('a job that is retried as soon as it failed gets no result of that failure'
   let tries = 0
   const consumer = consume(keys, redis, {
     async work() {
-      if (++tries === 1) throw new Error('the last try fails')
+      if (++tries === 1) throw new Error('the last attempt fails')
       seen.resolve([(await results.find([id])).get(id), (await imports.find('i'))?.done])
       await finish.promise
       return { receipts }
@@ -399,7 +399,7 @@ test('a job that is retried as soon as it failed gets no result of that failure'
   assert.deepEqual([done, counts?.created, counts?.failed], [true, 1, 0])
 })
 
-test('a job keeps its failed tries and threads, and each stored thread counts once, by a retry as well', async (t) => {
+test('a job keeps its failed attempts and threads, and each stored thread counts once, by a retry as well', async (t) => {
   const { find, failedJobs, redis, keys } = await open(t)
   const id = newJobId()
   const threads = ['a', 'b', 'c'].map((externalId) => ({
@@ -465,7 +465,7 @@ test('a job keeps its failed tries and threads, and each stored thread counts on
   assert.deepEqual(await failedCounts(), [undefined, undefined, 0, '0'])
 })
 
-test("an operator's retry is a row between the tries, and all tries of the job are counted and listed", async (t) => {
+test("an operator's retry is a row between the attempts, and all attempts of the job are counted and listed", async (t) => {
   const { find, failedJobs, fail, fetch, failFetched, redis, keys } = await open(t)
   const id = await fail({ externalIds: ['a', 'b'] })
   const key = keys.jobs.interactive + id
@@ -490,7 +490,7 @@ test("an operator's retry is a row between the tries, and all tries of the job a
   const { jobs } = await failedJobs.list({ filter: {}, limit: 1 })
   // No thread is known to have been stored, so both failed.
   assert.deepEqual([jobs[0]?.attempts, jobs[0]?.failedThreadCount], [3, 2])
-  // A worker died in the last try.
+  // A worker died in the last attempt.
   await redis.hset(key, 'atm', 3)
   assert.equal(unlistedAttempts((await find(id)) ?? assert.fail()), 1)
 })
@@ -505,7 +505,7 @@ test('a thread that was stored keeps its receipt and does not count again, which
   const job = { tenant: 't', requestId: 'r', retained: false, threads }
   await createJobAdder(redis, keys)({ id, lane: 'bulk', job })
   /**
-   * Runs the job's last try, which stores these threads, or throws, and returns which threads
+   * Runs the job's last attempt, which stores these threads, or throws, and returns which threads
    * count.
    */
   async function countedBy(stored: readonly boolean[], fault?: Error) {
@@ -544,7 +544,7 @@ test('a thread that was stored keeps its receipt and does not count again, which
   assert.deepEqual(await countedBy([false, true]), { counted: ['b'], failed: undefined })
 })
 
-test('the failed tries and threads of a job have a bound in bytes', async (t) => {
+test('the failed attempts and threads of a job have a bound in bytes', async (t) => {
   const { find, fail, redis, keys } = await open(t)
   const id = await fail({})
   const token = 'token'

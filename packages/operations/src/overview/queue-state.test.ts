@@ -56,7 +56,7 @@ async function open(t: TestContext) {
       await redis.hset(keys.jobs[lane] + id, 'timestamp', since)
       return id
     },
-    /** Ends a try of each job that the lane can fetch now, for good or not. */
+    /** Ends an attempt of each job that the lane can fetch now, for good or not. */
     async failNext(lane: Lane, { final = true, failedBytes = 1_000_000_000 } = {}): Promise<void> {
       for (const { id, token } of await fetch(lane, 100)) {
         if (final) await createFail(redis, keys, failedBytes)(id, { lane })

@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => mongodb.end())
 
-test('while MongoDB is gone, jobs wait without losing a try; all are stored when it is back', async (t) => {
+test('while MongoDB is gone, jobs wait without losing an attempt; all are stored when it is back', async (t) => {
   const sluice = await startSluice(t, {
     workers: 2,
     mongodbUrl: mongodb.url,
@@ -48,7 +48,7 @@ test('while MongoDB is gone, jobs wait without losing a try; all are stored when
     sluice.workers.map((worker) => worker.line((line) => line.msg === 'store.lost')),
   )
   const cached = postThread(sluice, aThread())
-  await assertAnswersWhileAway(sluice, unseen)
+  await assertAnswersWhileUnavailable(sluice, unseen)
   const later = await postThread(sluice, aThread(), 'respond-async')
   assert.equal(later.status, 202)
   const posted = [...(await stopped), later, await cached]
@@ -70,13 +70,13 @@ test('while MongoDB is gone, jobs wait without losing a try; all are stored when
   await assertStored(sluice.db, posted, { afterCrash: true })
   await until(
     'each 503 is counted',
-    async () => (await countRefused()) === refusedBefore + REFUSED_WHILE_AWAY,
+    async () => (await countRefused()) === refusedBefore + REFUSED_WHILE_UNAVAILABLE,
   )
   assert.equal((await postThread(sluice, aThread())).status, 200)
 })
 
 test.runIf(isFull)(
-  'while MongoDB hangs, jobs wait without losing a try; every caller gets an answer',
+  'while MongoDB hangs, jobs wait without losing an attempt; every caller gets an answer',
   async (t) => {
     const sluice = await startSluice(t, { mongodbUrl: mongodb.url })
     const { queue, drained } = openQueue(t, sluice.settings)
@@ -118,12 +118,12 @@ test.runIf(isFull)(
 )
 
 /**
- * The callers that got a 503 while MongoDB was away: one with a key that the API had not seen, and
+ * The callers that got a 503 while MongoDB was unavailable: one with a key that the API had not seen, and
  * a reader.
  */
-const REFUSED_WHILE_AWAY = 2
+const REFUSED_WHILE_UNAVAILABLE = 2
 
-async function assertAnswersWhileAway(sluice: TestSluice, unseen: string): Promise<void> {
+async function assertAnswersWhileUnavailable(sluice: TestSluice, unseen: string): Promise<void> {
   const unknown = await postThread({ url: sluice.url, key: unseen }, aThread())
   assert.deepEqual([unknown.status, unknown.body.code], [503, 'keys_unavailable'])
   const read = await fetch(`${sluice.url}/sources/${'x'.repeat(24)}`, {

@@ -32,7 +32,7 @@ describe('while Redis is unavailable every caller gets a 503 with Retry-After wi
     ['GET /jobs/{id}', () => caller.get(path)],
     ['GET /jobs/{id} with wait', () => caller.get(path, { prefer: 'wait=20' })],
   ]
-  const outages: [how: string, takeAway: () => Promise<void>][] = [
+  const outages: [how: string, makeUnavailable: () => Promise<void>][] = [
     ['while Redis hangs', async () => proxy.freeze()],
     [
       'while Redis is gone',
@@ -50,10 +50,10 @@ describe('while Redis is unavailable every caller gets a 503 with Retry-After wi
       },
     ],
   ]
-  describe.for(outages)('%s', ([how, takeAway]) => {
+  describe.for(outages)('%s', ([how, makeUnavailable]) => {
     let replies: Map<string, Promise<{ reply: Reply; ms: number }>>
     beforeAll(async () => {
-      await takeAway()
+      await makeUnavailable()
       const began = performance.now()
       const timed = async (call: () => Promise<Reply>) => ({
         reply: await call(),

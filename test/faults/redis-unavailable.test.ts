@@ -69,12 +69,12 @@ test('while Redis is killed or hangs under load, callers get an answer within tw
   const { drained } = openQueue(t, sluice.settings)
   const load = postSteadily(t, sluice)
   await load.moreStored(30)
-  for (const { takeAway, giveBack } of [
-    { takeAway: redis.kill, giveBack: redis.startAgain },
-    { takeAway: redis.freeze, giveBack: redis.thaw },
+  for (const { makeUnavailable, giveBack } of [
+    { makeUnavailable: redis.kill, giveBack: redis.startAgain },
+    { makeUnavailable: redis.freeze, giveBack: redis.thaw },
   ]) {
     const before = load.posted.length
-    await takeAway()
+    await makeUnavailable()
     const refused = () => load.posted.slice(before).filter(isRefusal)
     await until('sixteen refusals', () => refused().length >= 16)
     for (const answer of refused()) assertRefused(answer)
