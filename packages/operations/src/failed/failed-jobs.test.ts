@@ -305,6 +305,8 @@ test('failed jobs whose payload another program added or changed are listed, gro
     ],
   )
   assert.equal((await failedJobs.groups({})).groups[0]?.jobs, 3)
+  assert.equal((await find('1'))?.reason, 'no')
+  assert.deepEqual([await find('2'), await find('meta')], [undefined, undefined])
   for (const data of ['{', 'null']) {
     await redis.hset(lane + id, 'data', data)
     assert.deepEqual(

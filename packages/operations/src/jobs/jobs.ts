@@ -335,11 +335,14 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
      * job that moves during the search is found.
      */
     async readAny(id: string): Promise<JobDetail | undefined> {
-      if (!isJobId(id)) return undefined
+      const isOfBullmq = /^\d{1,16}$/.test(id)
+      if (!isJobId(id) && !isOfBullmq) return undefined
       for (const lane of LANES) {
         const queued = await readQueued(id, lane)
         if (queued !== undefined) return queued
       }
+      // BullMQ numbers the jobs that other programs add. They never complete.
+      if (isOfBullmq) return undefined
       const [retained, line] = await Promise.all([readRetained(id), readCompleted(id)])
       if (line === undefined) return retained
       return { ...NOTHING_FAILED, payload: null, ...retained, hit: { ...retained?.hit, ...line } }
