@@ -133,7 +133,7 @@ describe('an operator finds a thread', () => {
   })
 })
 
-const WAITING = scale(200, 10_000)
+const WAITING = scale(200, 3_000)
 const CALLERS = 32
 /** Far above what a look-up among so many takes, also on a busy machine. */
 const FOUND_MS = 10_000

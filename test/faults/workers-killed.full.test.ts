@@ -10,8 +10,8 @@ import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
 const WORKERS = 3
-const KILLS = 6
-const POSTS = 1_500
+const KILLS = 3
+const POSTS = 750
 /**
  * Most of the time goes into the take-over of what the killed workers had: seven seconds each, at
  * worst one after the other.
