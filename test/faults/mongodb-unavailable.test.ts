@@ -118,8 +118,8 @@ test.runIf(isFull)(
 )
 
 /**
- * The callers that got a 503 while MongoDB was unavailable: one with a key that the API had not seen, and
- * a reader.
+ * The callers that got a 503 while MongoDB was unavailable: one with a key that the API had not
+ * seen, and a reader.
  */
 const REFUSED_WHILE_UNAVAILABLE = 2
 
