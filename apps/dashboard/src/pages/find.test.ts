@@ -20,6 +20,12 @@ test('a hit links to the page of its thread and, by TRACE_URL, to its trace', ()
   assert.doesNotMatch(String(hitCells(HIT, null)), /Trace/)
 })
 
+test('on the page of a thread, its jobs are listed by their ids only', () => {
+  const { name: _, ...nameless } = HIT
+  const [what] = hitCells(nameless, null)
+  assert.equal(String(what), '<div class="note"><a class="id" href="/jobs/a">job a</a></div>')
+})
+
 test('a job of several threads links to none of them', () => {
   assert.doesNotMatch(
     String(hitCells({ ...HIT, threads: 2, name: 'slack/a … slack/b (2)' }, null)),

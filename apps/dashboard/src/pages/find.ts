@@ -107,7 +107,7 @@ export const exactDuration = (ms: number) =>
  */
 export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
   const { kind, id, name, quote, state, tenant, acceptedAt, endedAt, reason, outcomes } = hit
-  const text = quote === undefined ? (name ?? id) : `${name} · ${quote}`
+  const text = quote === undefined ? (name ?? '') : `${name} · ${quote}`
   const isThread = name !== undefined && (kind !== 'job' || hit.threads === 1)
   const folder = { job: 'jobs', import: 'imports', source: undefined, quote: undefined }[kind]
   const ownId =

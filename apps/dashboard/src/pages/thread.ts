@@ -70,8 +70,10 @@ async function jobsOf(query: FindQuery, { view, gone, traceUrl }: Visit): Promis
       html`<section aria-label="Job ${id}"><h2>Failed: <a href="/jobs/${id}">job ${id}</a></h2>${history}</section>`
     )
   })
+  // The page is headed by the name, which may be long.
+  const nameless = jobs.map(({ name: _, ...job }) => job)
   return html`<h2>Waiting, active, failed and recent jobs</h2>
-${hitsTable({ ...found, hits: jobs }, traceUrl)}${await Promise.all(histories)}`
+${hitsTable({ ...found, hits: nameless }, traceUrl)}${await Promise.all(histories)}`
 }
 
 /** @param isRevealed whether the thread has its texts. */
