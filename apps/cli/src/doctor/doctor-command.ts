@@ -32,14 +32,14 @@ import {
 } from '@sluice/terminal'
 import { Command } from 'commander'
 import { type Db, type Document, MongoServerError } from 'mongodb'
+import type { DbDeps } from '../with-db.ts'
 import { check, checkClocks, checkLines, note, type ServerCheck } from './check.ts'
 import { readErasures } from './erasures-file.ts'
 import { checkMongodb } from './mongodb-checks.ts'
 
 /** The dependencies of the command, which closes the database that it opens. */
-export interface DoctorDeps {
+export interface DoctorDeps extends DbDeps {
   env: Environment
-  openDb: () => Promise<{ db: Db; close: () => Promise<void> }>
   /**
    * Connects to the Redis of the queue until `work` is done.
    * @throws {RedisUnavailableError | SettingsError}

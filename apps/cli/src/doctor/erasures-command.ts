@@ -3,6 +3,7 @@
 import { createDeletionRecords } from '@sluice/boot/deletion-records'
 import { counted } from '@sluice/terminal'
 import { Command } from 'commander'
+import { withDb } from '../with-db.ts'
 import type { DoctorDeps } from './doctor-command.ts'
 import { writeErasures } from './erasures-file.ts'
 
@@ -14,18 +15,15 @@ export function erasuresCommand(deps: Pick<DoctorDeps, 'openDb' | 'withQueue' | 
     )
     .argument('<file>', 'a new file, or one to replace')
     .action(async (file: string) => {
-      const { db, close } = await deps.openDb()
-      try {
-        const count = await deps.withQueue(async (...queue) => {
+      const count = await withDb(deps, (db) =>
+        deps.withQueue(async (...queue) => {
           const { complete, stored } = createDeletionRecords(...queue, db)
           const count = await complete()
           await writeErasures(file, db, stored(), count)
           return count
-        })
-        deps.print(`Wrote ${counted(count, 'record')} to ${file}.`)
-      } finally {
-        await close()
-      }
+        }),
+      )
+      deps.print(`Wrote ${counted(count, 'record')} to ${file}.`)
     })
   return new Command('erasures')
     .description('Keeps what was deleted, in case that backups are restored')

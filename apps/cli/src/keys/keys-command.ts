@@ -22,11 +22,10 @@ import {
   UserError,
 } from '@sluice/terminal'
 import { Command, Option } from 'commander'
-import type { Db } from 'mongodb'
+import { type DbDeps, withDb } from '../with-db.ts'
 
 /** The dependencies of the commands, which close the database that they open. */
-export interface KeysDeps {
-  openDb: () => Promise<{ db: Db; close: () => Promise<void> }>
+export interface KeysDeps extends DbDeps {
   print: (line: string) => void
 }
 
@@ -178,11 +177,6 @@ async function rotate(
   const { id, expiresAt } = rotated.replaced
   deps.print(`Key ${shortKeyId(id)} is replaced and works until ${describeEnd(expiresAt)}.`)
   printNewKey(rotated, deps)
-}
-
-async function withDb<T>({ openDb }: KeysDeps, work: (db: Db) => Promise<T>): Promise<T> {
-  const { db, close } = await openDb()
-  return work(db).finally(close)
 }
 
 function printNewKey({ key, record }: NewKey, { print }: KeysDeps): void {

@@ -28,6 +28,7 @@ import { Command, Option } from 'commander'
 import type { Db } from 'mongodb'
 import type { DoctorDeps } from '../doctor/doctor-command.ts'
 import { type RemoveDeps, requireYes } from '../sources/sources-commands.ts'
+import { withDb } from '../with-db.ts'
 
 type TenantsDeps = Pick<DoctorDeps, 'env' | 'openDb' | 'withQueue' | 'print' | 'show'> &
   Pick<RemoveDeps, 'confirm'>
@@ -80,11 +81,6 @@ function parseRetention(text: string): number {
   const seconds = parseDuration(text)
   if (seconds >= SHORTEST) return seconds
   throw new UserError('Threads are kept for at least an hour. Write off to keep them for ever.')
-}
-
-async function withDb<T>({ openDb }: TenantsDeps, work: (db: Db) => Promise<T>): Promise<T> {
-  const { db, close } = await openDb()
-  return work(db).finally(close)
 }
 
 type ListedTenant = Awaited<ReturnType<typeof listTenants>>[number]

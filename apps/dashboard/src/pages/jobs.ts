@@ -293,20 +293,16 @@ function threadTable(
   ]
   const rows = ordered.slice(0, THREADS).map(({ service, externalId, outcome, place }): Cell[] => {
     const reason = reasons.get(place)
-    const why = reason && reasonLine(reason, said)
-    return [
-      place + 1,
-      threadLink(hit.tenant, `${service}/${externalId}`),
-      outcome ?? 'not yet',
-      why,
-    ]
+    const link = threadLink(hit.tenant, `${service}/${externalId}`)
+    const why = reasons.size > 0 ? [reason && reasonLine(reason, said)] : []
+    return [place + 1, link, outcome ?? 'not yet', ...why]
   })
   if (rows.length < 2) return false
   const failed =
     failedThreadCount > 0 &&
     html`<p class="note">${plural(failedThreadCount, 'thread')} could not be stored.</p>`
-  const heads = ['Place', 'Thread', 'Outcome', ...(failedThreads.length > 0 ? ['Reason'] : [])]
-  return html`<h2>Threads</h2>${failed}${table('Threads', heads, failedThreads.length > 0 ? rows : rows.map((row) => row.slice(0, 3)))}
+  const heads = ['Place', 'Thread', 'Outcome', ...(reasons.size > 0 ? ['Reason'] : [])]
+  return html`<h2>Threads</h2>${failed}${table('Threads', heads, rows)}
 ${threads.length > THREADS && html`<p class="note">${plural(threads.length - THREADS, 'more thread')} are not listed.</p>`}`
 }
 

@@ -112,7 +112,6 @@ export function charts(
       accepted: perSecondOf(point, point.accepted),
       stored: perSecondOf(point, countOf(point, 'stored')),
     }),
-    jobs: COMPLETED,
   }
   const waitingThreads: Chart = {
     title: 'Threads that wait',
@@ -120,7 +119,6 @@ export function charts(
     shown,
     leastStep: 1,
     valuesOf: (point) => point.waiting,
-    jobs: COMPLETED,
   }
   const timesToStored: Chart = {
     title: 'From accepted to stored, p99',
@@ -131,7 +129,6 @@ export function charts(
       interactive: totalTime.interactive?.p99,
       bulk: totalTime.bulk?.p99,
     }),
-    jobs: COMPLETED,
   }
   const parts = { failed, refused, 'timed out': timedOut }
   const most = (accepted + refused) * BAD_SHARE
@@ -154,8 +151,6 @@ export function charts(
   }
   return html`${[rates, waitingThreads, timesToStored, failures].map((one) => chart(one, points, marks))}`
 }
-
-const COMPLETED = '/jobs?state=completed'
 
 /** Lists what operators did, and when a process with another version began. */
 function marksOf({ processes }: Status, operations: readonly Operation[]): Mark[] {
@@ -318,8 +313,10 @@ interface Chart {
   valuesOf: (point: HistoryPoint) => Readonly<Record<string, number | undefined>>
   /** The names of the lines whose values are too high. */
   bad?: readonly string[]
-  /** The path of the jobs of a point. `since` and `until` are added to it. */
-  jobs: string
+  /**
+   * The path of the jobs of a point. `since` and `until` are added to it. Default: completed jobs.
+   */
+  jobs?: string
 }
 
 /** The size of the drawing in its own units. The browser scales it to the page. */
@@ -341,7 +338,7 @@ export function sinceData(points: readonly CountedSpan[]): readonly CountedSpan[
  * @param points oldest first.
  */
 function chart(
-  { title, now, shown, leastStep, valuesOf, bad = [], jobs }: Chart,
+  { title, now, shown, leastStep, valuesOf, bad = [], jobs = '/jobs?state=completed' }: Chart,
   points: readonly CountedSpan[],
   marks: readonly Mark[],
 ): Html {
