@@ -77,7 +77,7 @@ test('doctor names the MongoDB that hangs', async (t) => {
   assert.match(
     stderr,
     new RegExp(
-      `^error: MongoDB at 127\\.0\\.0\\.1:${port} failed: .*\\. The sources are not checked\\. Run this again.*\n$`,
+      `^error: MongoDB at 127\\.0\\.0\\.1:${port} failed: .*\\. The sources are not checked\\. If MongoDB runs, correct MONGODB_URL\\. If not, run this again.*\n$`,
     ),
   )
 })

@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { beforeSuite, requiredUrl } from '@sluice/test-support'
 import { Redis } from 'ioredis'
 import { describe, type TestContext, test } from 'vitest'
+import { readMetric } from '../e2e/support/until-metric.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { aThread, postThread, type Target } from '../support/post-thread.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
@@ -36,8 +37,8 @@ beforeSuite(async (t) => {
 /** An API of the test's own that reaches Redis through a proxy. Workers reach Redis themselves. */
 async function setUp(t: TestContext, gate?: () => Gate) {
   const proxy = await openTcpProxy(t, requiredUrl('REDIS_URL'), gate)
-  const { url } = await sluice.startApi({ REDIS_URL: proxy.url })
-  return { api: { url, key: sluice.key }, proxy }
+  const { api: process, url } = await sluice.startApi({ REDIS_URL: proxy.url })
+  return { api: { url, key: sluice.key }, proxy, process }
 }
 
 test('while Redis keeps a request waiting, others are refused before their bodies are read', async (t) => {
@@ -89,8 +90,8 @@ describe('a request that Redis accepted without confirming it', () => {
     assert.deepEqual([again.status, again.body], [200, result])
   })
 
-  test('is answered 200 once it is stored', async (t) => {
-    const { api } = await setUp(t, withholdConfirmation)
+  test('is answered 200 once it is stored, and counted as accepted', async (t) => {
+    const { api, process } = await setUp(t, withholdConfirmation)
     const posted = await postThread(api, aThread({ externalId: `${UNCONFIRMED}-2` }))
     assert.deepEqual(
       [posted.status, posted.body.message],
@@ -98,6 +99,10 @@ describe('a request that Redis accepted without confirming it', () => {
     )
     const { id: sourceId } = Object(posted.body.source)
     assert.equal(await sluice.db.collection('quotes').countDocuments({ sourceId }), 3)
+    await until(
+      'the count',
+      async () => (await readMetric(process, 'sluice_threads_accepted_total')) === 1,
+    )
   })
 })
 

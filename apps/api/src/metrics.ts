@@ -41,7 +41,7 @@ export const apiMetrics = {
   }),
   accepted: metric.counter({
     name: 'sluice_threads_accepted_total',
-    help: 'Threads that were enqueued.',
+    help: 'Threads that were enqueued, without `acceptance_unknown`.',
   }),
   ...mongoMetrics,
   awaitedJobs: metric.gauge({ name: 'sluice_awaited_jobs', help: 'Jobs that callers wait for.' }),

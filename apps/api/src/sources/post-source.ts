@@ -150,7 +150,10 @@ async function enqueueAndWait(
   try {
     // A reply proves that the job was accepted, even if Redis has not confirmed that yet.
     const early = await Promise.race([reply.result, enqueuing.then(() => undefined)])
-    if (early !== undefined) return { jobId: newId, result: early }
+    if (early !== undefined) {
+      enqueuing.catch(() => deps.metrics.accepted.inc(job.threads.length))
+      return { jobId: newId, result: early }
+    }
     const jobId = await enqueuing
     if (jobId === newId) reply.accepted()
     else reply.cancel()
