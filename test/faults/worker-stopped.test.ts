@@ -61,3 +61,14 @@ test('a worker leaves the jobs that it could not finish in its grace time to oth
   assert.deepEqual(statusesOf(posted), [200])
   await assertStored(sluice.db, posted, { afterCrash: true })
 })
+
+test('a worker that stops while MongoDB is slow settles its last batches', async (t) => {
+  const sluice = await startSluice(t, { workers: 0 })
+  const mongodb = await openTcpProxy(t, sluice.settings.MONGODB_URL ?? '')
+  const stopped = await sluice.startWorker({ MONGODB_URL: mongodb.url })
+  mongodb.slow(400)
+  const posted = await postThread(sluice, aThread())
+  stopped.signal('SIGTERM')
+  assert.deepEqual(await stopped.ended, { code: 0, signal: null })
+  await assertStored(sluice.db, [posted])
+})

@@ -88,7 +88,9 @@ describe.runIf(isFull)('an upgrade, and the way back', () => {
       failed.map(({ status, body }) => ({ status, ...body })),
       [],
     )
-    await assertStored(sluice.db, posted)
+    // While MongoDB is slow, a worker of the previous release stops without settling its last
+    // batches.
+    await assertStored(sluice.db, posted, { afterCrash: true })
     assert.deepEqual(await loadOf(t, sluice), [0, 0, 0])
   })
 

@@ -30,10 +30,12 @@ const { metrics } = opened
 const durations = createDurations()
 
 /**
- * When the process stops, half a second of the grace time is kept to settle the last batches, which
- * may take this long.
+ * When the process stops, settling the last batches may take this long. At least KEPT_MS of the
+ * grace time is left for it, and ends REST_MS before the grace time does.
  */
-const SETTLE_MS = 300
+const SETTLE_MS = 5_000
+const KEPT_MS = 500
+const REST_MS = 200
 
 /**
  * A readiness check waits at most this long for a probe of MongoDB, then uses the result of the
@@ -97,10 +99,13 @@ await runProcess({
     }, ingest.findStuck)
     const { fed, unread } = await wired.watchQueue()
 
+    const graceMs = settings.shutdownGraceSeconds * 1_000
+    let settlesUntil = 0
     release('batch store', async () => {
       // If this fails or takes too long, other processes sum the sources of the last batches.
       const settling = batchStore.settle().catch((err) => log.warn({ err }, 'batches.not_settled'))
-      await Promise.race([settling, delay(SETTLE_MS, undefined, { ref: false })])
+      const limitMs = Math.min(SETTLE_MS, settlesUntil - performance.now())
+      await Promise.race([settling, delay(limitMs, undefined, { ref: false })])
     })
     const noteLost = (job: queue.FetchedJob, lost: LostStore) =>
       loss.noteLost(consumer, requestsOf(job), lost, describeJob(job))
@@ -159,7 +164,10 @@ await runProcess({
         uncompleted: performance.now() - refused.at < UNCOMPLETED_MS ? refused.reason : undefined,
       })
     })
-    release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
+    release('consumer', () => {
+      settlesUntil = performance.now() + graceMs - REST_MS
+      return consumer.close(graceMs - KEPT_MS)
+    })
 
     log.info({ adminPort, ...wired.servers }, 'worker.listening')
   },
