@@ -124,6 +124,7 @@ export async function boundMemory(
   return reason ?? how
 }
 
+/** Rounds up, so that a size above a bound is never shown as the bound. */
 function megabytes(bytes: number): string {
-  return `${Math.round(bytes / 1024 / 1024)} MiB`
+  return `${Math.ceil(bytes / 1024 / 1024)} MiB`
 }
