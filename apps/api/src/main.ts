@@ -181,7 +181,7 @@ await runProcess({
       return { ...reading, refusedKeys: refusedKeys.list() }
     })
     release('http server', async () => {
-      const graceMs = settings.shutdownGraceSeconds * 1000
+      const graceMs = wired.graceLeftMs()
       const timers = [
         setTimeout(() => graceOver.abort(), graceMs - LAST_ANSWERS_MS),
         setTimeout(http.cut, graceMs - AFTER_ANSWERS_MS),

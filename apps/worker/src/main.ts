@@ -99,12 +99,10 @@ await runProcess({
     }, ingest.findStuck)
     const { fed, unread } = await wired.watchQueue()
 
-    const graceMs = settings.shutdownGraceSeconds * 1_000
-    let settlesUntil = 0
     release('batch store', async () => {
       // If this fails or takes too long, other processes sum the sources of the last batches.
       const settling = batchStore.settle().catch((err) => log.warn({ err }, 'batches.not_settled'))
-      const limitMs = Math.min(SETTLE_MS, settlesUntil - performance.now())
+      const limitMs = Math.min(SETTLE_MS, wired.graceLeftMs() - REST_MS)
       await Promise.race([settling, delay(limitMs, undefined, { ref: false })])
     })
     const noteLost = (job: queue.FetchedJob, lost: LostStore) =>
@@ -164,10 +162,7 @@ await runProcess({
         uncompleted: performance.now() - refused.at < UNCOMPLETED_MS ? refused.reason : undefined,
       })
     })
-    release('consumer', () => {
-      settlesUntil = performance.now() + graceMs - REST_MS
-      return consumer.close(graceMs - KEPT_MS)
-    })
+    release('consumer', () => consumer.close(wired.graceLeftMs() - KEPT_MS))
 
     log.info({ adminPort, ...wired.servers }, 'worker.listening')
   },

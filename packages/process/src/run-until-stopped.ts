@@ -15,6 +15,8 @@ export interface Life {
   stopping: AbortSignal
   /** Stops the process in an orderly way, for this reason. */
   stop: (reason: string) => void
+  /** Returns how much of the grace time is left to a process that stops. */
+  graceLeftMs: () => number
 }
 
 /**
@@ -49,13 +51,20 @@ export async function runUntilStopped({
     log.fatal({ err }, 'process.crashed')
     process.exit(1)
   })
-  stopping.signal.addEventListener('abort', () =>
-    limitStop(stopping.signal.reason, graceSeconds, log),
-  )
+  let endsAt = Number.POSITIVE_INFINITY
+  const graceLeftMs = () => endsAt - performance.now()
+  stopping.signal.addEventListener('abort', () => {
+    endsAt = performance.now() + graceSeconds * 1_000
+    limitStop(stopping.signal.reason, graceSeconds, log)
+  })
   const stop = (reason: string) => stopping.abort(reason)
   onStopRequest(stop)
 
-  const failed = await live(start({ release, stopping: stopping.signal, stop }), stopping, log)
+  const failed = await live(
+    start({ release, stopping: stopping.signal, stop, graceLeftMs }),
+    stopping,
+    log,
+  )
   await acquired.disposeAsync()
   log.info({ failed, clean }, 'process.stopped')
   return exit(clean && !failed ? 0 : 1, log)
