@@ -130,16 +130,20 @@ test('the shared settings need nothing in the environment, and each default is o
   }
 })
 
+/** @param good URLs that a setting accepts as they are. @param bad others that it refuses. */
+function assertUrls({ parse }: { parse: (text: string) => unknown }, good: string, bad: string) {
+  for (const url of good.split(' ')) assert.equal(parse(url), url)
+  for (const url of bad.split(' ')) assert.equal(parse(url), undefined, url)
+}
+
 test('a MongoDB URL may name several hosts; a URL of another kind is refused without its password', () => {
-  const { parse } = processSettings.mongodbUrl
   const good =
     'mongodb://u:p@a:1,b:2/sluice?replicaSet=rs mongodb+srv://u:p%40@c.example/ mongodb://[::1]:2?w=1 mongodb://%2Ftmp%2Fa.sock ' +
     'mongodb://CN=a,OU=b@a/x_-1?authMechanism=MONGODB-X509&authSource=$external'
-  for (const url of good.split(' ')) assert.equal(parse(url), url)
   const bad =
     'http://a mongo://a MONGODB://a mongodb:/a mongodb:// a:1 "mongodb://a" mongodb://a:x mongodb://a:65536/x mongodb://u:p@p@a mongodb://u:p/p@a ' +
     'mongodb://u:p:p@a mongodb://u:50%off@a mongodb://a/x.y mongodb://a/x%20y'
-  for (const url of bad.split(' ')) assert.equal(parse(url), undefined, url)
+  assertUrls(processSettings.mongodbUrl, good, bad)
   const { message } = faultsOf({}, () =>
     readSettings(processSettings, { REDIS_URL: 'http://:hunter2@a' }),
   )
@@ -148,15 +152,13 @@ test('a MongoDB URL may name several hosts; a URL of another kind is refused wit
 })
 
 test('a Redis URL names a server, the nodes of a cluster, or Sentinels and their name for the primary', () => {
-  const { parse } = processSettings.redisUrl
   const good =
     'redis://a:1 rediss://u:p@a redis+cluster://a:1,[::1]:2 rediss+sentinel://u:p@a,b/main?sentinelPassword=x ' +
     'redis://:p%25/@:#@a:65535/2?x redis+sentinel://a:1/ma%69n-1.x/3 redis+cluster://u:%3F@a,b/ redis://[fe80::1%25eth0]'
-  for (const url of good.split(' ')) assert.equal(parse(url), url)
   const bad =
     'redis+sentinel://a,b redis+sentinel://a/ redis+cluster:/// redis+other://a redis://:50%off@a redis://:p?@a ' +
     'redis://a:65536 redis://a:x redis://a/x redis://a,b redis+cluster://a,b:99999 redis+sentinel://a/m%/0 redis://:1'
-  for (const url of bad.split(' ')) assert.equal(parse(url), undefined, url)
+  assertUrls(processSettings.redisUrl, good, bad)
 })
 
 test('a secret comes from the file that NAME_FILE names, without white space around it', async (t) => {

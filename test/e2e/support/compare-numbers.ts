@@ -49,12 +49,6 @@ export async function compareNumbers({
   /** Whether a number lacks none of these, and has at most those whose acceptance is not known. */
   const within = (shown: number, least: number) =>
     shown >= least - unsure && shown <= least + unknown + unsure
-  const storedByWorkers = async () => {
-    const sums = (processes?.workers ?? []).map((worker) =>
-      readMetric(worker, 'sluice_threads_stored_total'),
-    )
-    return (await Promise.all(sums)).reduce((sum, one) => sum + one, 0)
-  }
   let shown = {}
   const last = await until(
     'the numbers of the overview',
@@ -63,6 +57,10 @@ export async function compareNumbers({
       const { stored, refusedByTenant, timedOut = 0, invalid = 0, ...point } = status.lastHour
       const refused = (refusedByTenant.acme ?? 0) + (refusedByTenant.other ?? 0)
       const kept = countOf(status.lastHour, 'stored') + failed
+      const sums = (processes?.workers ?? []).map((worker) =>
+        readMetric(worker, 'sluice_threads_stored_total'),
+      )
+      const storedByWorkers = (await Promise.all(sums)).reduce((sum, one) => sum + one, 0)
       shown = {
         refused,
         timedOut,
@@ -70,7 +68,7 @@ export async function compareNumbers({
         accepted: point.accepted,
         kept,
         failed: point.failed,
-        ...(processes && { storedByWorkers: await storedByWorkers() }),
+        storedByWorkers,
       }
       const isSo =
         near(refused, known.refused) &&
@@ -81,7 +79,7 @@ export async function compareNumbers({
         within(point.accepted, accepted) &&
         // An API does not count what it does not know to be accepted.
         within(kept, point.accepted) &&
-        (!processes || (await storedByWorkers()) === countOf(status.lastHour, 'stored'))
+        (!processes || storedByWorkers === countOf(status.lastHour, 'stored'))
       return isSo ? status : undefined
     },
     5_000,

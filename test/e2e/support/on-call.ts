@@ -106,7 +106,7 @@ function watching({ page, faults }: Visitor, sluice: TestSluice, key: string) {
     /** Resolves when each way names a finding. */
     named: (text: RegExp, ways = ALL_WAYS) =>
       untilAll(String(text), ways, (shown) => text.test(shown)),
-    well: () => untilAll('all is well', ['page', 'api'], (shown) => /^All is well/m.test(shown)),
+    well: () => untilAll('all is well', ALL_WAYS, (shown) => /^All is well/m.test(shown)),
   }
 }
 
