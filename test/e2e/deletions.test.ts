@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { runCommand } from '@sluice/cli/test-support'
@@ -34,6 +37,7 @@ const QUOTES = [
   { externalId: 'b', text: 'three', replyingTo: 'a' },
 ]
 const aThread = () => someThread({ quotes: QUOTES })
+const nameOf = ({ service, externalId }: Record<string, unknown>) => ({ service, externalId })
 const pathOf = ({ service, externalId }: Record<string, unknown>) =>
   `/sources?${new URLSearchParams({ service: String(service), externalId: String(externalId) })}`
 const lines = (items: readonly unknown[]) =>
@@ -234,10 +238,7 @@ describe('deletions', () => {
     for (const thread of threads) storedIn(await caller.post(thread))
     const deps = { folder: tmpdir(), env: { SLUICE_API_KEY: sluice.key } }
     const run = (...args: string[]) => runCommand(deps, 'delete', [...args, '--url', sluice.url])
-    const [first, second, third] = threads.map(({ service, externalId }) => ({
-      service,
-      externalId,
-    }))
+    const [first, second, third] = threads.map(nameOf)
     const one = [String(first?.service), String(first?.externalId)]
     assert.match((await run(...one)).stderr, /^error: Nothing was deleted\. Add --yes/)
     assert.equal(
@@ -272,6 +273,31 @@ describe('deletions', () => {
     process.emit('SIGINT')
     assert.match((await waiting).stderr, /^error: .* interrupted\. To go on, add --skip 0\.$/m)
     await operator.send('/admin/lanes/bulk:resume', { method: 'POST' })
+  })
+
+  test('the command says that a retry may not count what was deleted', async (t) => {
+    const threads = [aThread(), aThread()]
+    for (const thread of threads) storedIn(await caller.post(thread))
+    let isLost = false
+    const proxy = createServer(async ({ url = '', method }, response) => {
+      const { status, text } =
+        method === 'POST' ? await removeMany(threads.map(nameOf)) : await caller.get(url)
+      if (method === 'POST' && !isLost) response.destroy()
+      else response.writeHead(status).end(text)
+      isLost ||= method === 'POST'
+    }).listen(0, '127.0.0.1')
+    t.onTestFinished(() => void proxy.close())
+    await once(proxy, 'listening')
+    const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+    const deps = { folder: tmpdir(), env: { SLUICE_API_KEY: sluice.key } }
+    const file = join(await mkdtemp(join(tmpdir(), 'sluice-delete-')), 'threads.ndjson')
+    t.onTestFinished(() => rm(dirname(file), { recursive: true }))
+    await writeFile(file, lines(threads.map(nameOf)))
+    const run = await runCommand(deps, 'delete', ['--from', file, '--yes', '--url', url])
+    assert.match(
+      run.stdout,
+      /Trying again in .*\n0 threads deleted .* 2 not stored, or deleted before a retry\.\n$/,
+    )
   })
 
   test('the client deletes one thread, and many', async () => {

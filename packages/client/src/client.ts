@@ -105,7 +105,7 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
   const retryBounds = { maxRetries, maxRetryMs }
   const batchDeps = { send, lockSources, retryBounds }
 
-  const ask = (request: HttpRequest): Promise<unknown> =>
+  const ask = (request: HttpRequest & RetryOptions): Promise<unknown> =>
     withRetries(retryBounds, request, async () => readJson(await send(request), request.signal))
   const askText = (request: HttpRequest & RetryOptions) =>
     withRetries(retryBounds, request, async () => {
@@ -173,7 +173,8 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
       sendDeletion(ask, source, options),
     /**
      * Deletes any number of sources, and yields the results in their order. A retry of a chunk also
-     * deletes what was posted between the attempts.
+     * deletes what was posted between the attempts, and answers `absent` for what the first attempt
+     * deleted: `onRetry` tells.
      */
     deleteSources: (
       sources: Iterable<SourceReference> | AsyncIterable<SourceReference>,

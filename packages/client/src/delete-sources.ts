@@ -1,7 +1,7 @@
 // Deletes one source, or any number of sources in chunks.
-import type { CallOptions } from './abort.ts'
 import type { DeletedItem, DeletionAnswer, RefusedItem } from './contract.ts'
 import { quotedString } from './post-thread.ts'
+import type { RetryOptions } from './retries.ts'
 import {
   type HttpRequest,
   NDJSON_BODY,
@@ -10,7 +10,7 @@ import {
   type SourceReference,
 } from './transport.ts'
 
-export interface DeleteManyOptions extends CallOptions {
+export interface DeleteManyOptions extends RetryOptions {
   /** The tenant of the sources: required with the key of an operator. */
   tenant?: string | undefined
 }
@@ -22,23 +22,23 @@ export interface DeleteOptions extends DeleteManyOptions {
 
 /** Deletes a source. All attempts have one Idempotency-Key, so they are one deletion. */
 export async function sendDeletion(
-  ask: (request: HttpRequest) => Promise<unknown>,
+  ask: (request: HttpRequest & RetryOptions) => Promise<unknown>,
   source: SourceReference,
-  { tenant, idempotencyKey = crypto.randomUUID(), signal }: DeleteOptions,
+  { tenant, idempotencyKey = crypto.randomUUID(), signal, onRetry }: DeleteOptions,
 ): Promise<DeletionAnswer> {
   const headers = { 'idempotency-key': quotedString(idempotencyKey) }
   const path = pathOfSource(source, { tenant })
   // The service answers by the schemas of the contract, from which these types are generated.
-  return (await ask({ path, method: 'DELETE', headers, signal })) as DeletionAnswer
+  return (await ask({ path, method: 'DELETE', headers, signal, onRetry })) as DeletionAnswer
 }
 
 const CHUNK = 1_000
 
 /** Deletes sources in chunks, one after the other, and yields the results in their order. */
 export async function* deleteChunks(
-  askText: (request: HttpRequest) => Promise<string>,
+  askText: (request: HttpRequest & RetryOptions) => Promise<string>,
   sources: Iterable<SourceReference> | AsyncIterable<SourceReference>,
-  { tenant, signal }: DeleteManyOptions,
+  { tenant, signal, onRetry }: DeleteManyOptions,
 ): AsyncGenerator<DeletedItem | RefusedItem, void, undefined> {
   const path = `sources:delete${queryOf({ tenant })}`
   let index = 0
@@ -47,7 +47,7 @@ export async function* deleteChunks(
   async function* flush(): AsyncGenerator<DeletedItem | RefusedItem> {
     const body = lines.map((line) => `${line}\n`).join('')
     lines = []
-    const text = await askText({ path, headers: NDJSON_BODY, body, signal })
+    const text = await askText({ path, headers: NDJSON_BODY, body, signal, onRetry })
     const results = text
       .trimEnd()
       .split('\n')

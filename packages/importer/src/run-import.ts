@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, resolve } from 'node:path'
 import { createClient, type Retry } from '@sluice/client'
 import { createThreadParser, DEFAULT_LIMITS } from '@sluice/contract'
-import { describeSeconds, UserError } from '@sluice/terminal'
+import { describeRetry, UserError } from '@sluice/terminal'
 import {
   type Checkpoint,
   checkFolder,
@@ -300,9 +300,9 @@ const RETRY_NOTE_MS = 5_000
 
 function createRetryNotes(say: (line: string) => void): (retry: Retry) => void {
   let lastAt = Number.NEGATIVE_INFINITY
-  return ({ cause, delayMs }) => {
+  return (retry) => {
     if (performance.now() - lastAt < RETRY_NOTE_MS) return
     lastAt = performance.now()
-    say(`${cause.message} Trying again in ${describeSeconds(delayMs / 1_000)}.`)
+    say(describeRetry(retry))
   }
 }

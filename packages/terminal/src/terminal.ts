@@ -34,6 +34,11 @@ export function describeSeconds(seconds: number): string {
   return `${Number((seconds / lengthOf(unit)).toFixed(1))}${unit}`
 }
 
+/** Says why a request is sent again, and when. */
+export function describeRetry({ cause, delayMs }: { cause: Error; delayMs: number }): string {
+  return `${cause.message} Trying again in ${describeSeconds(delayMs / 1_000)}.`
+}
+
 /** Slightly less than two, because a moment passes until a duration of two days is shown. */
 const LEAST_SHOWN = 1.999
 

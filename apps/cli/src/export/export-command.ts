@@ -7,6 +7,7 @@ import {
   type ApiOptions,
   apiOptions,
   counted,
+  describeRetry,
   describeSeconds,
   drawProgress,
   type FindApiDeps,
@@ -112,8 +113,7 @@ async function writePages(deps: ExportDeps, { target, options, output, at, stopp
   const style = progressStyle({ quiet }, stderr.isTTY === true)
   using display = drawProgress({ style, view: () => viewOf(at), stderr, print: deps.show })
   if (at.after !== undefined) display.say(`Going on after ${counted(at.lines, 'line')}.`)
-  const onRetry = ({ cause, delayMs }: Retry) =>
-    display.say(`${cause.message} Trying again in ${describeSeconds(delayMs / 1_000)}.`)
+  const onRetry = (retry: Retry) => display.say(describeRetry(retry))
   const since = at.since === undefined ? undefined : new Date(at.since)
   const ask = (after: string | undefined) => {
     const query = { tenant, service, since, speaker, after }

@@ -1,12 +1,20 @@
 // The command `sluice delete`: it deletes a stored thread, or those that a file names.
 import { open } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
-import { type Client, createClient, type Service, type SourceReference } from '@sluice/client'
+import {
+  type Client,
+  createClient,
+  type DeleteManyOptions,
+  type Retry,
+  type Service,
+  type SourceReference,
+} from '@sluice/client'
 import { createReferenceParsers, DEFAULT_LIMITS, DeletedItemSchema } from '@sluice/contract'
 import {
   type ApiOptions,
   apiOptions,
   counted,
+  describeRetry,
   findApi,
   formatNumber,
   listenForStop,
@@ -88,11 +96,15 @@ async function deleteThreads(
   const silence = await findSilence(target.url)
   if (silence !== undefined) throw new UserError(silence)
   const client = createClient({ ...target, fetch: fetchWithin(ANSWER_MS) })
-  const counts = { done: 0, deleted: 0, absent: 0, quotes: 0 }
+  const counts = { done: 0, deleted: 0, absent: 0, quotes: 0, retries: 0 }
+  const onRetry = (retry: Retry) => {
+    counts.retries += 1
+    deps.show(describeRetry(retry))
+  }
   let shownAt = performance.now()
   const { stopping, release } = listenForStop()
   try {
-    for await (const result of resultsOf(client, all, { tenant, signal: stopping })) {
+    for await (const result of resultsOf(client, all, { tenant, signal: stopping, onRetry })) {
       counts.done += 1
       if ('problem' in result)
         deps.show(`${JSON.stringify(all[result.index])}: ${result.problem.detail}`)
@@ -113,10 +125,11 @@ async function deleteThreads(
   } finally {
     release()
   }
-  const { done, deleted, absent, quotes } = counts
-  deps.print(
-    `${counted(deleted, 'thread')} deleted with ${counted(quotes, 'message')}, ${formatNumber(absent)} not stored.`,
-  )
+  const { done, deleted, absent, quotes, retries } = counts
+  const gone = `${counted(deleted, 'thread')} deleted with ${counted(quotes, 'message')}`
+  // An attempt whose answer was lost may have deleted threads, which the next one did not find.
+  const earlier = retries > 0 && absent > 0 && all.length > 1 ? ', or deleted before a retry' : ''
+  deps.print(`${gone}, ${formatNumber(absent)} not stored${earlier}.`)
   if (deleted + absent < done)
     throw new UserError(`${counted(done - deleted - absent, 'thread')} could not be deleted.`)
 }
@@ -127,7 +140,7 @@ const checkResult = createAnswerCheck(DeletedItemSchema)
 async function* resultsOf(
   client: Client,
   all: readonly SourceReference[],
-  options: { tenant: string | undefined; signal: AbortSignal },
+  options: DeleteManyOptions,
 ) {
   const [first, ...others] = all
   if (first !== undefined && others.length === 0)
