@@ -85,6 +85,8 @@ describe.skipIf(program === undefined)(
           'doctor',
         )
         assert.equal(code, 0, stdout)
+        for (const port of [portOf(mongodb.url), portOf(redisUrl)])
+          assert.match(stdout, new RegExp(`^  ok +the certificate of \\S+:${port} ends on 2`, 'm'))
         for (const { plaintext, encrypted } of [...seen, mongodb.seen])
           assert(encrypted > 0 && plaintext === 0)
         // A proxy may choose a server by its name.

@@ -33,6 +33,7 @@ import {
 import { Command } from 'commander'
 import { type Db, type Document, MongoServerError } from 'mongodb'
 import type { DbDeps } from '../with-db.ts'
+import { watchCertificates } from './certificates.ts'
 import { check, checkClocks, checkLines, note, type ServerCheck } from './check.ts'
 import { readErasures } from './erasures-file.ts'
 import { checkMongodb } from './mongodb-checks.ts'
@@ -87,6 +88,7 @@ export function doctorCommand(deps: DoctorDeps): Command {
       }) => {
         if (from !== undefined && !afterRestore)
           throw new UserError('Give --from together with --after-restore.')
+        const certificates = watchCertificates()
         const { db, close } = await deps.openDb().catch((error) => failUnfinished(error, 'MongoDB'))
         try {
           if (afterRestore) {
@@ -97,7 +99,7 @@ export function doctorCommand(deps: DoctorDeps): Command {
             )
             lines.forEach(deps.print)
           }
-          const faults = await examineServers(deps, db, repair)
+          const faults = await examineServers(deps, db, repair, certificates)
           await examineSources(deps, db, repair)
           if (faults > 0)
             deps.fail(
@@ -140,6 +142,7 @@ async function examineServers(
   { env, withQueue, print }: DoctorDeps,
   db: Db,
   repair: boolean,
+  certificates: ReadonlyMap<string, ServerCheck>,
 ): Promise<number> {
   const { checkRedis, pingCommands } = await loadRedisChecks()
   const own = {
@@ -185,6 +188,7 @@ async function examineServers(
   clocks.push([host, aheadMs])
   printChecks(host, [...checks, await checkOfLayout(db)])
   printChecks('Clocks', checkClocks(clocks))
+  if (certificates.size > 0) printChecks('Certificates', [...certificates.values()])
   return faults
 }
 
