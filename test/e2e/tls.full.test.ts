@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
 import { freePort } from '@sluice/local'
 import type { Readiness } from '@sluice/process'
-import { requiredUrl, type TestScope } from '@sluice/test-support'
+import { requiredUrl, startProcess, type TestScope } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { createStartNode, redisProgram } from '../faults/redis-topology.ts'
 import { needs } from '../runner/programs.ts'
@@ -109,6 +109,16 @@ describe.skipIf(program === undefined)(
         })
       })
     }
+
+    test('a certificate of Redis that nobody vouches for is in readyz of the dashboard', async (t) => {
+      const { url: redisUrl } = await openServer(t, await makeCertificate(t))
+      const { settings } = await prepareSluice(t, { redisUrl })
+      const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', settings)
+      const { adminPort } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
+      const { checks } = await readinessAt(`http://127.0.0.1:${adminPort}/readyz`)
+      const reason = 'not reached, or NOPERM (DEPTH_ZERO_SELF_SIGNED_CERT)'
+      assert.deepEqual(checks.redis, { ok: false, reason })
+    })
 
     test('a certificate of MongoDB that nobody vouches for is in readyz and in the verdict', async (t) => {
       const prepared = await prepareSluice(t)
