@@ -7,14 +7,12 @@ import { readMarks } from '@sluice/boot/marks'
 import { ALIVE_MS, type DeletionRecord } from '@sluice/contract'
 import { createReadOverview, lossWords, NEARLY_FULL, retentionWords } from '@sluice/operations'
 import {
-  createReadRefusal,
   infoField,
   LAYOUT,
   type Redis,
   readRedisTime,
   readRedisUrl,
   redisFaults,
-  unwrittenOf,
 } from '@sluice/process/redis'
 import type { LoadAudit, QueueKeys } from '@sluice/queue'
 import {
@@ -64,34 +62,32 @@ export async function checkRedis(
     String(await redis.config('GET', name).catch(() => '')).split(',')[1]
   const [fsync, minReplicas] = [await ask('appendfsync'), await ask('min-replicas-to-write')]
   const layout = Number(await redis.get(`${keys.base}layout`))
-  const faults = Object.values(redisFaults(info, minMemory)).flat()
   const used = numberOf('used_memory')
   const most = numberOf('maxmemory') || numberOf('total_system_memory')
-  const unwritten = unwrittenOf(info)
-  const written = `last writes to its disk: ${unwritten?.status ?? 'ok'}`
   const online = info.match(/^slave\d+:.*state=online/gm)?.length ?? 0
   const needed = confirming > 0 ? confirming + 1 : 0
   const guard = Math.min(needed, online, 1)
   const isGuarded = Number(minReplicas) >= guard && Number(minReplicas) <= online
   const guarded = `min-replicas-to-write: ${minReplicas}, ${online} online`
-  const { retention, at, processes } = await createReadOverview(redis, keys)()
-  const { commands } = await createReadRefusal(redis, keys.base)()
-  const ofProcesses = processes.flatMap(({ seenMsAgo, refusedCommands = '' }) =>
-    seenMsAgo < ALIVE_MS ? refusedCommands : '',
+  const { retention, at, processes, redis: seen } = await createReadOverview(redis, keys)()
+  const faults = new Set([...(seen.faults ?? []), ...redisFaults(info, minMemory).others])
+  const refusals = new Set(
+    processes.flatMap(({ seenMsAgo, refusedCommands = [] }) =>
+      seenMsAgo < ALIVE_MS ? refusedCommands : [],
+    ),
   )
-  const refusals = new Set([commands, ...ofProcesses].filter(Boolean))
   const rights = `${cli} acl setuser USER RULES  # docs/operate/redis.md#rights-in-redis`
   const follow = `redis-cli -h REPLICA replicaof ${remoteAddress} ${remotePort}`
   const checks: ServerCheck[] = [
-    ...faults.map((text): ServerCheck => ({ state: 'FAULT', text })),
+    ...Array.from(faults, (text): ServerCheck => ({ state: 'FAULT', text })),
     ...Array.from(refusals, (text) => check(false, `rights: ${text}`, rights)),
     ...(fsync && minReplicas
       ? []
       : [note('CONFIG is refused: appendfsync and min-replicas-to-write can’t be asked')]),
     ...(fsync ? [check(fsync !== 'no', `appendfsync: ${fsync}`, set('appendfsync everysec'))] : []),
-    infoField(info, 'rdb_last_bgsave_status')
-      ? check(!unwritten, written, `${cli} ${unwritten?.command}  # when its disk has space`)
-      : note('last writes to its disk: INFO does not say'),
+    ...(infoField(info, 'rdb_last_bgsave_status')
+      ? []
+      : [note('last writes to its disk: INFO does not say')]),
     check(
       used < most * NEARLY_FULL,
       `memory: ${used} of ${most} bytes`,
