@@ -56,17 +56,19 @@ end
 local SOURCE, EXTERNAL_ID = '{"source":{"service":"', '","externalId":"'
 -- Returns the names of the threads in a payload, and whether one of them is searched for. Within a
 -- text of JSON, quotation marks are escaped, so no text looks like the beginning of a thread.
+-- Returns no names if another program damaged the payload: it may have any thread.
 local function namesIn(data)
   local names, isFound, _, at = {}, not input.names, string.find(data, SOURCE, 1, true)
   while at do
     local last, first = string.find(data, EXTERNAL_ID, at, true)
-    local service, ends = string.sub(data, at + 1, last - 1), string.find(data, '["\\]', first + 1)
-    while string.byte(data, ends) == 92 do ends = string.find(data, '["\\]', ends + 2) end
-    local name = service .. '/' .. string.sub(data, first + 1, ends - 1)
+    local ends = first and string.find(data, '["\\]', first + 1)
+    while ends and string.byte(data, ends) == 92 do ends = string.find(data, '["\\]', ends + 2) end
+    if not ends then return {}, true end
+    local name = string.sub(data, at + 1, last - 1) .. '/' .. string.sub(data, first + 1, ends - 1)
     names[#names + 1], isFound = name, isFound or input.names[name]
     _, at = string.find(data, SOURCE, ends, true)
   end
-  return names, isFound
+  return names, isFound or #names == 0
 end
 local function examine(key, data)
   examined = examined + #data / 1000

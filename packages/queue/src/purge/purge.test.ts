@@ -111,6 +111,14 @@ test('no key of Redis has a word of a deleted thread, whatever became of its pos
   await fail(failed)
   const failedImport = await add({ threads: several }, 'bulk')
   await fail(failedImport, 'bulk')
+  // Another program cut these payloads off, and garbled the third one.
+  const cut = await add()
+  const cutImport = await add({ threads: several }, 'bulk')
+  const garbled = await add({ threads: several }, 'bulk')
+  const text = JSON.stringify(await read(cut))
+  await redis.hset(keys.jobs.interactive + cut, 'data', text.slice(0, -5))
+  await redis.hset(keys.jobs.bulk + cutImport, 'data', text.slice(0, text.indexOf(NAME.service)))
+  await redis.hset(keys.jobs.bulk + garbled, 'data', text.replaceAll('"', ''))
   const retried = await add()
   await fail(retried)
   await createMoveFailed(redis, keys)('retry', [retried], 'ada')
@@ -128,7 +136,8 @@ test('no key of Redis has a word of a deleted thread, whatever became of its pos
       before.some((key) => key.includes(part)),
       `${part} in ${before}`,
     )
-  for (const id of [waiting, imported, active, failed, failedImport, retried, retained, late])
+  const jobs = [waiting, imported, active, failed, failedImport, retried, retained, late]
+  for (const id of [...jobs, cut, garbled])
     assert(
       before.some((key) => key.endsWith(id)),
       id,

@@ -65,8 +65,8 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
   }
 
   /**
-   * Rewrites the payload of a job, or of a retained result, again if it changes meanwhile. Returns
-   * whether it rewrote it.
+   * Rewrites the payload of a job, or of a retained result, again if it changes meanwhile. Removes a
+   * damaged payload, because nobody can tell whose words it has. Returns whether it rewrote it.
    * @param find returns the deletions that concern a payload.
    * @param always rewrites the result even if no deletion concerns the payload.
    */
@@ -75,9 +75,10 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
       const [data, result] = await redis.hmget(key, 'data', 'result')
       if (!data) return false
       const job = readPayload(data)
+      const isDamaged = job.threads.length === 0
       const left = withoutWords(job, await find(job), ids)
-      const text = JSON.stringify(left)
-      if ((left === job || text === data) && !always) return false
+      const text = isDamaged ? '' : JSON.stringify(left)
+      if ((left === job || text === data) && !always && !isDamaged) return false
       const kept: JobResult | '' = result ? resultWithout(left, JSON.parse(result)) : ''
       const about = [jobIdIn(key), left.purged ?? 0, left.claim ?? '']
       isDone = (await rewrite(base, key, hash('sha1', data), text, kept, ...about)) === 1
@@ -96,7 +97,7 @@ export function createPurge(redis: Redis, keys: QueueKeys, ids: Ids) {
         tenants.some((tenant) => deleted.has(`${ids.sourceIdOf(tenant, name)} ${tenant}`)),
       )
       names.push(...found)
-      if (found.length > 0) await rewriteIt(key)
+      if (found.length > 0 || inJob.length === 0) await rewriteIt(key)
     }
     // If a source was deleted by its id before it was stored, only jobs know its name.
     const areAll = names.length === deletions.length
@@ -318,8 +319,8 @@ function resultWithout({ threads }: IngestJob, { receipts }: JobResult): JobResu
   return {
     receipts: receipts.map((receipt, at) => {
       const thread = threads[at]
-      if (!receipt || !thread || !('outcomes' in receipt) || 'deletes' in thread)
-        return receipt ?? null
+      if (!receipt || !thread) return null
+      if (!('outcomes' in receipt) || 'deletes' in thread) return receipt
       if (thread.deleted) return receiptOfDeleted(receipt.source.createdAt)
       return receiptWithoutWords(thread, receipt)
     }),
