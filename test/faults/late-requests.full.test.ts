@@ -106,6 +106,8 @@ describe('a replica that is cut off from Redis', () => {
     t.onTestFinished(() => void signalWorker('SIGCONT'))
     const posting = postThread(cutOff, aThread(), 'wait=3')
     await until('the job is accepted', async () => (await left()) > 0)
+    // Redis answers in order: after this answer the replica knows of the acceptance.
+    assert.equal((await postThread(cutOff, aThread(), 'respond-async')).status, 202)
     proxy.freeze()
     const { status, headers } = await posting
     assert.equal(status, 202)

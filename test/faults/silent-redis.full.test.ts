@@ -84,7 +84,7 @@ test('callers and /readyz learn soon that the connections of an API to Redis die
 })
 
 /** How many callers wait at a time, and how many requests are posted. */
-const CALLERS = 250
+const CALLERS = 100
 const POSTS = 1_000
 /** How an API may refuse whose Redis or processor is slow. */
 const BUSY = ['503 queue_unavailable', '503 overloaded', '504 acceptance_unknown']

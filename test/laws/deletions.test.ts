@@ -213,7 +213,13 @@ describe('a deleted thread', () => {
   it('hides the quotes of a writer that is late, until the writer finds that it was deleted', async () => {
     const { says, deletion, store, found } = aThread()
     await store(says(1, quote('q1')))
-    const slow = pausedAt(commands, QUOTES)
+    // The writer removes its quote in the background, so it waits until the test has looked.
+    const looked = Promise.withResolvers<void>()
+    const removeQuotes: StoreCommands['removeQuotes'] = async (...some) => {
+      await looked.promise
+      return commands.removeQuotes(...some)
+    }
+    const slow = pausedAt({ ...commands, removeQuotes }, QUOTES)
     const writer = createBatchStore(slow.commands)
     const storing = writer.store([says(2, quote('q2'))])
     await slow.reached
@@ -222,6 +228,7 @@ describe('a deleted thread', () => {
     slow.release()
     await storing
     assert.deepEqual(await found(), { texts: ['two words'], totals: [1, 2], stored: 2 })
+    looked.resolve()
     await writer.settle()
     assert.deepEqual(await found(), { texts: ['two words'], totals: [1, 2], stored: 1 })
   })

@@ -181,12 +181,11 @@ await runProcess({
       return { ...reading, refusedKeys: refusedKeys.list() }
     })
     release('http server', async () => {
-      const graceMs = wired.graceLeftMs()
       const timers = [
-        setTimeout(() => graceOver.abort(), graceMs - LAST_ANSWERS_MS),
-        setTimeout(http.cut, graceMs - AFTER_ANSWERS_MS),
+        setTimeout(() => graceOver.abort(), wired.graceLeftMs(LAST_ANSWERS_MS)),
+        setTimeout(http.cut, wired.graceLeftMs(AFTER_ANSWERS_MS)),
       ]
-      await http.linger(Math.min(LINGER_MS, graceMs * LINGER_SHARE))
+      await http.linger(Math.min(LINGER_MS, wired.graceLeftMs(0) * LINGER_SHARE))
       await http.close()
       timers.forEach(clearTimeout)
     })

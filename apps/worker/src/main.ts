@@ -102,7 +102,7 @@ await runProcess({
     release('batch store', async () => {
       // If this fails or takes too long, other processes sum the sources of the last batches.
       const settling = batchStore.settle().catch((err) => log.warn({ err }, 'batches.not_settled'))
-      const limitMs = Math.min(SETTLE_MS, wired.graceLeftMs() - REST_MS)
+      const limitMs = Math.min(SETTLE_MS, wired.graceLeftMs(REST_MS))
       await Promise.race([settling, delay(limitMs, undefined, { ref: false })])
     })
     const noteLost = (job: queue.FetchedJob, lost: LostStore) =>
@@ -162,7 +162,7 @@ await runProcess({
         uncompleted: performance.now() - refused.at < UNCOMPLETED_MS ? refused.reason : undefined,
       })
     })
-    release('consumer', () => consumer.close(wired.graceLeftMs() - KEPT_MS))
+    release('consumer', () => consumer.close(wired.graceLeftMs(KEPT_MS)))
 
     log.info({ adminPort, ...wired.servers }, 'worker.listening')
   },

@@ -24,6 +24,12 @@ const starts: Record<string, (life: Life) => Promise<void>> = {
     await once(life.stopping, 'abort')
     acquire(life)
   },
+  'kept time': async (life) => {
+    acquire(life)
+    life.release('third', () =>
+      log.info(`${life.graceLeftMs(1_000) > 0}, ${life.graceLeftMs(20_000)}`),
+    )
+  },
   'abandoned start': async (life) => {
     acquire(life)
     process.send?.('starting')

@@ -62,6 +62,13 @@ test('a stop during the start releases what the start acquired afterwards', asyn
   assert.deepEqual(await over, { code: 0, events: RELEASED })
 })
 
+test('a process that stops knows how much of its grace time is left, and never less than nothing', async (t) => {
+  const { child, over } = run(t, 'kept time')
+  await nextMessage(child)
+  child.kill('SIGTERM')
+  assert.equal((await over).events[2], 'true, 0')
+})
+
 test('a start that gives up because of the stop is an orderly stop', async (t) => {
   const { child, over } = run(t, 'abandoned start')
   await nextMessage(child)

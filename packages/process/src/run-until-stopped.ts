@@ -15,8 +15,11 @@ export interface Life {
   stopping: AbortSignal
   /** Stops the process in an orderly way, for this reason. */
   stop: (reason: string) => void
-  /** Returns how much of the grace time is left to a process that stops. */
-  graceLeftMs: () => number
+  /**
+   * Returns how much of the grace time is left to a process that stops, without so many ms at its
+   * end. Never less than 0.
+   */
+  graceLeftMs: (keptMs: number) => number
 }
 
 /**
@@ -52,7 +55,7 @@ export async function runUntilStopped({
     process.exit(1)
   })
   let endsAt = Number.POSITIVE_INFINITY
-  const graceLeftMs = () => endsAt - performance.now()
+  const graceLeftMs = (keptMs: number) => Math.max(0, endsAt - performance.now() - keptMs)
   stopping.signal.addEventListener('abort', () => {
     endsAt = performance.now() + graceSeconds * 1_000
     limitStop(stopping.signal.reason, graceSeconds, log)
