@@ -81,10 +81,13 @@ export interface Part {
   deletesSpaces: boolean
   /** Whether the part is a file, rather than a text. */
   isFile: boolean
+  /** Whether the part has an id, by which the HTML beside it may show it. */
+  hasContentId: boolean
 }
 
 const TYPE = /^content-type[ \t]*:[ \t"]*([^\s;"]+)(.*)/im
 const TRANSFER = /^content-transfer-encoding[ \t]*:[ \t"]*(base64|quoted-printable)/im
+const CONTENT_ID = /^content-id[ \t]*:[ \t]*\S/im
 const ATTACHED = /^content-disposition[ \t]*:[ \t"]*attachment/im
 
 const [CHARSET, BOUNDARY, FORMAT, DELSP] = ['charset', 'boundary', 'format', 'delsp'].map(
@@ -111,6 +114,7 @@ export function readPart(header: string, defaultType: string): Part {
     isFlowed: paramIn(params, FORMAT)?.toLowerCase() === 'flowed',
     deletesSpaces: paramIn(params, DELSP)?.toLowerCase() === 'yes',
     isFile: ATTACHED.test(unfolded),
+    hasContentId: CONTENT_ID.test(unfolded),
   }
 }
 

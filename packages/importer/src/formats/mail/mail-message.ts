@@ -4,7 +4,7 @@ import type { FormatOptions, Found, Noted, Place, QuoteInput, SourceInput } from
 import { rejected, skipped } from '../format.ts'
 import { digestOf } from '../values/digest.ts'
 import { present } from '../values/record-fields.ts'
-import { DEEPEST_MAIL, type DecodedMail, decodeParts } from './decode-parts.ts'
+import { type DecodedMail, decodeParts } from './decode-parts.ts'
 import { mailDate, separatorDate } from './mail-date.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
 
@@ -20,9 +20,8 @@ export async function readMail(
 ): Promise<Found[]> {
   if (raw.isTooLong) return [reject(`a mail of more than ${MAX_MAIL_BYTES} bytes`, raw, place)]
   try {
-    const { bytes, withTexts, notes } = decodeParts(raw.bytes)
-    const mail = await PostalMime.parse(bytes, { maxRfc822NestingDepth: DEEPEST_MAIL })
-    const text = withTexts(mail.text ?? '')
+    const { headers, text, notes } = decodeParts(raw.bytes)
+    const mail = await PostalMime.parse(headers)
     return toFound({ ...mail, text }, raw, { place, options, notes })
   } catch (error) {
     return [reject(error instanceof Error ? error.message : String(error), raw, place)]
@@ -148,9 +147,7 @@ function toQuote(
   const externalId = idsIn(mail.messageId)[0] ?? idOfContent(mail, full)
   const parent = parentOf(mail) ?? idsIn(mail.references).at(-1)
   const replyingTo = parent === externalId ? undefined : parent
-  const attachments = mail.attachments
-    .filter(({ related }) => !related)
-    .map((one) => one.filename ?? one.mimeType)
+  const attachments = mail.attachments.map((one) => one.filename ?? one.mimeType)
   return { externalId, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
 }
 

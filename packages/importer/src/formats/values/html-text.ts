@@ -52,9 +52,9 @@ const PIECE_CHARACTERS = 256 * 1024
 /** Returns the text, without images. If HTML nests or quotes too much, only removes its tags. */
 export function htmlToText(html: string): string {
   if (isTooExpensive(html)) return html.replace(/<[^<>]*>/g, ' ').trim()
-  // As buffers: the converter's strings are chains of their parts, several times as large.
-  const texts = Array.from(piecesOf(html), (piece) => Buffer.from(`${convert(piece)}\n`))
-  return Buffer.concat(texts).toString().trim()
+  // Copied: the converter's strings are chains of their parts, several times as large.
+  const texts = Array.from(piecesOf(html), (piece) => Buffer.from(`${convert(piece)}\n`).toString())
+  return texts.join('').trim()
 }
 
 /** Matches the rest of a tag or, outside of tags, the rest of a word. */
