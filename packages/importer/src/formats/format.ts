@@ -280,7 +280,7 @@ export interface Format {
    * Returns whether the beginning of a file that no format recognises shows that the export's
    * program wrote it.
    */
-  wrote?(beginning: Buffer): boolean
+  wrote?(beginning: Buffer, path: string): boolean
   /**
    * Yields lists of about a hundred findings each, because awaiting each finding would take longer
    * than reading it. Throws FormatError if the files as a whole can't be read.

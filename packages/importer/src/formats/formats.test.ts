@@ -313,6 +313,24 @@ it('a file that is named beside others with --format is read, rejected, or named
   assert.deepEqual(silent, [])
 })
 
+/** Paths such as those of what exports have beside their messages. */
+const PATHS =
+  'Archive/x chats/x friends/x general/x messages/x posts/x more/schema teams users/user users_202405 v.live_chat x/index x/tickets'.split(
+    ' ',
+  )
+const teams = { value: [{ messageType: 'message', body: { content: '17 boats' } }] }
+
+it('a file of a program that is not read is named as unread wherever it lies in an export', async () => {
+  const silent: string[] = []
+  for (const format of testable.filter(({ owns }) => owns !== undefined))
+    for (const path of PATHS) {
+      const stray = inputFile(`${path}.json`, teams)
+      const readers = await readersOf([...filesOf(format), stray], false)
+      if (readers.get(stray.path) !== 'unread') silent.push(`${stray.path} in ${format.name}`)
+    }
+  assert.deepEqual(silent, [])
+})
+
 describe('beside an export', () => {
   for (const format of testable)
     it(`of ${format.name}, files of other formats are not its own, and files of no format are named`, async () => {

@@ -7,7 +7,13 @@ import { rejectedFile, UnreadableFile } from '../formats/format.ts'
 import { optionsOf } from '../formats/format-options.ts'
 import { readBeginning } from '../formats/read/utf8-chunks.ts'
 import type { InputSet } from './input.ts'
-import { adviceOf, adviceOn, countIfWithoutMessages, RELATIVES } from './known-relatives.ts'
+import {
+  adviceOf,
+  adviceOn,
+  countIfWithoutMessages,
+  isOfOtherProgram,
+  RELATIVES,
+} from './known-relatives.ts'
 
 /** Files of an input that a format reads together, because their threads may span several files. */
 export interface FormattedFiles {
@@ -125,7 +131,8 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
     } else if ('advice' in result) others.push(result)
     else found.set(file, result.format)
   }
-  claim(files, formats, found, { claimed, archives })
+  const foreign = new Set(others.filter(isOfOtherProgram).map((other) => other.file))
+  claim(files, formats, found, { claimed, foreign, archives })
   for (const [file, within] of archives) if (!found.has(file)) addTo(detected, within)
   const present = new Set(found.values())
   for (const { file, writer } of others)
@@ -153,6 +160,8 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
 /** What is known before files are claimed: those claimed by name, and the content of archives. */
 interface Known {
   claimed: ReadonlySet<InputFile>
+  /** Files of programs of which nothing is read: their names make them no part of an export. */
+  foreign: ReadonlySet<InputFile>
   archives: ReadonlyMap<InputFile, Detected>
 }
 
@@ -161,11 +170,15 @@ function claim(
   files: readonly InputFile[],
   formats: readonly Format[],
   found: Map<InputFile, Format>,
-  { claimed, archives }: Known = { claimed: new Set(), archives: new Map() },
+  { claimed, foreign, archives }: Known = {
+    claimed: new Set(),
+    foreign: new Set(),
+    archives: new Map(),
+  },
 ): void {
   const taken = new Set(claimed)
   const isRecognised = (file: InputFile) =>
-    found.has(file) || (archives.get(file)?.read ?? []).length > 0
+    found.has(file) || foreign.has(file) || (archives.get(file)?.read ?? []).length > 0
   const isNamed = (file: InputFile) => file.isNamed === true && found.has(file)
   for (const format of formats) {
     const own = new Set(files.filter((file) => found.get(file) === format).map(({ path }) => path))
@@ -209,11 +222,12 @@ async function recognise(
   try {
     const bytes = await readBeginning(file)
     const format = formats.find((each) => each.recognises(file, bytes))
-    const writer = formats.find((each) => each.wrote?.(bytes))
     const mayLack = format === undefined || format.faultOf !== undefined
     const known = mayLack ? adviceOf(RELATIVES, file.path, bytes) : undefined
-    if (format === undefined)
+    if (format === undefined) {
+      const writer = formats.find((each) => each.wrote?.(bytes, file.path))
       return { file, advice: known ?? adviceOn(file.path, bytes, formats), known, writer }
+    }
     const isSilent = isAlone && known === undefined
     const fault = isSilent
       ? undefined

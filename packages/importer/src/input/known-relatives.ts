@@ -42,11 +42,17 @@ type Row = readonly [isShown: (facts: Facts) => boolean, advice: string]
 const notRead = (what: string) =>
   `It is ${what}, which is not read: write its messages as CSV, a row for each (see --group-by and --map), or its threads as ndjson, as POST /sources accepts them.`
 
+const UNREAD = rowsOf(relatives.unread, notRead)
 /** Files whose program is known. Rows that require less come later. */
 export const RELATIVES: readonly Row[] = [
   ...rowsOf(relatives.programs, (advice) => advice),
-  ...rowsOf(relatives.unread, notRead),
+  ...UNREAD,
 ]
+
+/** Returns whether the advice on a file says that its program is one of which nothing is read. */
+export function isOfOtherProgram({ known }: { known?: string | undefined }): boolean {
+  return UNREAD.some(([, advice]) => advice === known)
+}
 
 /** Kinds of files that any program may write, such as a web page or an archive. */
 const SHAPES = rowsOf(relatives.shapes, (advice) => advice)

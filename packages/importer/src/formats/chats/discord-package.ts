@@ -24,7 +24,7 @@ const WITHIN = /(?<![^/])(?:(?:[^/]+\/)?c?(\d+)\/)?messages\.(?:json|csv)$/
 const NAMES = /(?:^|\/)(?:index|channel|user)\.json$/
 /** Names, channels without messages, servers, and other data that Discord has about the account. */
 const PARTS =
-  /^(?:[^/]+\/)?(?:(?:index|channel|user|tickets|traits)\.json|c?\d+\/(?:channel|messages)\.(?:json|csv)|\d{15,20}\/[a-z-]+\.json|[a-z]+\/events-[\d-]+of-\d+\.json|(?:applications|user_data_exports)\/.*\.json)$/
+  /^(?:[^/]+\/(?:user|tickets|traits)\.json|(?:[^/]+\/)?(?:(?:index|channel)\.json|c?\d+\/(?:channel|messages)\.(?:json|csv)|\d{15,20}\/[a-z-]+\.json|[a-z]+\/events-[\d-]+of-\d+\.json|(?:applications|user_data_exports)\/.*\.json))$/
 
 export const ownsPackage = ownsFolder({ within: WITHIN, parts: PARTS })
 

@@ -32,7 +32,7 @@ const CHOSEN = CHATS.flatMap((chat) =>
 
 /** What an export has besides result.json. People may have sent files of any format. */
 const BESIDE =
-  /^\/?(chats|contacts|css|files|images|js|lists|photos|profile_pictures|round_video_messages|stickers|stories|video_files|voice_messages)\/|^\/?(messages\d*|export_results)\.html$/
+  /^\/?(chats\/chat_\d+|contacts|css|files|images|js|lists|photos|profile_pictures|round_video_messages|stickers|stories|video_files|voice_messages)\/|^\/?(messages\d*|export_results)\.html$/
 
 /**
  * Reads each UTC day of a chat as a source. Keeps only the largest message in memory.

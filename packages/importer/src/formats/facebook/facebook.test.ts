@@ -36,6 +36,29 @@ test('recognises a download among its other files', async () => {
   expect(await recognises(facebookFormat, others[0] ?? sent)).toBe(false)
 })
 
+test('a file of somebody else in a folder of a download is not its own', async () => {
+  const files = [
+    chat([message]),
+    inputFile('friends/friends.json', { friends: [{ name: 'Bo', timestamp: 1714555800 }] }),
+    inputFile('connections/followers/who.json', { followers_v3: [{ name: 'Bo' }] }),
+    inputFile('your_instagram_activity/threads/viewed.json', [{ string_map_data: {} }]),
+    inputFile('no-data.txt', 'No data'),
+  ]
+  const folders = 'posts friends media/posts messages/inbox/bo_1 your_facebook_activity/messages/x'
+  const others = folders
+    .split(' ')
+    .flatMap((folder) => [
+      inputFile(`${folder}/notes.json`, [{ id: 1, note: 'Seventeen boats' }]),
+      inputFile(`${folder}/stray.json`, 'Seventeen boats'),
+      inputFile(`${folder}/chat.json`, [{ timestamp: 1714555800, body: 'Seventeen boats' }]),
+      inputFile(`${folder}/log.json`, '{"body":"Seventeen boats"}\n{"body":"Two sails"}\n'),
+    ])
+  expect(await filesByFormat([...files, ...others])).toEqual({
+    facebook: files.map(({ path }) => path),
+    unread: others.map(({ path }) => `x/${path}`),
+  })
+})
+
 test('a day of a chat is a source, with its texts decoded', async () => {
   const { pieces } = await find(message)
   expect(pieces[0]).toMatchObject({

@@ -33,19 +33,17 @@ const LISTS = [
   'group_posts_v2',
   'group_comments_v2',
 ]
-/**
- * The folders of a download, in old and new versions, and its pages. A chat's folder has only
- * messages and the files that people sent.
- */
-const PARTS =
-  /^(your_\w+_activity\/)?((about_you|activity_messages|ads|apps_and_websites|archive|bug_bounty|calls|campus|comments|connections|events|facebook_|feed|follow|friends|fundraisers|groups|interactions|journalist|likes|live_|location|logged_|marketplace|media|music|navigation|news|notifications|other_|pages|payment|personal_information|photos_|polls|posts|preferences|privacy|profile|reels|reviews|rooms|saved_|search|security_|settings|shop|short_videos|spark|stories|story_|support|trash|voice_|volunteering|your_)\w*\/(.*\/)?[^/]+\.json|messages\/(autofill|chat|communit|encrypted|messaging|messenger|secret|support|your)_[^/]*\.json|no-data\.txt|start_here\.html)$/
+/** Pages that say what a download has. */
+const PAGES = /^(your_\w+_activity\/)?(no-data\.txt|start_here\.html)$/
+/** The folders of a download, in old and new versions, and what lies beside the folders of chats. */
+const FOLDERS =
+  /(^|\/)((about_you|activity_messages|ads|apps_and_websites|archive|bug_bounty|calls|campus|comments|connections|content|events|facebook_|feed|follow|friends|fundraisers|groups|interactions|journalist|likes|live_|location|logged_|marketplace|media|music|navigation|news|notifications|other_|pages|payment|personal_information|photos_|polls|posts|preferences|privacy|profile|reels|reviews|rooms|saved_|search|security_|settings|shop|short_videos|spark|stories|story_|support|trash|voice_|volunteering|your_(?!\w+_activity\/))\w*\/|messages\/(autofill|chat|communit|encrypted|messaging|messenger|secret|support|your)_[^/]*$)/
+/** Members that only Facebook and Instagram write. */
+const OWN_MEMBER = /(^|\.)(label_values|string_(map|list)_data|fbid)$/
+/** Members with words of people in files of other programs, and in none of Facebook's but chats. */
+const OTHERS_WORDS = /(^|\.)(body|content|message)$/
 /** The path of a chat or of a list of posts within a download. */
 const WITHIN = /(?<![^/])(your_\w+_activity\/)?(messages\/.*|([^/]+\/)?[^/]*)$/s
-/**
- * The first member of a file names the list in it, such as `friends_v2`. It is within this number
- * of bytes.
- */
-const BEFORE_NAME = 200
 /** The types of messages whose text is Facebook's. Newer downloads only mark calls. */
 const NOTICES = /^(Call|Subscribe|Unsubscribe)$/
 /** Lists of files. A sticker is a single file. */
@@ -63,10 +61,10 @@ export const facebookFormat: Format = {
   howTo: 'Accounts Center, Your information and permissions, Export your information, as JSON',
   owns: ownsFolder({
     within: WITHIN,
-    parts: PARTS,
+    parts: PAGES,
     uploads: /^(your_\w+_activity\/)?messages\/.*\/files\//,
   }),
-  wrote: (beginning) => /^\s*\{\s*"\w+_v\d"/.test(beginning.toString('latin1', 0, BEFORE_NAME)),
+  wrote,
   skipsOthers: true,
   recognises: ({ path }, beginning) => path.endsWith('.json') && kindOf(beginning) !== undefined,
   read: eachFile(async function* (file) {
@@ -81,6 +79,21 @@ export const facebookFormat: Format = {
     const [fields, participants] = [JSON.stringify(chat).slice(1), JSON.stringify([{ name: 'x' }])]
     return { [path]: `{"participants":${participants},"messages":[${record}],${fields}` }
   },
+}
+
+/**
+ * Recognises the other files of a download by their content, because people keep files of their own
+ * beside them. The first member of a newer file is a list such as `friends_v2`. An older file shows
+ * only by its folder that its records, which have timestamps, or its settings are Facebook's.
+ */
+function wrote(beginning: Buffer, path: string): boolean {
+  const { root, members } = jsonShape(beginning)
+  const names = [...members]
+  if (/^\w+_v\d$/.test(names[0] ?? '') || names.some((name) => OWN_MEMBER.test(name))) return true
+  if ((root !== '{' && root !== '[') || !FOLDERS.test(path)) return false
+  const hasRecords = names.some((name) => name.includes('[].'))
+  const isDated = names.some((name) => /(^|[._])timestamp$/.test(name))
+  return (isDated || !hasRecords) && !names.some((name) => OTHERS_WORDS.test(name))
 }
 
 function kindOf(beginning: Buffer): 'chat' | 'posts' | undefined {

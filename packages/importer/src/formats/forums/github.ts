@@ -36,7 +36,7 @@ const REVIEWS = 'reviews of pull requests, and comments on their lines'
 const BESIDE = /(?:^|\/)(?:attachments|[^/]+\.git)\//
 /** The lists of a migration archive. */
 const ARCHIVED = /(?:^|\/)[a-z_]+_\d{6}\.json$/
-const PARTS = /(?:^|\/)(?:[a-z_]+_\d{6}|schema)\.json$/
+const PARTS = /^(?:[a-z_]+_0\d{5}|schema)\.json$/
 const ARCHIVED_ISSUES = /(?:^|\/)(?:issues|pull_requests|issue_comments)_\d{6}\.json$/
 
 /** Prefixes of records in a list, or in a list of pages (`gh api --paginate --slurp`). */

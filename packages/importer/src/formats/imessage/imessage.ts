@@ -28,7 +28,7 @@ const piece = piecesOf('imessage')
 const DATABASE = /(^|[-_ /])(chat|sms)\.db$|(^|\/)3d0d7e5fb2ce288813306e4d4636395e047a3d28$/i
 /** Matches what Messages keeps beside chat.db. In a backup, the names are digests. */
 const BESIDE =
-  /^\/?(([^/]*(chat|sms)|prewarm\w*)\.db(-wal|-shm|-journal)?$|[^/]*\.plist$|[0-9a-f]{40}(-wal|-shm)?$|(Archive|Caches|CloudKitMetaData|NickNameCache|StickerCache|SyncedPreferences)\/)/
+  /^\/?(([^/]*(chat|sms)|prewarm\w*)\.db(-wal|-shm|-journal)?$|[^/]*\.plist$|[0-9a-f]{40}(-wal|-shm)?$|(Archive\/.*\.ichat$|(Caches|CloudKitMetaData|NickNameCache|StickerCache|SyncedPreferences)\/))/
 /** The ending of a file with a corrected message: a file in JSON, not a database. */
 const RECORD = '.message.json'
 const SQLITE = 'SQLite format 3\0'
