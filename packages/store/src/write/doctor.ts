@@ -24,12 +24,9 @@ export interface ComparedSource {
 
 interface RepairReport {
   checked: number
-  /**
-   * Sources whose totals disagreed with their quotes, or that had an expired token. A repair
-   * corrects both.
-   */
+  /** Sources whose totals disagreed with their quotes. */
   wrong: ComparedSource[]
-  /** Sources that agree with their quotes, and have a dead writer's token that has not expired. */
+  /** Sources that agreed with their quotes, and had a token of a writer that is slow or dead. */
   leftOpen: ComparedSource[]
   /** The number of sources that were being written at both checks. */
   beingWritten: number
@@ -127,14 +124,10 @@ async function checkSome(
   const unmoved = new Set(
     now.flatMap(({ _id, meta }) => (meta.version.equals(read.get(_id)) ? [_id] : [])),
   )
-  const hasExpired = ({ openUntil }: ComparedSource) =>
-    openUntil !== undefined && openUntil.getTime() <= runtime.now()
-  const isWrong = (one: ComparedSource) => !agrees(one) || hasExpired(one)
   const still = toConfirm.filter(({ id }) => unmoved.has(id))
-  const wrong = still.filter(isWrong)
-  report.wrong.push(...wrong)
-  report.leftOpen.push(...still.filter((one) => !isWrong(one)))
-  const toRecount = repair ? wrong.map(({ id }) => id) : []
+  report.wrong.push(...still.filter((one) => !agrees(one)))
+  report.leftOpen.push(...still.filter(agrees))
+  const toRecount = repair ? still.map(({ id }) => id) : []
   const deps = { commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }
   await recount(deps, toRecount, (token) => isExpired(runtime, token))
   return [...open.filter(isInUse).map(({ _id }) => _id), ...ids.filter((id) => !unmoved.has(id))]
