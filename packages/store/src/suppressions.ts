@@ -109,15 +109,20 @@ export async function addSuppression(db: Db, tenant: string, added: Suppression)
   return true
 }
 
+/** Returns whether a tenant has this suppression. @throws {CommandFailedError} */
+export async function hasSuppression(db: Db, tenant: string, id: string): Promise<boolean> {
+  const _id = listPrefixOf(tenant) + id
+  const found = await withinTime(NOBODY, (signal) => documentsIn(db).findOne({ _id }, { signal }))
+  return found !== null
+}
+
 /**
- * Removes a suppression. Returns false if there is none. In both cases, call `noteSuppressions`
- * before you answer.
+ * Removes a suppression, if there is one. Call `noteSuppressions` before you answer.
  * @throws {CommandFailedError}
  */
-export async function removeSuppression(db: Db, tenant: string, id: string): Promise<boolean> {
+export async function removeSuppression(db: Db, tenant: string, id: string): Promise<void> {
   const _id = listPrefixOf(tenant) + id
-  const done = await withinTime(NOBODY, () => documentsIn(db).deleteOne({ _id }, MAJORITY))
-  return done.deletedCount > 0
+  await withinTime(NOBODY, () => documentsIn(db).deleteOne({ _id }, MAJORITY))
 }
 
 /**

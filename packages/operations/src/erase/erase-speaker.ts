@@ -37,6 +37,7 @@ import {
   addSuppression,
   createHashOf,
   hashSpeaker,
+  hasSuppression,
   listSuppressions,
   readKey,
   removeSuppression,
@@ -148,9 +149,8 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
 
   const purge = createPurge(redis, keys, { sourceIdOf, quoteIdsOf })
   const stamp = (Date.parse(open.operation.createdAt) + APART_MS) * 1_000
-  const purged = (found: readonly Deletion[]) =>
-    found.map(({ deletes, name }) => ({ tenant, stamp, name, ...deletes }))
-  const toPurge = ({ threads }: IngestJob) => purged(threads.flatMap(find.inPost))
+  const toPurge = ({ threads }: IngestJob) =>
+    threads.flatMap(find.inPost).map(({ deletes, name }) => ({ tenant, stamp, name, ...deletes }))
 
   if (!after) yield* eraseAccepted()
   for await (const { deletions, counts } of find.inStore(db, { after, since })) {
@@ -194,23 +194,24 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
 
   /**
    * Erases the quotes of the speaker in the payloads of failed jobs, so that a retry does not store
-   * them. Deletes nothing that is stored: a later post may have corrected the speaker.
+   * them. Deletes nothing that is stored: a later post may have corrected the speaker. The titles go
+   * first and the quotes last, because the quotes say what is left to erase if this process dies.
    */
   async function* eraseFailed(): Steps {
     let place: FailedJobPlace | undefined
     for (let isLast = dryRun; !isLast; isLast = place === undefined) {
       const query = { filter, limit: FAILED_AT_ONCE, ...(place && { after: place }) }
       const { jobs, next } = await failedJobs.scan(query)
+      const payloads = jobs.flatMap(({ id }) => Object.values(keys.jobs).map((lane) => lane + id))
       const found: Deletion[] = []
-      const erase = ({ threads }: IngestJob) => {
-        const erased = threads.flatMap(find.inPost)
-        found.push(...erased)
-        return purged(erased)
+      const titlesOf = (job: IngestJob) => {
+        found.push(...job.threads.flatMap(find.inPost))
+        return toPurge(job).filter(({ quoteIds }) => quoteIds?.length === 0)
       }
-      for (const { id } of jobs)
-        for (const lane of Object.values(keys.jobs)) await purge.purgeAt(lane + id, erase)
+      for (const key of payloads) await purge.purgeAt(key, titlesOf)
       for (const some of chunksOf(found, THREADS_PER_JOB))
         yield* sendDeletions(deps, open, tenant, await withoutStored(some))
+      for (const key of payloads) await purge.purgeAt(key, toPurge)
       yield {}
       place = next
     }
@@ -371,12 +372,15 @@ export function createSuppressions(redis: Redis, keys: QueueKeys, db: Db) {
     },
     /** @throws {QueueUnavailableError | CommandFailedError} */
     async end(tenant: string, id: string): Promise<EndedSuppression> {
-      const isEnded = await removeSuppression(db, tenant, id)
-      if (isEnded) await record(tenant, id, {})
+      const isOpen = await hasSuppression(db, tenant, id)
+      // Recorded before it is removed: a repeat of a request that failed in between would find
+      // nothing to record.
+      if (isOpen) await record(tenant, id, {})
+      await removeSuppression(db, tenant, id)
       // Tell the workers even if the suppression is absent: an earlier request may have removed it,
       // and then failed to tell them.
       await note(true)
-      return { id, outcome: isEnded ? 'ended' : 'absent' }
+      return { id, outcome: isOpen ? 'ended' : 'absent' }
     },
     /** @throws {CommandFailedError} */
     async list(tenant: string, query: SuppressionsQuery): Promise<SuppressionList> {
