@@ -18,6 +18,8 @@ export interface Message {
   place: Place
   /** Whether one of its lines is longer than a record may be, so that its text is cut. */
   isCut?: boolean
+  /** Whether one of its lines looks like the first line of another message. */
+  mayBeSeveral?: boolean
 }
 
 /** Matches a day and a time as regions write them: `2024. 05. 01. 9:30`, `1.5.2024 klo 9.30`. */
@@ -37,7 +39,7 @@ const MAY_BE_DATED = new RegExp(
 const LONGEST_HEAD = 60
 /** Matches a line whose date can't be read, for example if its calendar has no numbers. */
 const LOOKS_DATED =
-  /^\W{0,3}[^:\n\]]{0,10}\p{Nd}{1,4}[^\p{Nd}\n]{1,4}\p{Nd}{1,2}[^\p{Nd}\n]{1,4}\p{Nd}{1,4}[^\p{Nd}\n]{1,12}\p{Nd}{1,2}[:.]\p{Nd}{2}[^\p{Nd}\n]{0,14}(?:\]| -) [^:\n]{1,100}: /u
+  /^\W{0,3}[^:\n\]]{0,10}\p{Nd}{1,4}[^\p{Nd}\n]{1,4}\p{Nd}{1,2}[^\p{Nd}\n]{1,4}\p{Nd}{1,4}[^\p{Nd}\n]{1,12}\p{Nd}{1,2}(?:[:.]\p{Nd}{2}){1,2}[^\p{Nd}\n]{0,14}(?:\]| -) [^:\n]{1,100}: /u
 /** Matches the beginning of a Signal chat. Unlike an iPhone's chat, it has no seconds. */
 export const OF_SIGNAL = /^\[\d{4}-\d\d-\d\d,? \d\d:\d\d\] [^:\n]{1,100}: /
 /** Matches a date that programs write, followed by a colon, in front of the lines of a log. */
@@ -101,6 +103,8 @@ export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
       else messages.push({ ...(begun ?? { head: '', text }), place: { path: file.path, line } })
       const last = messages.at(-1)
       if (isTooLong && last !== undefined) last.isCut = true
+      if (last === open && last !== undefined && (isEnded || !endsByCrLf) && looksDated(text))
+        last.mayBeSeveral = true
       isEnded = hasCr
     }
     // The last message may continue in the next lines.
@@ -124,8 +128,8 @@ async function followCrLf(file: InputFile): Promise<boolean> {
 }
 
 const DAY = /^\d{1,4}[./-] ?\d{1,4}[./-] ?\d{1,4}/
-/** Koreans write the year first, even if it has two digits, as no other language does. */
-const KOREAN = /^\d\d\. \d{1,2}\. \d{1,2}\. (?:[AP]M|오전|오후)/
+/** Koreans write the year first, even if it has two digits, and the half of the day before the time. */
+const KOREAN = /^\d\d(?:\. |\/)\d{1,2}(?:\. |\/)\d{1,2}\.? (?:[AP]M|오전|오후)/
 /** WhatsApp began in this year. */
 const FIRST_YEAR = '2009'
 const DAY_MS = 86_400_000

@@ -302,6 +302,14 @@ test('only CR LF ends a message of an iPhone, so pasted lines of a chat stay in 
   }
 })
 
+test('a line that may be a message in a form that is not known is counted', async () => {
+  const { pieces, noted } = await read(
+    iphone(ENCRYPTED, '[13/05/2024, 09:30:00] Ada: a', '[13/05/2024, 9:31:00 zzz] Bo: b'),
+  )
+  expect(pieces).toHaveLength(1)
+  expect(Object.keys(noted)).toContainEqual(expect.stringMatching(/^doubtful: messages with lines/))
+})
+
 test('chats that were joined start over at their byte order marks', async () => {
   const first = '\uFEFF[13/05/2024, 09:30:00] Ada: a\r\n'
   const second = '\uFEFF13/05/2024, 09:31 - Bo: b\n13/05/2024, 09:32 - Ada: c\n'
@@ -377,6 +385,7 @@ test('of dates with two digits for the year, the order follows from the years of
   expect(await found('24/5/25', '24/6/3')).toEqual(['2024-05-25', '2024-06-03'])
   expect(await found('25/5/67', '3/6/67')).toEqual(['2024-05-25', '2024-06-03'])
   expect(await found('25/5/24', '3/6/24')).toEqual(['2024-05-25', '2024-06-03'])
+  expect(await found('24/8/21 PM', '22/11/15 PM')).toEqual(['2024-08-21', '2022-11-15'])
 })
 
 test.each([

@@ -1,7 +1,15 @@
 // Reads the text that WhatsApp exports of a chat: `_chat.txt` from an iPhone, or `WhatsApp Chat
 // with Ada.txt` from Android.
 import { basename, dirname, join } from 'node:path/posix'
-import type { Format, FormatOptions, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
+import type {
+  Format,
+  FormatOptions,
+  Found,
+  FoundLists,
+  InputFile,
+  Noted,
+  QuoteInput,
+} from '../format.ts'
 import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
 import { LONGEST_RECORD_BYTES } from '../read/bounded-bytes.ts'
 import { eachRecognised } from '../read/each-recognised.ts'
@@ -39,6 +47,7 @@ const POLL_OR_PLACE = /\n\u200E|^\u200E[^:\n]+: (?:.+: )?https:\/\/\S+$/
 const NAMELESS =
   'chats without a name become one: put each _chat.txt into a folder with its name, or use --id-prefix'
 const CUT = `lines of more than ${LONGEST_RECORD_BYTES} bytes`
+const SEVERAL = 'messages with lines that look like further messages, whose dates can not be read'
 const BY_WORDING = 'notices of WhatsApp, told by wording'
 const EDITED = / ?\u200E<[^<>]+>$/
 
@@ -109,8 +118,11 @@ async function* readChat(file: InputFile, { timezone }: FormatOptions): FoundLis
         (messages[0].text.startsWith(MARK) && messages[0].speaker) ||
         nameIn(dirname(join(UNNAMED, file.path)))
     yield messages.flatMap((message) => {
-      const found = readMessage(message, chat)
-      return message.isCut ? [found, { kind: 'cut', reason: CUT, place: message.place }] : found
+      const { isCut, mayBeSeveral, place } = message
+      const notes: Noted[] = []
+      if (isCut) notes.push({ kind: 'cut', reason: CUT, place })
+      if (mayBeSeveral) notes.push({ kind: 'doubtful', reason: SEVERAL, place })
+      return [readMessage(message, chat), ...notes]
     })
   }
   if (chat.name === UNNAMED)
