@@ -28,7 +28,7 @@ interface RepairReport {
   wrong: ComparedSource[]
   /** Sources that agreed with their quotes, and had a token of a writer that is slow or dead. */
   leftOpen: ComparedSource[]
-  /** The number of sources that were being written at both checks. */
+  /** The number of sources that were written during both checks. */
   beingWritten: number
   /** The ids of documents among the sources that Sluice did not write. */
   foreign: string[]
@@ -36,8 +36,9 @@ interface RepairReport {
 
 /**
  * Compares the totals of all sources with their quotes. With `repair`, recounts the wrong sources
- * and removes expired tokens. Safe while workers run. Sources that are being written are checked
- * again after 10 s: `onProgress` receives their number as `again`.
+ * and removes expired tokens. Safe while workers run. Sources that are being written, or that a
+ * dead writer has left wrong, are checked again after 10 s: `onProgress` receives their number as
+ * `again`.
  */
 export async function repairSources(
   commands: StoreCommands,
@@ -60,11 +61,7 @@ export async function repairSources(
     report.foreign.push(...foreign)
     for (const some of chunksOf(own, SOURCES_AT_ONCE)) {
       report.checked += some.length
-      busy.push(
-        ...(await checkSome(deps, some, (token) => !isStale(runtime, token), report, {
-          areNeighbours: true,
-        })),
-      )
+      busy.push(...(await checkSome(deps, some, (token) => !isStale(runtime, token), report, true)))
       onProgress?.(report.checked, busy.length, report.wrong.length)
     }
   }
@@ -76,7 +73,7 @@ export async function repairSources(
   const isNew = (token: WriterToken) => !isStale(runtime, token) && token.since.getTime() > began
   for (const ids of chunksOf(busy, SOURCES_AT_ONCE)) {
     const some = await commands.find('sources', ids)
-    report.beingWritten += (await checkSome(deps, some, isNew, report)).length
+    report.beingWritten += (await checkSome(deps, some, isNew, report, false)).length
   }
   return report
 }
@@ -97,14 +94,14 @@ function sumInSteps(commands: StoreCommands): StoreCommands['sumQuotes'] {
 
 /**
  * Compares these sources, adds the results to the report, and repairs. Returns the ids of sources
- * that are being written.
+ * to check again.
  */
 async function checkSome(
   { commands, runtime, repair }: WriteDeps & { repair: boolean },
   some: readonly SourceTotals[],
   isAlive: (token: WriterToken) => boolean,
   report: RepairReport,
-  how?: Parameters<StoreCommands['sumQuotes']>[1],
+  isFirst: boolean,
 ): Promise<string[]> {
   const watermarks = createWatermarks(commands)
   await watermarks.read(some.flatMap(({ meta }) => meta.tokens ?? []))
@@ -112,7 +109,7 @@ async function checkSome(
   const isInUse = ({ meta }: SourceTotals) => meta.tokens?.some(isAlive) === true
   const notInUse = open.filter((source) => !isInUse(source))
   const toSum = notInUse.map(({ _id }) => _id)
-  const found = await commands.sumQuotes(toSum, how)
+  const found = await commands.sumQuotes(toSum, { areNeighbours: isFirst })
   const sums = new Map(found.map(({ _id, ...sum }) => [_id, sum]))
   const compared = notInUse.map((source) => compare(source, sums.get(source._id) ?? NO_QUOTES))
   const toConfirm = compared.filter((one) => !agrees(one) || one.openUntil !== undefined)
@@ -124,13 +121,18 @@ async function checkSome(
   const unmoved = new Set(
     now.flatMap(({ _id, meta }) => (meta.version.equals(read.get(_id)) ? [_id] : [])),
   )
-  const still = toConfirm.filter(({ id }) => unmoved.has(id))
+  // The request of a dead writer may be delivered again soon, which corrects the totals.
+  const isPassing = (one: ComparedSource) =>
+    isFirst && !agrees(one) && (one.openUntil?.getTime() ?? 0) > runtime.now()
+  const isSure = (one: ComparedSource) => unmoved.has(one.id) && !isPassing(one)
+  const still = toConfirm.filter(isSure)
   report.wrong.push(...still.filter((one) => !agrees(one)))
   report.leftOpen.push(...still.filter(agrees))
   const toRecount = repair ? still.map(({ id }) => id) : []
   const deps = { commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }
   await recount(deps, toRecount, (token) => isExpired(runtime, token))
-  return [...open.filter(isInUse).map(({ _id }) => _id), ...ids.filter((id) => !unmoved.has(id))]
+  const unsure = toConfirm.filter((one) => !isSure(one))
+  return [...open.filter(isInUse).map(({ _id }) => _id), ...unsure.map(({ id }) => id)]
 }
 
 function compare(
