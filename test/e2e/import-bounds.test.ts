@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
@@ -152,16 +155,28 @@ describe('an import keeps its bounds', () => {
   })
 })
 
-test('a caller that leaves more results unread than the spill file may hold is disconnected at once', async (t) => {
+test('a caller is cut at once if it leaves more results unread than the spill file may hold, or there is none, which the log warns of', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-bounds-'))
+  t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const { url, key, api } = await startSluice(t, {
     workers: 0,
-    settings: { MAX_SPILL_BYTES: '1000' },
+    settings: { MAX_SPILL_BYTES: '1000', TMPDIR: folder },
   })
-  const wire = await openWire(url)
-  await wire.write(importHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }))
   const lines = chunk(`${JSON.stringify({ quotes: Array(50).fill(7) })}\n`.repeat(1_000))
-  await assert.rejects(async () => {
-    for (let sent = 0; sent < 100; sent++) await wire.write(lines)
-  })
-  await api.line(({ msg, status }) => msg === 'request.answered' && status === 'gone')
+  async function untilCut(): Promise<void> {
+    const wire = await openWire(url)
+    await wire.write(importHead({ 'x-api-key': key, 'transfer-encoding': 'chunked', ...NDJSON }))
+    await assert.rejects(async () => {
+      for (let sent = 0; sent < 100; sent++) await wire.write(lines)
+    })
+  }
+  await untilCut()
+  const answered = await api.line(
+    ({ msg, status }) => msg === 'request.answered' && status === 'gone',
+  )
+  assert.equal(answered.level, 'info')
+  await rm(folder, { recursive: true })
+  await untilCut()
+  const { err } = await api.line(({ msg, level }) => msg === 'request.answered' && level === 'warn')
+  assert.match(String(Object(err).message), /^ENOENT/)
 })

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { PROBLEMS } from '@sluice/contract'
 import { openMetrics } from '@sluice/process'
 import { test } from 'vitest'
-import { apiMetrics, CAPACITY, countProblems, readApi } from './metrics.ts'
+import { apiMetrics, countProblems, readApi, UNSERVED } from './metrics.ts'
 
 test('heartbeats count what was refused, also because a server was unavailable, and apart from that what timed out or was invalid', async () => {
   const { metrics } = openMetrics('test', apiMetrics)
@@ -24,24 +24,24 @@ test('heartbeats count what was refused, also because a server was unavailable, 
     {},
   )
   // The quota of a key is no lack of capacity.
-  assert.equal(recentTotals?.refused, 109)
+  assert.equal(recentTotals?.refused, 110)
   assert.equal(recentTotals['refused:queue_unavailable:acme'], 103)
   assert.equal(recentTotals['refused:rate_limited:acme'], undefined)
-  // queue_full, tenant_share, rate_limited, overloaded, and queue, keys or store unavailable;
-  // acceptance_unknown and job_pending.
+  // queue_full, tenant_share, rate_limited, overloaded, internal, and queue, keys or store
+  // unavailable; acceptance_unknown and job_pending.
   assert.deepEqual(
     [totals?.refused, totals?.timedOut, manyTotals],
-    [110, 2, { 'refused:acme': 109 }],
+    [111, 2, { 'refused:acme': 110 }],
   )
   const invalid = Object.values(PROBLEMS).filter(({ status }) => status === 400)
   assert.equal(totals?.invalid, invalid.length)
 })
 
-test('the verdict counts as a lack of capacity what the alert counts', () => {
+test('the verdict counts as refused what the alert counts', () => {
   const alerts = readFileSync(
     new URL('../../../docs/monitoring/alerts.yml', import.meta.url),
     'utf8',
   )
   const [, codes = ''] = /sluice_problems_total\{code=~"([^"]*)"/.exec(alerts) ?? []
-  assert.deepEqual(new Set(codes.split('|')), CAPACITY)
+  assert.deepEqual(new Set(codes.split('|')), UNSERVED)
 })

@@ -130,14 +130,14 @@ export function watchLoopDelay(): { p99Ms: number } {
 }
 
 /**
- * Problems which mean that the queue, a tenant or the process has reached a bound, or that a server
- * is unavailable.
+ * Problems of correct requests: the queue, a tenant or the process has reached a bound, a server is
+ * unavailable, or the API is at fault.
  */
-export const CAPACITY: ReadonlySet<string> = new Set([
+export const UNSERVED: ReadonlySet<string> = new Set([
   ...['queue_full', 'tenant_share', 'overloaded'],
-  ...['queue_unavailable', 'keys_unavailable', 'store_unavailable'],
+  ...['queue_unavailable', 'keys_unavailable', 'store_unavailable', 'internal'],
 ])
-const REFUSALS = new Set([...CAPACITY, 'rate_limited'])
+const REFUSALS = new Set([...UNSERVED, 'rate_limited'])
 const codesOf = (of: number) =>
   new Set(Object.entries(PROBLEMS).flatMap(([code, { status }]) => (status === of ? code : [])))
 const TIMED_OUT = codesOf(504)
@@ -171,7 +171,7 @@ export function countProblems({ problems }: Pick<ApiMetrics, 'problems'>) {
       const name = refusedNameOf(tenant)
       // Operators have no tenant. Callers whose key was not checked yet have none, either.
       if (REFUSALS.has(code) && tenant !== '') count(refusals.byTenant, `refused:${name}`)
-      if (CAPACITY.has(code)) count(refusals.byReason, `refused:${code}:${name}`)
+      if (UNSERVED.has(code)) count(refusals.byReason, `refused:${code}:${name}`)
     },
   }
 }
@@ -254,7 +254,7 @@ export async function readApi(
       requests: await totalOf(requests),
       answered: await waited('answered'),
       timedOut: await waited('timedOut'),
-      refused: await problemsOf(CAPACITY),
+      refused: await problemsOf(UNSERVED),
       ...Object.fromEntries(byReason),
     },
     peaks: peaksOf(queued),

@@ -42,7 +42,7 @@ export const COUNTS = {
     title: 'Refused',
     unit: 'requests',
     by: 'api',
-    text: 'Requests that were refused because of the load or a quota, or because Redis or MongoDB was unavailable.',
+    text: 'Requests that were refused because of the load or a quota, or because Redis, MongoDB or the API failed.',
   },
   timedOut: {
     title: 'Timed out',

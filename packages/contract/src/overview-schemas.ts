@@ -93,7 +93,7 @@ const ProcessSchema = Type.Object({
   recent: optional(
     Type.Record(Type.String(), count('A rise.'), {
       description:
-        'What it counted in the last ten seconds. An API counts `requests`, requests that it `refused` for lack of capacity (also as `refused:CODE:TENANT`), and callers of POST /sources that got a result (`answered`) or a 504 (`timedOut`). A worker counts `batches`, their time (`batchMs`), and moments without MongoDB (`storeFlickers`).',
+        'What it counted in the last ten seconds. An API counts `requests`, correct requests that it `refused` (also as `refused:CODE:TENANT`), and callers of POST /sources that got a result (`answered`) or a 504 (`timedOut`). A worker counts `batches`, their time (`batchMs`), and moments without MongoDB (`storeFlickers`).',
     }),
   ),
   uncompleted: optional(

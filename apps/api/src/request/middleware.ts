@@ -251,7 +251,9 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: Re
     durationMs,
   }
   span?.setAttribute('http.response.status_code', Number(status) || 499).end()
-  log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
+  // An answer that fails after its head has no status, but its error.
+  const hasFailed = Number(status) >= 500 || context.log.err !== undefined
+  log[hasFailed ? 'warn' : 'info'](fields, 'request.answered')
 }
 
 /** Sends an answer. Returns its status, or `gone` if the caller can't get the answer. */

@@ -197,7 +197,7 @@ function* judgeRedis({ redis, processes }: Facts): Findings {
 const SHOWN_REASONS = 3
 
 /**
- * Finds requests that were recently refused for lack of capacity, and callers that waited in vain.
+ * Finds correct requests that were recently refused or failed, and callers that waited in vain.
  */
 function* judgeCallers({ processes }: Facts): Findings {
   const recent = alive(processes, 'api').flatMap(({ recent = {} }) => Object.entries(recent))
