@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { createLogger } from '@sluice/process'
+import { createLogger, reasonWithCode } from '@sluice/process'
 import { connectFailFast } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
+import { connectStore, reasonBehind } from '@sluice/store/connect'
 import { requiredUrl, type TestScope, testDatabase, testQueueName } from '@sluice/test-support'
 import { test, vi } from 'vitest'
 import { type MarkNote, readMarks } from './marks.ts'
@@ -55,4 +56,17 @@ test('an API that starts while the first worker claims the queue waits for it', 
   const api = await watch('api')
   await api.fed
   assert.deepEqual(stops, [])
+})
+
+test('a replica set that has no server at the hosts of MONGODB_URL is named', async (t) => {
+  const url = new URL(requiredUrl('MONGODB_URL'))
+  url.search = 'replicaSet=elsewhere'
+  const store = connectStore(url.href)
+  t.onTestFinished(store.close)
+  const { db } = store
+  const error = reasonBehind(await db.command({ ping: 1 }).catch((error) => error), db.client)
+  assert(error instanceof Error)
+  const named = 'MONGODB_URL names a replica set that has no server there (replicaSet=elsewhere)'
+  assert.equal(error.message, named)
+  assert.equal(reasonWithCode('it commits no writes', error), 'it commits no writes (REPLICA_SET)')
 })

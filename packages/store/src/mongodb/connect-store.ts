@@ -3,7 +3,7 @@
 // MongoDB commits writes.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Db, MongoClient, MongoTopologyClosedError } from 'mongodb'
+import { type Db, MongoClient, MongoServerSelectionError, MongoTopologyClosedError } from 'mongodb'
 import {
   type CommandMetrics,
   errorCodeOf,
@@ -78,7 +78,13 @@ const failures = new WeakMap<MongoClient, unknown>()
  * for the connection only says that there is none.
  */
 export function reasonBehind(error: unknown, client: MongoClient): unknown {
-  return (error instanceof MongoTopologyClosedError && failures.get(client)) || error
+  const reason = (error instanceof MongoTopologyClosedError && failures.get(client)) || error
+  // The driver drops servers of another replica set, and then only says that it found none in time.
+  if (reason instanceof MongoServerSelectionError && reason.reason?.servers.size === 0) {
+    reason.message = `MONGODB_URL names a replica set that has no server there (replicaSet=${client.options.replicaSet})`
+    reason.code = 'REPLICA_SET'
+  }
+  return reason
 }
 
 /**
