@@ -371,6 +371,11 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
         const tooWide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
         assert.ok(Number(tooWide) <= 0, `${path} at ${width}: ${tooWide}`)
       }
+    await page.setViewportSize(options.viewport)
+    await page.getByRole('link', { name: long }).first().click()
+    const { height = 0 } = (await page.locator('dd a').first().boundingBox()) ?? {}
+    assert.ok(height > 50 && height < 100, `the name on the page of its job: ${height} px high`)
+    await page.goto(`${url}/jobs`)
     assert.equal(
       await page.evaluate("getComputedStyle(document.querySelector('td a')).unicodeBidi"),
       'isolate',
