@@ -1,21 +1,20 @@
 // Creates spans with OpenTelemetry's API. They are sent only after `openTracing` has registered an
 // exporter.
+import { createRequire } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
+import type * as OpenTelemetry from '@opentelemetry/api'
 import type { Attributes, Link, Span } from '@opentelemetry/api'
-import {
-  isSpanContextValid,
-  ROOT_CONTEXT,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-} from '@opentelemetry/api'
 
-export { type Span, SpanKind }
+// Required, because prom-client requires it, too: an import would load its 51 modules once more.
+const api: typeof OpenTelemetry = createRequire(import.meta.url)('@opentelemetry/api')
+const { isSpanContextValid, ROOT_CONTEXT, SpanStatusCode, trace } = api
+export const { SpanKind } = api
+export type { Span }
 
 const TRACEPARENT = /^00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/
 
 interface SpanOptions {
-  kind?: SpanKind
+  kind?: OpenTelemetry.SpanKind
   attributes?: Attributes
   /**
    * Links to spans of other traces whose work this span includes, as `traceparent`. For example, a
