@@ -14,7 +14,7 @@ import { runImport } from '@sluice/importer/test-support'
 import { inflateMembers } from '@sluice/process/inflate-members'
 import { beforeSuite, runtimeEnv } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { until } from '../support/until.ts'
 import { createCaller } from './support/caller.ts'
 import { storedIn } from './support/read-reply.ts'
@@ -57,13 +57,14 @@ async function openProxy(
 }
 
 describe('sluice export', () => {
-  let sluice: TestSluice
+  let sluice: SharedSluice
   /** A key whose quota is used up, so that a page has two or three threads. */
   let key: string
   beforeSuite(async (t) => {
-    sluice = await startSluice(t)
+    sluice = await shareSluice(t)
+    const { tenant } = sluice
     const limits = { quotesPerSecond: 1, burstQuotes: 1 }
-    key = (await createKey(sluice.db, { tenant: 'acme', name: 'used up', limits })).key
+    key = (await createKey(sluice.db, { tenant, name: 'used up', limits })).key
     const quotes = [{ externalId: 'q', text: 'é🎹'.repeat(10_000) }, { text: 'short\u009b2J' }]
     const threads = Array.from({ length: THREADS }, (_, at) =>
       someThread({ externalId: `t${at}`, createdAt: '2024-05-01', quotes }),
@@ -206,12 +207,12 @@ describe('sluice export', () => {
   })
 
   test("an operator names the tenant, and what can't be exported is an error", async (t) => {
-    const operator = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+    const { url, db, tenant } = sluice
+    const operator = await createKey(db, { role: 'operator', name: tenant })
     const file = join(await someFolder(t), 'export.ndjson')
-    const { url } = sluice
-    const ran = await run([file, '--tenant', 'acme'], { url, apiKey: operator.key })
+    const ran = await run([file, '--tenant', tenant], { url, apiKey: operator.key })
     assert.deepEqual([ran.code, linesIn(await readFile(file)).length], [0, THREADS + 1])
-    const forImporter = await run([file, '--tenant', 'acme'])
+    const forImporter = await run([file, '--tenant', tenant])
     assert.match(forImporter.stderr, /^error: .*tenant is for an operator's key: leave it out\.\n$/)
     const missing = await run([join(file, 'nothing', 'a.ndjson')])
     assert.match(missing.stderr, /^error: .*: a part of the path is no folder\n$/)

@@ -12,7 +12,8 @@ import { beforeSuite, makeZip, runtimeEnv } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
 import { openQueue } from '../support/open-queue.ts'
 import { isFull, scale } from '../support/scale.ts'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
+import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { slackExport } from './support/slack-export.ts'
 import { someThread } from './support/some-thread.ts'
@@ -48,7 +49,7 @@ async function someFolder(t: TestContext): Promise<string> {
 /** `sluice import` as a user runs it, with the key of a Sluice: a process that can be killed. */
 function startImport(
   t: TestContext,
-  { url, key }: Pick<TestSluice, 'url' | 'key'>,
+  { url, key }: Pick<SharedSluice, 'url' | 'key'>,
   args: readonly string[],
   env: Record<string, string> = {},
 ) {
@@ -75,7 +76,7 @@ async function importerOf({ pid }: ChildProcess): Promise<number> {
 }
 
 /** Runs the command to its end, in this process. */
-async function importAll({ url, key }: Pick<TestSluice, 'url' | 'key'>, ...args: string[]) {
+async function importAll({ url, key }: Pick<SharedSluice, 'url' | 'key'>, ...args: string[]) {
   const deps = { folder: tmpdir(), env: { SLUICE_API_KEY: key } }
   return summed(await runImport(deps, ['--url', url, '--json', ...args]))
 }
@@ -130,16 +131,16 @@ const SECOND_HALF = [
 const copies = { 'copies of messages': 1 }
 
 describe('sluice import', () => {
-  let sluice: TestSluice
-  const count = (collection: string, filter: object) =>
-    sluice.db.collection(collection).countDocuments(filter)
-  const sourceIds = async (filter: object) =>
-    (await sluice.db.collection('sources').find(filter).toArray()).map(({ _id }) => _id)
-  const quotesOf = async (filter: object) =>
-    count('quotes', { sourceId: { $in: await sourceIds(filter) } })
+  let sluice: SharedSluice
+  /** The stored sources of a tenant, by default of the one whose key posts. */
+  const findSources = (filter: object) =>
+    sluice.db
+      .collection('sources')
+      .find({ tenant: sluice.tenant, ...filter })
+      .toArray()
 
   beforeSuite(async (t) => {
-    sluice = await startSluice(t)
+    sluice = await shareSluice(t)
   })
 
   test('700 threads as NDJSON are stored, and the second import writes nothing', async (t) => {
@@ -148,7 +149,7 @@ describe('sluice import', () => {
     const first = summed(await startImport(t, sluice, ['--json', file]).ended)
     assert.equal(first.code, 0, first.stderr)
     assert.deepEqual(first.summary.threads, { created: 700, updated: 0, unchanged: 0, rejected: 0 })
-    assert.equal(await count('sources', { externalId: /^n-/ }), 700)
+    assert.equal((await findSources({ externalId: /^n-/ })).length, 700)
     const second = await importAll(sluice, file)
     assert.deepEqual(second.summary.threads, {
       created: 0,
@@ -166,9 +167,7 @@ describe('sluice import', () => {
     const first = await importAll(sluice, file)
     assert.equal(first.code, 0, first.stderr)
     assert.deepEqual(first.summary.threads, { created: 60, updated: 0, unchanged: 0, rejected: 0 })
-    const stored = await sluice.db
-      .collection('sources')
-      .findOne({ externalId: 'C1/1714556003.000100' })
+    const [stored] = await findSources({ externalId: 'C1/1714556003.000100' })
     assert.deepEqual(
       [stored?.title, stored?.channelName, stored?.quoteCount],
       ['Question 3', 'general', 2],
@@ -202,7 +201,7 @@ describe('sluice import', () => {
 
     /** The sources of a tenant: each with its title, its day, and the ids of its quotes. */
     async function storedOf(tenant: string) {
-      const stored = await sluice.db.collection('sources').find({ tenant }).toArray()
+      const stored = await findSources({ tenant })
       const shown = stored.map(async ({ _id, externalId, title, createdAt, quoteCount }) => {
         const quotes = await sluice.db.collection('quotes').find({ sourceId: _id }).toArray()
         assert.equal(quotes.length, quoteCount)
@@ -267,9 +266,7 @@ describe('sluice import', () => {
         'ticket',
       )
       assert.equal(code, 0, stderr)
-      return (
-        await sluice.db.collection('sources').findOne({ service: 'custom', externalId: 'csv-7' })
-      )?.createdAt
+      return (await findSources({ service: 'custom', externalId: 'csv-7' }))[0]?.createdAt
     }
     const on = (day: string) => new Date(`2024-05-${day}`)
     assert.deepEqual(await importRows('csv-7,2,2024-05-03,b', 'csv-7,1,2024-05-02,a'), on('02'))
@@ -312,8 +309,10 @@ describe('sluice import', () => {
       // Each thread counts once, although some were posted several times.
       const { created, updated, unchanged, rejected } = last.summary.threads
       assert.deepEqual([created + unchanged, updated, rejected], [KILLED, 0, 0])
-      assert.equal(await count('sources', { tenant: 'slow' }), KILLED)
-      assert.equal(await quotesOf({ tenant: 'slow' }), KILLED)
+      const ids = (await findSources({ tenant: 'slow' })).map(({ _id }) => _id)
+      assert.equal(ids.length, KILLED)
+      const ofSources = { sourceId: { $in: ids } }
+      assert.equal(await sluice.db.collection('quotes').countDocuments(ofSources), KILLED)
       await assert.rejects(readFile(`${file}.sluice-checkpoint`), { code: 'ENOENT' })
     },
   )
@@ -337,7 +336,7 @@ describe('sluice import', () => {
     await writeFile(rejected, text.replace('"createdAt":"yesterday"', '"createdAt":"2024-05-01"'))
     const second = await importAll(sluice, rejected)
     assert.equal(second.code, 0, second.stderr)
-    assert.equal(await count('sources', { externalId: 'r-2' }), 1)
+    assert.equal((await findSources({ externalId: 'r-2' })).length, 1)
   })
 
   test('a Slack message without a timestamp becomes a reply of its thread after one was added', async (t) => {
@@ -370,7 +369,7 @@ describe('sluice import', () => {
     await writeFile(rejected, line.replace('"record":{', '"record":{"ts":"1714556001.000100",'))
     const second = await importAll(sluice, rejected)
     assert.equal(second.code, 0, second.stderr)
-    const sources = await sluice.db.collection('sources').find({ externalId: /C9/ }).toArray()
+    const sources = await findSources({ externalId: /C9/ })
     assert.deepEqual(
       sources.map(({ externalId, title, channelName, quoteCount }) => [
         externalId,
@@ -490,7 +489,7 @@ describe('sluice import', () => {
     const ended = Promise.all([text(child.stdout), once(child, 'close')])
     await until(
       'the thread is stored',
-      async () => (await count('sources', { externalId: 'in-1' })) === 1,
+      async () => (await findSources({ externalId: 'in-1' })).length === 1,
     )
     process.kill(await importerOf(child), 'SIGUSR2')
     const [stdout, [code]] = await ended
