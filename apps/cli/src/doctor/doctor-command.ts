@@ -295,8 +295,5 @@ function faultOf({ stored, counted, openUntil }: ComparedSource): string {
     differences.push(`quoteCount is ${stored.quoteCount}, ${counted.quoteCount} quotes are stored`)
   if (differences.length > 0) return `${differences.join('; ')}. --repair counts them again`
   const from = openUntil?.toISOString().slice(0, 19)
-  const ends = `the next delivery of its request removes its token, or --repair from ${from} UTC on`
-  if (openUntil !== undefined && openUntil.getTime() < Date.now())
-    return `a writer did not finish: ${ends}`
-  return `a slow worker may still be writing it, and then nothing is to do. If its writer is gone, ${ends}`
+  return `nothing is to do; from ${from} UTC on, a post of this thread or --repair removes the token`
 }
