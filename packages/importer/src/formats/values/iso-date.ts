@@ -68,17 +68,22 @@ const DAY_MS = 86_400_000
  */
 export function createZonedClock(timezone: string): (local: string) => string | undefined {
   const format = createFormat(timezone)
-  /** Reads a local time with the zone's offset at another moment (`5/1/2024, GMT+02:00`). */
-  const momentBy = (local: string, at: number) =>
-    Date.parse(`${local}${format.format(at).split('GMT')[1]?.slice(0, '+02:00'.length) || 'Z'}`)
+  /** Returns the zone's offset at a moment (from `5/1/2024, GMT+02:00`). */
+  const offsetAt = (moment: number) =>
+    format.format(moment).split('GMT')[1]?.slice(0, '+02:00'.length) || 'Z'
+  // Kept for the next date, which mostly has the same day: Intl takes longer than all else.
+  let around = { day: Number.NaN, first: '', last: '' }
   return (text) => {
     const local = text.replace(' ', 'T')
     const asUtc = Date.parse(`${local}Z`)
     if (!LOCAL_TIME.test(text) || Number.isNaN(asUtc)) return undefined
+    const day = asUtc - (asUtc % DAY_MS)
     // Between these two days, a zone changes its offset at most once.
-    const before = momentBy(local, asUtc - DAY_MS)
-    const after = momentBy(local, asUtc + DAY_MS)
-    const isBefore = momentBy(local, before) === before || momentBy(local, after) !== after
+    if (day !== around.day)
+      around = { day, first: offsetAt(day - DAY_MS), last: offsetAt(day + 2 * DAY_MS) }
+    const { first, last } = around
+    const [before, after] = [Date.parse(local + first), Date.parse(local + last)]
+    const isBefore = first === last || offsetAt(before) === first || offsetAt(after) !== last
     const iso = new Date(isBefore ? before : after).toISOString()
     return isNoDate(iso) ? undefined : iso
   }
