@@ -30,8 +30,12 @@ test('a server that hangs, fails and answers again is noticed, and the reason na
   answer = () => Promise.reject(new Error('redis://secret@host', { cause }))
   assert.deepEqual(await check(), {
     ok: false,
-    reason: 'not reached, or NOPERM (CERT_HAS_EXPIRED)',
+    reason: 'not reached (CERT_HAS_EXPIRED)',
   })
+
+  answer = () => Promise.reject(new Error('NOAUTH HELLO must be called by secret'))
+  await vi.advanceTimersByTimeAsync(500)
+  assert.deepEqual(await check(), { ok: false, reason: 'not reached (NOAUTH)' })
 
   answer = () => Promise.resolve()
   await vi.advanceTimersByTimeAsync(500)

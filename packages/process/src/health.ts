@@ -41,10 +41,11 @@ export function shareFor<Result>(ms: number, read: () => Promise<Result>): () =>
 
 /**
  * Appends why a server failed, such as ` (CERT_HAS_EXPIRED)`, to a reason, if the error or one of
- * its causes has a code. A code, unlike a message, names no server.
+ * its causes has a code, or begins with one, as Redis's errors do (`NOAUTH …`). A code, unlike a
+ * message, names no server.
  */
 export function reasonWithCode(reason: string, error: unknown): string {
-  const { code, cause } = Object(error)
+  const { message = '', code = /^[A-Z]+(?= )/.exec(message)?.[0], cause } = Object(error)
   if (typeof code === 'string') return `${reason} (${code})`
   return cause === undefined ? reason : reasonWithCode(reason, cause)
 }
@@ -56,7 +57,7 @@ export function pingWhenAsked(ping: () => Promise<unknown>): () => Promise<Check
     const answered = ping().then((): Check => ({ ok: true }))
     const limit = delay(PING_MS, late, { ref: false })
     return Promise.race([answered, limit]).catch((error) =>
-      checkOf(false, reasonWithCode('not reached, or NOPERM', error)),
+      checkOf(false, reasonWithCode('not reached', error)),
     )
   })
 }
