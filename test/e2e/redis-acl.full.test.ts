@@ -80,7 +80,8 @@ test('all processes work with the users of Redis that docs/operate/redis.md crea
     [],
   )
   await admin.call('ACL', 'SETUSER', 'sluice', '-hget')
-  const rights = /^ {2}FAULT {2}rights: NOPERM its user may not send .*HGET/m
+  const rights =
+    /^ {2}FAULT {2}Redis refuses commands: NOPERM its .*HGET.*\n {4}fix: .* acl setuser/m
   assert.match((await runSluice(sluice, 'doctor')).stdout, rights)
   await admin.call('ACL', 'SETUSER', 'sluice', '+hget', '-info')
   const { stdout } = await runSluice(sluice, 'doctor')

@@ -70,17 +70,17 @@ export async function checkRedis(
   const isGuarded = Number(minReplicas) >= guard && Number(minReplicas) <= online
   const guarded = `min-replicas-to-write: ${minReplicas}, ${online} online`
   const { retention, at, processes, redis: seen } = await createReadOverview(redis, keys)()
-  const faults = new Set([...(seen.faults ?? []), ...redisFaults(info, minMemory).others])
-  const refusals = new Set(
-    processes.flatMap(({ seenMsAgo, refusedCommands = [] }) =>
-      seenMsAgo < ALIVE_MS ? refusedCommands : [],
-    ),
+  const refusals = processes.flatMap(({ seenMsAgo, refusedCommands }) =>
+    seenMsAgo < ALIVE_MS && refusedCommands ? `Redis refuses commands: ${refusedCommands}` : [],
   )
+  const { others } = redisFaults(info, minMemory)
+  const faults = new Set([...(seen.faults ?? []), ...others, ...refusals])
   const rights = `${cli} acl setuser USER RULES  # docs/operate/redis.md#rights-in-redis`
   const follow = `redis-cli -h REPLICA replicaof ${remoteAddress} ${remotePort}`
   const checks: ServerCheck[] = [
-    ...Array.from(faults, (text): ServerCheck => ({ state: 'FAULT', text })),
-    ...Array.from(refusals, (text) => check(false, `rights: ${text}`, rights)),
+    ...Array.from(faults, (text): ServerCheck => {
+      return { state: 'FAULT', text, fix: text.includes('NOPERM') ? rights : undefined }
+    }),
     ...(fsync && minReplicas
       ? []
       : [note('CONFIG is refused: appendfsync and min-replicas-to-write can’t be asked')]),
