@@ -1,5 +1,4 @@
 // The program `start`: wires its command to this process.
-import { createUserLink } from '@sluice/credentials/sessions'
 import { redisFaults } from '@sluice/process/redis'
 import { processEnv } from '@sluice/process/settings'
 import { connectStore } from '@sluice/store/connect'
@@ -14,8 +13,11 @@ await runProgram(
     folder: process.cwd(),
     env,
     connectStore,
-    createLink: (address) =>
-      withRedis(address, (redis) => createUserLink(redis, address.queue, 'operator')),
+    createLink: async (address) => {
+      // Loads BullMQ, which is not needed before.
+      const { createUserLink } = await import('@sluice/credentials/sessions')
+      return withRedis(address, (redis) => createUserLink(redis, address.queue, 'operator'))
+    },
     checkRedis: (redisUrl) =>
       withRedis({ redisUrl, queue: env.QUEUE ?? '' }, async (redis) => {
         const { eviction } = redisFaults(await redis.info(), 0)

@@ -133,3 +133,8 @@ async function claim(draft: string, running: string): Promise<void> {
 
 const writeRecord = (file: string, record: RunningInstance) =>
   writeFile(file, JSON.stringify(record), { mode: 0o600 })
+
+/** Returns the address at which a person logs in to the dashboard by a link. */
+export function loginLink(dashboardUrl: string, token: string): string {
+  return `${dashboardUrl.replace(/\/$/, '')}/login?link=${token}`
+}

@@ -1,7 +1,6 @@
 // The command `sluice login`: prints a link with which a person can log in to the dashboard once.
 // It needs only Redis, because people look at the queue when MongoDB is unavailable.
 
-import { loginLink } from '@sluice/credentials/sessions'
 import {
   dashboardUrlSetting,
   type Environment,
@@ -9,7 +8,7 @@ import {
   readSettings,
 } from '@sluice/process'
 import type { QueueAddress } from '@sluice/process/redis'
-import { noSluiceIn, RedisUnavailableError, withRunning } from '@sluice/terminal'
+import { loginLink, noSluiceIn, RedisUnavailableError, withRunning } from '@sluice/terminal'
 import { Command, Option } from 'commander'
 
 export type LoginRole = 'operator' | 'viewer'

@@ -101,11 +101,6 @@ export function createUserLink(
   return createSessions(redis, queueKeys(queue)).createLink({ role, by })
 }
 
-/** Returns the address of a link's page. */
-export function loginLink(dashboardUrl: string, token: string): string {
-  return `${dashboardUrl.replace(/\/$/, '')}/login?link=${token}`
-}
-
 function nameOf(kind: 'session' | 'login', token: string): string {
   return `${kind}:${hash('sha256', token)}`
 }
