@@ -149,7 +149,7 @@ const NEXT: Readonly<Partial<Record<Finding['code'], string>>> = {
   redis_replicas: 'Bring the replicas back.',
   redis_clock: 'Synchronize the clocks (NTP).',
   callers_time_out: MORE_WORKERS,
-  requests_refused: MORE_WORKERS,
+  requests_refused: 'docs/operate/failures.md says what each reason asks for.',
   queue_full: 'Resume lanes that are paused, or start more workers.',
   lane_paused: 'Jobs wait until it is resumed.',
   jobs_old: MORE_WORKERS,
