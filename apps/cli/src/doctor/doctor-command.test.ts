@@ -172,7 +172,7 @@ test('calls a source right that has a dead writer’s token, and takes an expire
   const { text, failures } = await doctor()
   assert.match(
     text,
-    /Wrong: 0\nRight, with the token of a writer that is slow or gone: 2\n.*slack\/one.*: nothing is to do; from 2\d{3}-.* UTC on, .*\n.*slack\/two.*: nothing is to do; from 2.*\n/,
+    /Wrong: 0\nRight, with the token of a writer that is slow or gone: 2\n.*slack\/one.*: there is nothing to do; from 2\d{3}-.* UTC on, .*\n.*slack\/two.*: there is nothing to do; from 2.*\n/,
   )
   assert.deepEqual(failures, [])
   assert.match((await doctor('--repair')).text, /Wrong: 0\nRepaired: 0\n/)

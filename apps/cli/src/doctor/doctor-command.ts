@@ -295,5 +295,5 @@ function faultOf({ stored, counted, openUntil }: ComparedSource): string {
     differences.push(`quoteCount is ${stored.quoteCount}, ${counted.quoteCount} quotes are stored`)
   if (differences.length > 0) return `${differences.join('; ')}. --repair counts them again`
   const from = openUntil?.toISOString().slice(0, 19)
-  return `nothing is to do; from ${from} UTC on, a post of this thread or --repair removes the token`
+  return `there is nothing to do; from ${from} UTC on, a post of this thread or --repair removes the token`
 }
