@@ -41,8 +41,8 @@ const MOST_FOUND = 10_000
 
 /**
  * A job of retention deletes this many threads, and then rests this many times as long as it took.
- * So the p99 of posts beside it stays about the same. With 20 threads of 20 quotes, which the
- * emulator deletes in one go, it was three times as long.
+ * On the emulator, with threads of 20 quotes, the p99 of posts beside it was 1.3 times as long as
+ * without retention. With 20 threads at once, it was three times as long.
  */
 const DUE_AT_ONCE = 5
 const RESTS = 4
