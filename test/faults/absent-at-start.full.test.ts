@@ -43,6 +43,12 @@ for (const { absent, other, code } of [
       READY_WITHIN_MS,
     )
     await assertStored(db, posted)
+    if (absent === 'MongoDB') return
+    for (const process of [api, worker]) {
+      await process.line(({ msg }) => msg === 'redis.recovered')
+      const errors = process.log.filter(({ msg = '' }) => /^(redis|queue)\./.test(String(msg)))
+      assert(errors.length < 5, `${errors.length} lines about Redis`)
+    }
   })
 }
 

@@ -96,8 +96,8 @@ test('a full Redis refuses the take-over of a killed worker\u2019s jobs, which r
 
   await client.config('SET', 'maxmemory', 1)
   const worker = await sluice.startWorker()
-  const { err } = await worker.line(({ msg }) => msg === 'queue.failed')
-  assert.match(JSON.stringify(err), /OOM command not allowed/)
+  const { err } = await worker.line(({ msg }) => msg === 'redis.error')
+  assert.match(String(err), /OOM command not allowed/)
   assert.equal(await queue.getActiveCount(), 1)
   await client.config('SET', 'maxmemory', 0)
   const posted = await post

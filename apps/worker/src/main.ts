@@ -64,7 +64,7 @@ await runProcess({
   settings,
   opened,
   async start(wired) {
-    const { log, db, redis, keys, release } = wired
+    const { log, db, redis, keys, onRedisError, release } = wired
     const commandMetrics = { times: metrics.mongoTime, errors: metrics.mongoErrors }
     const options = { listsSources: settings.listSources === 'on', metrics: commandMetrics }
     const batchStore = createBatchStore(mongoCommands(db, options))
@@ -147,6 +147,7 @@ await runProcess({
       }),
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
+      onRedisError,
       onConnected: suppressions.forget,
     })
     // Until MongoDB is available, nobody knows which store this process would write to.

@@ -33,6 +33,7 @@ import {
 import { queueKeys } from '@sluice/queue'
 import { connectStore, hostsOf } from '@sluice/store/connect'
 import { type ProcessReport, startHeartbeats } from './heartbeats.ts'
+import { createRedisErrorLog } from './redis-error-log.ts'
 import { watchStore } from './watch-store.ts'
 
 /**
@@ -77,7 +78,7 @@ export function runProcess(
 /** Opens traces, and connections to MongoDB and Redis. Both servers may be unavailable. */
 async function connect({ kind, settings, opened }: Process, log: Logger, { release }: Life) {
   const { redisTime, redisErrors, mongoTime, mongoErrors } = opened.metrics
-  const onRedisError = (err: Error) => log.warn({ err: err.message }, 'redis.error')
+  const onRedisError = createRedisErrorLog(log, () => redis.status === 'ready')
   if (kind !== 'dashboard') release('tracing', await openTracing(kind, settings))
   // A worker observes its own commands, because the driver's events cost CPU.
   const storeMetrics = kind === 'worker' ? undefined : { times: mongoTime, errors: mongoErrors }

@@ -132,6 +132,7 @@ export function consume(
     stored: { inc: () => {} },
     onEvicted: () => {},
     onError: (error) => console.error(error),
+    onRedisError: handlers.onError ?? ((error) => console.error(error)),
     onConnected: () => {},
     ...handlers,
   })

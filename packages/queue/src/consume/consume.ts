@@ -137,11 +137,11 @@ const LEASE_ENDS_MS = 2
 
 /** Consumes a lane until `close` is called. */
 function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>) {
-  const { keys, redis, most, pauses, ready, onError, onConnected } = options
-  const worker = openWorker(keys, lane, redis, LOCK_MS).on('error', onError)
-  const blocking = createBlockingWait(redis, keys.markers[lane], onError)
+  const { keys, redis, most, pauses, ready, onRedisError, onConnected } = options
+  const worker = openWorker(keys, lane, redis, LOCK_MS).on('error', onRedisError)
+  const blocking = createBlockingWait(redis, keys.markers[lane], onRedisError)
   const locks = createLocks(redis, keys, lane, LOCK_MS)
-  const shorten = () => void locks.shorten().catch(onError)
+  const shorten = () => void locks.shorten().catch(onRedisError)
   const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS, shorten)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS, shorten)
   const { setAttempts } = locks
@@ -172,7 +172,7 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
       if (error instanceof PurgedError) return returnJob(job, deps)
       throw error
     })
-    await running.catch((error) => onError(asError(error)))
+    await running.catch((error) => options.onError(asError(error)))
     locked.delete(job)
     freed.resolve()
     freed = Promise.withResolvers()
@@ -237,7 +237,7 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
     await worker.startStalledCheckTimer()
     while (mode !== 'closing') {
       const next = modes[mode]().catch(async (error): Promise<Mode> => {
-        if (mode !== 'closing') onError(asError(error))
+        if (mode !== 'closing') onRedisError(asError(error))
         last = UNKNOWN
         await delay(FAILED_FETCH_MS)
         return 'resting'
@@ -247,7 +247,7 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
   }
 
   const renewal = setInterval(() => {
-    if (locked.size > 0) locks.renew(locked.keys()).catch(onError)
+    if (locked.size > 0) locks.renew(locked.keys()).catch(onRedisError)
   }, LOCK_MS / 2)
   const fetching = keepFetching()
   return {
@@ -292,7 +292,7 @@ async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   } catch (error) {
     const refusal = asError(error)
     if (isUnavailable(refusal)) {
-      deps.onError(refusal)
+      deps.onRedisError(refusal)
       return returnJob(job, deps)
     }
     const failed = await onFailed(new UncompletedError(result.receipts, refusal))

@@ -190,7 +190,10 @@ export interface LaneOptions {
   beforeFinalFailure: (job: FetchedJob) => Promise<StoreUnavailable | undefined>
   onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
   stored: StoredCounter
+  /** Called if a job could not be ended. */
   onError: (error: Error) => void
+  /** Called with each error of a connection, and of a command that is tried again. */
+  onRedisError: (error: Error) => void
   /** Called for each new connection to Redis, before the worker fetches jobs by it. */
   onConnected: () => void
 }
