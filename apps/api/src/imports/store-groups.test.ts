@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { openMetrics } from '@sluice/process'
-import { QueueFullError } from '@sluice/queue'
+import { type JobResult, QueueFullError } from '@sluice/queue'
 import { test, vi } from 'vitest'
 import { apiMetrics } from '../metrics.ts'
 import type { ImportGroup } from './group-items.ts'
@@ -40,7 +40,7 @@ function open(
   signal = new AbortController().signal,
   { waitSeconds = 0, enqueue = async (id: string) => id } = {},
 ) {
-  const job = Promise.withResolvers<undefined>()
+  const job = Promise.withResolvers<JobResult | undefined>()
   const deps = {
     enqueuer: {
       enqueue,
@@ -70,7 +70,7 @@ function open(
     deps,
     context: { tenant: 't', requestId: 'r', signal, startedAt: performance.now() },
   })
-  return { results, completeJob: () => job.resolve(undefined), read }
+  return { results, completeJob: job.resolve, read }
 }
 
 async function collect<T>(values: AsyncIterable<T>): Promise<T[]> {
@@ -87,7 +87,7 @@ test('refused items wait for earlier results only while their bytes are few', as
   const first = results.next()
   await loopIteration()
   assert.equal(read.length, 4)
-  completeJob()
+  completeJob(undefined)
   const all = [(await first).value, ...(await collect(results))]
   assert.deepEqual(
     all.map((items) => items?.length),
@@ -101,7 +101,7 @@ test('a group is not read before a job of the eight in progress is done', async 
   const first = results.next()
   await loopIteration()
   assert.equal(read.length, 8)
-  completeJob()
+  completeJob(undefined)
   await first
   assert.equal((await collect(results)).length, 11)
 })
@@ -114,7 +114,7 @@ test('the end of the request ends the wait for room', async () => {
   request.abort()
   await loopIteration()
   assert.equal(read.length, 12)
-  completeJob()
+  completeJob(undefined)
   await first
 })
 
@@ -126,11 +126,11 @@ test('an import waits for room although the clock of its machine is moved', asyn
   async function enqueue(id: string): Promise<string> {
     attempts += 1
     if (attempts === 1) throw new QueueFullError('full', 1)
+    completeJob({ receipts: [null] })
     return id
   }
   const signal = new AbortController().signal
   const { results, completeJob } = open([stored], signal, { waitSeconds: 30, enqueue })
-  completeJob()
   await results.next()
   assert.equal(attempts, 2)
 })
