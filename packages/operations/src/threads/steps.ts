@@ -97,8 +97,8 @@ async function* countResult(
   return receipts
 }
 
-export async function* pauseStep(): Steps {
-  await delay(LOOK_MS)
+export async function* pauseStep(ms = LOOK_MS): Steps {
+  await delay(ms)
   yield {}
 }
 
