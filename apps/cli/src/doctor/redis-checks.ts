@@ -29,6 +29,15 @@ import type { Db } from 'mongodb'
 import { applyDeletions } from './apply-deletions.ts'
 import { check, note, readClock, type ServerCheck } from './check.ts'
 
+const CONFIG = [
+  'appendfsync',
+  'min-replicas-to-write',
+  'proto-max-bulk-len',
+  'client-output-buffer-limit',
+]
+/** The largest jobs and replies have about 10 MB (MAX_BODY_BYTES). Redis itself allows 512 MB. */
+const LARGE_BYTES = 64 * 1024 * 1024
+
 /** Returns the commands that ping each server in a `REDIS_URL`. They contain no credentials. */
 export function pingCommands(redisUrl: string): string {
   const pings = readRedisUrl(redisUrl).endpoints.map(
@@ -60,7 +69,9 @@ export async function checkRedis(
   // it.
   const ask = async (name: string) =>
     String(await redis.config('GET', name).catch(() => '')).split(',')[1]
-  const [fsync, minReplicas] = [await ask('appendfsync'), await ask('min-replicas-to-write')]
+  const [fsync, minReplicas, argument, buffers = ''] = await Promise.all(CONFIG.map(ask))
+  const [, ...replies] = /normal (\d+) (\d+)/.exec(buffers) ?? []
+  const isLarge = (bytes: string) => Number(bytes) === 0 || Number(bytes) >= LARGE_BYTES
   const layout = Number(await redis.get(`${keys.base}layout`))
   const used = numberOf('used_memory')
   const most = numberOf('maxmemory') || numberOf('total_system_memory')
@@ -83,8 +94,26 @@ export async function checkRedis(
     }),
     ...(fsync && minReplicas
       ? []
-      : [note('CONFIG is refused: appendfsync and min-replicas-to-write can’t be asked')]),
+      : [note(`CONFIG is refused: ${CONFIG.join(', ')} can’t be asked`)]),
     ...(fsync ? [check(fsync !== 'no', `appendfsync: ${fsync}`, set('appendfsync everysec'))] : []),
+    ...(argument
+      ? [
+          check(
+            isLarge(argument),
+            `proto-max-bulk-len: ${argument}, ${LARGE_BYTES} needed for large threads`,
+            set(`proto-max-bulk-len ${LARGE_BYTES}`),
+          ),
+        ]
+      : []),
+    ...(buffers
+      ? [
+          check(
+            replies.every(isLarge),
+            `client-output-buffer-limit: ${buffers}`,
+            set('client-output-buffer-limit "normal 0 0 0"'),
+          ),
+        ]
+      : []),
     ...(infoField(info, 'rdb_last_bgsave_status')
       ? []
       : [note('last writes to its disk: INFO does not say')]),

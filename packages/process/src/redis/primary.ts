@@ -73,6 +73,10 @@ export function openPrimary(address: QueueAddress, options: RedisOptions): Redis
       this.stream.once('error', (error) => {
         this.firstError = error
       })
+      // Redis does this, for example, above its client-output-buffer-limit.
+      this.stream.once('end', () => {
+        if (this.connecting) onError('error', new Error('Redis closed the connection'))
+      })
       return server.track(this.stream, endpoint)
     }
 
