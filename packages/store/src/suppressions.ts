@@ -117,12 +117,14 @@ export async function hasSuppression(db: Db, tenant: string, id: string): Promis
 }
 
 /**
- * Removes a suppression, if there is one. Call `noteSuppressions` before you answer.
+ * Removes a suppression. Returns whether there was one. Call `noteSuppressions` before you answer.
  * @throws {CommandFailedError}
  */
-export async function removeSuppression(db: Db, tenant: string, id: string): Promise<void> {
+export async function removeSuppression(db: Db, tenant: string, id: string): Promise<boolean> {
   const _id = listPrefixOf(tenant) + id
-  await withinTime(NOBODY, () => documentsIn(db).deleteOne({ _id }, MAJORITY))
+  return (
+    (await withinTime(NOBODY, () => documentsIn(db).deleteOne({ _id }, MAJORITY))).deletedCount > 0
+  )
 }
 
 /**

@@ -103,3 +103,12 @@ test('a suppression whose end could not be recorded is ended and recorded when t
     records.push([kind, 'opened' in record])
   assert.deepEqual(records, [['suppression', false]])
 })
+
+test('of two ends of a suppression at once, one ends it, and the other says that it is absent', async (t) => {
+  const { redis, keys, db } = await open(t)
+  const speaker = hashSpeaker(await readKey(db), 'acme', 'Ada')
+  const suppressions = createSuppressions(redis, keys, db)
+  await suppressions.open('acme', { speaker, by: 'k', at: new Date(), erasure: 'e' })
+  const ends = await Promise.all([1, 2].map(() => suppressions.end('acme', speaker)))
+  assert.deepEqual(ends.map(({ outcome }) => outcome).sort(), ['absent', 'ended'])
+})

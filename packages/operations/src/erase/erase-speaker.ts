@@ -376,11 +376,11 @@ export function createSuppressions(redis: Redis, keys: QueueKeys, db: Db) {
       // Recorded before it is removed: a repeat of a request that failed in between would find
       // nothing to record.
       if (isOpen) await record(tenant, id, {})
-      await removeSuppression(db, tenant, id)
+      const isEnded = isOpen && (await removeSuppression(db, tenant, id))
       // Tell the workers even if the suppression is absent: an earlier request may have removed it,
       // and then failed to tell them.
       await note(true)
-      return { id, outcome: isOpen ? 'ended' : 'absent' }
+      return { id, outcome: isEnded ? 'ended' : 'absent' }
     },
     /** @throws {CommandFailedError} */
     async list(tenant: string, query: SuppressionsQuery): Promise<SuppressionList> {
