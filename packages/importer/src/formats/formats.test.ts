@@ -7,7 +7,7 @@ import { buffer } from 'node:stream/consumers'
 import { makeZip } from '@sluice/test-support'
 import { describe, it } from 'vitest'
 import { detectFormats } from '../input/detect-format.ts'
-import { adviceOf, RELATIVES } from '../input/known-relatives.ts'
+import { RELATIVES, rowOf } from '../input/known-relatives.ts'
 import { type Format, type InputFile, UnreadableFile } from './format.ts'
 import { type FormatName, formats } from './formats.ts'
 import { mailFormat } from './mail/mail-format.ts'
@@ -225,7 +225,7 @@ describe('an unknown record among others', () => {
 it('no example is taken for a file that people have in place of an export', async () => {
   for (const format of testable)
     for (const file of filesOf(format))
-      assert.equal(adviceOf(RELATIVES, file.path, await buffer(file.open())), undefined, file.path)
+      assert.equal(rowOf(RELATIVES, file.path, await buffer(file.open())), undefined, file.path)
 })
 
 /** A file whose last byte can be read, and whose checksum then differs. */

@@ -7,13 +7,7 @@ import { rejectedFile, UnreadableFile } from '../formats/format.ts'
 import { optionsOf } from '../formats/format-options.ts'
 import { readBeginning } from '../formats/read/utf8-chunks.ts'
 import type { InputSet } from './input.ts'
-import {
-  adviceOf,
-  adviceOn,
-  countIfWithoutMessages,
-  isOfOtherProgram,
-  RELATIVES,
-} from './known-relatives.ts'
+import { adviceOn, countIfWithoutMessages, RELATIVES, rowOf } from './known-relatives.ts'
 
 /** Files of an input that a format reads together, because their threads may span several files. */
 export interface FormattedFiles {
@@ -131,7 +125,7 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
     } else if ('advice' in result) others.push(result)
     else found.set(file, result.format)
   }
-  const foreign = new Set(others.filter(isOfOtherProgram).map((other) => other.file))
+  const foreign = new Set(others.flatMap((other) => (other.isOfOtherProgram ? other.file : [])))
   claim(files, formats, found, { claimed, foreign, archives })
   for (const [file, within] of archives) if (!found.has(file)) addTo(detected, within)
   const present = new Set(found.values())
@@ -205,6 +199,7 @@ interface Unrecognised {
   file: InputFile
   advice: string
   known?: string | undefined
+  isOfOtherProgram?: boolean | undefined
   lacking?: [Format]
   writer?: Format | undefined
 }
@@ -223,10 +218,12 @@ async function recognise(
     const bytes = await readBeginning(file)
     const format = formats.find((each) => each.recognises(file, bytes))
     const mayLack = format === undefined || format.faultOf !== undefined
-    const known = mayLack ? adviceOf(RELATIVES, file.path, bytes) : undefined
+    const row = mayLack ? rowOf(RELATIVES, file.path, bytes) : undefined
+    const [, known, isOfOtherProgram] = row ?? []
     if (format === undefined) {
       const writer = formats.find((each) => each.wrote?.(bytes, file.path))
-      return { file, advice: known ?? adviceOn(file.path, bytes, formats), known, writer }
+      const advice = known ?? adviceOn(file.path, bytes, formats)
+      return { file, advice, known, isOfOtherProgram, writer }
     }
     const isSilent = isAlone && known === undefined
     const fault = isSilent
@@ -237,6 +234,7 @@ async function recognise(
       file,
       advice: known === undefined ? fault : `${known} ${fault}`,
       known,
+      isOfOtherProgram,
       lacking: [format],
     }
   } catch (error) {

@@ -37,22 +37,17 @@ interface Facts {
   known: ReadonlySet<string>
 }
 
-type Row = readonly [isShown: (facts: Facts) => boolean, advice: string]
+/** `isOfOtherProgram`: nothing of the program that wrote the file is read. */
+type Row = readonly [isShown: (facts: Facts) => boolean, advice: string, isOfOtherProgram: boolean]
 
 const notRead = (what: string) =>
   `It is ${what}, which is not read: write its messages as CSV, a row for each (see --group-by and --map), or its threads as ndjson, as POST /sources accepts them.`
 
-const UNREAD = rowsOf(relatives.unread, notRead)
 /** Files whose program is known. Rows that require less come later. */
 export const RELATIVES: readonly Row[] = [
   ...rowsOf(relatives.programs, (advice) => advice),
-  ...UNREAD,
+  ...rowsOf(relatives.unread, notRead, true),
 ]
-
-/** Returns whether the advice on a file says that its program is one of which nothing is read. */
-export function isOfOtherProgram({ known }: { known?: string | undefined }): boolean {
-  return UNREAD.some(([, advice]) => advice === known)
-}
 
 /** Kinds of files that any program may write, such as a web page or an archive. */
 const SHAPES = rowsOf(relatives.shapes, (advice) => advice)
@@ -60,9 +55,10 @@ const SHAPES = rowsOf(relatives.shapes, (advice) => advice)
 function rowsOf(
   table: Readonly<Record<string, readonly Marks[]>>,
   toAdvice: (name: string) => string,
+  isOfOtherProgram = false,
 ): Row[] {
   return Object.entries(table).flatMap(([name, files]) =>
-    files.map((marks): Row => [recogniser(marks), toAdvice(name)]),
+    files.map((marks): Row => [recogniser(marks), toAdvice(name), isOfOtherProgram]),
   )
 }
 
@@ -81,13 +77,13 @@ function recogniser({ name, magic, root, text, flags, has, member }: Marks): Row
     (!ofMember || facts.names.some((one) => ofMember.test(one)))
 }
 
-/** Returns the advice of the first row that matches a file which no format reads. */
-export function adviceOf(rows: readonly Row[], path: string, bytes: Buffer): string | undefined {
+/** Returns the first row that matches a file which no format reads. */
+export function rowOf(rows: readonly Row[], path: string, bytes: Buffer): Row | undefined {
   const { root, members } = jsonShape(bytes)
   const names = root === '{' || root === '[' ? [...members] : csvColumns(bytes)
   const known = new Set(names.flatMap((name) => [name, name.replace(/^[\w.]*\[\]\./, '')]))
   const facts: Facts = { path, bytes, text: decodeBeginning(bytes), root, names, known }
-  return rows.find(([isShown]) => isShown(facts))?.[1]
+  return rows.find(([isShown]) => isShown(facts))
 }
 
 /** Matches files that servers keep beside mails. */
@@ -122,7 +118,7 @@ export function adviceOn(path: string, beginning: Buffer, formats: readonly Form
   const ofOther =
     formats.length === 1 ? `It is no file of ${names}, which --format names.` : undefined
   return (
-    adviceOf(SHAPES, path, beginning) ??
+    rowOf(SHAPES, path, beginning)?.[1] ??
     ofOther ??
     `These were tried: ${names}. Name one with --format, or write the threads as ndjson: a line for each, as POST /sources accepts it.`
   )
