@@ -93,6 +93,15 @@ test('a source that memory does not hold goes on in the next thread, with all fi
   assert.equal(events.flatMap((event) => (event.kind === 'piece' ? event.quotes : [])).length, 10)
 })
 
+test('a long text stays whole, also if memory does not hold the source', async () => {
+  const texts = ['1', '2', '3'].map((order) => `${order}${'😀'.repeat(2_500_000)}`)
+  const pieces = texts.map((text, at) =>
+    piece('a', '1', { quotes: [{ text, externalId: String(at) }], references: [] }),
+  )
+  const read = threadsOf(await readAll(pieces)).flatMap(([, quotes]) => quotes)
+  assert.ok(texts.length === read.length && texts.every((text, at) => text === read[at]))
+})
+
 test('a format whose pieces are whole threads keeps the order of the input', async () => {
   const rejected: Found = { kind: 'rejected', reason: 'r', place, record: 1 }
   const events = await readAll([piece('b', ''), rejected, piece('a', '')], true)

@@ -83,9 +83,15 @@ async function* sortPieces(
 /** `mail`: the mail's key. Its fields become the source's if the conversation has the same key. */
 type FieldsRecord = Pick<Piece, 'fields'> & { mail?: string }
 type QuotesRecord = Pick<Piece, 'quotes' | 'place'>
+/** Continues the text of the quote before it. */
+type RestRecord = { rest: string }
+type SourceRecord = FieldsRecord | QuotesRecord | RestRecord | ConversationIds
+
+/** A longer text is sorted in parts: its JSON and bytes would take several times its memory. */
+const TEXT_UNITS = 256 * 1024
 
 /** Fields sort before quotes, so that every part of a large source has the same fields. */
-function recordsOf({
+function* recordsOf({
   service,
   externalId,
   references,
@@ -93,12 +99,12 @@ function recordsOf({
   fields,
   quotes,
   place,
-}: Piece): SortRecord[] {
+}: Piece): Generator<SortRecord> {
   const keyOf = (id: string) => `${service}\0${id}`.toWellFormed()
   const key = keyOf(externalId)
   const record = (
     part: 0 | 1,
-    content: FieldsRecord | QuotesRecord,
+    content: FieldsRecord | QuotesRecord | RestRecord,
     before?: readonly string[],
   ): SortRecord => ({
     key,
@@ -106,8 +112,15 @@ function recordsOf({
     text: JSON.stringify(content),
     ...(before && { references: before.map(keyOf) }),
   })
-  const ofFields = record(0, { fields, ...(references && { mail: key }) }, references)
-  return [ofFields, record(1, { quotes, place }, references && [])]
+  const ofQuotes = (content: QuotesRecord | RestRecord) => record(1, content, references && [])
+  yield record(0, { fields, ...(references && { mail: key }) }, references)
+  const [quote] = quotes
+  // A quote without an id is compared with others as a whole.
+  if (!quote?.externalId || quotes.length > 1 || quote.text.length <= TEXT_UNITS)
+    return yield ofQuotes({ quotes, place })
+  yield ofQuotes({ quotes: [{ ...quote, text: quote.text.slice(0, TEXT_UNITS) }], place })
+  for (let at = TEXT_UNITS; at < quote.text.length; at += TEXT_UNITS)
+    yield ofQuotes({ rest: quote.text.slice(at, at + TEXT_UNITS) })
 }
 
 async function* putTogether(
@@ -119,7 +132,9 @@ async function* putTogether(
   for await (const list of records) {
     const threads: ThreadInput[] = []
     for (const { key, text } of list) {
-      if (open !== undefined && (open.key !== key || open.units > SOURCE_UNITS)) {
+      const record: SourceRecord = JSON.parse(text)
+      const isFull = open !== undefined && open.units > SOURCE_UNITS && !('rest' in record)
+      if (open !== undefined && (open.key !== key || isFull)) {
         threads.push(threadOf(open, open.key === key))
         open = open.key === key ? { ...open, quotes: [], copies: 0, units: 0 } : undefined
       }
@@ -133,7 +148,8 @@ async function* putTogether(
         copies: 0,
         isCopy: openCheck(),
       }
-      addRecord(open, text, sorted)
+      addRecord(open, record, sorted)
+      if (!('fields' in record || 'ids' in record)) open.units += text.length
     }
     if (threads.length > 0) yield threads
   }
@@ -174,9 +190,11 @@ function createCopyCheck(): CopyCheck {
   }
 }
 
-function addRecord(open: OpenSource, text: string, sorted: Done): void {
-  const record: FieldsRecord | QuotesRecord | ConversationIds = JSON.parse(text)
-  if ('ids' in record) for (const id of record.ids) open.ids.push(idIn(id))
+function addRecord(open: OpenSource, record: SourceRecord, sorted: Done): void {
+  const last = open.quotes.at(-1)
+  if ('rest' in record) {
+    if (last) last.text += record.rest
+  } else if ('ids' in record) for (const id of record.ids) open.ids.push(idIn(id))
   else if ('fields' in record) {
     const isOfSource = record.mail === undefined || record.mail === open.key
     Object.assign(
@@ -188,7 +206,6 @@ function addRecord(open: OpenSource, text: string, sorted: Done): void {
     for (const quote of record.quotes)
       if (open.isCopy(quote, record.place.path)) open.copies += 1
       else open.quotes.push(quote)
-    open.units += text.length
     sorted.done += 1
   }
 }

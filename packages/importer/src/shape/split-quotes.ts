@@ -26,7 +26,9 @@ export function createSplitter({
     note: Note,
   ) => {
     const maxBytes = bodyBytes - MARGIN_BYTES - Buffer.byteLength(JSON.stringify(source))
-    const isOnePart = quotes.length <= maxQuotes && bytesOf(quotes) <= maxBytes
+    // Each quote by itself, because the JSON of all would double the memory of a long text.
+    const bytes = quotes.reduce((sum, quote) => sum + bytesOf(quote), 0)
+    const isOnePart = quotes.length <= maxQuotes && bytes <= maxBytes
     if (isOnePart && !isContinued && equalBefore.size === 0) return [quotes]
     const parts = splitQuotes(quotes, { maxQuotes, maxBytes, equalBefore, note })
     if (!isContinued) equalBefore = new Map()

@@ -185,7 +185,7 @@ function decodePart(part: Part, header: Buffer, body: Buffer, decoding: Decoding
   const { utf8, isCut, isCharsetKnown } = decodeText(body, part)
   if (isCut) notes.push({ kind: 'cut', reason: FOOTER })
   if (!isCharsetKnown) notes.push({ kind: 'replaced', reason: UNKNOWN_CHARSET })
-  const text = part.type === HTML ? htmlToText(utf8.toString()) : utf8.toString()
+  const text = part.type === HTML ? htmlToText(utf8) : utf8.toString()
   if (alternatives.length > 0 && text.trim() !== '')
     for (const one of alternatives) one.chosen = one.parts
   texts.push(text)

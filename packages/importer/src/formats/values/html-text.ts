@@ -47,32 +47,45 @@ const PREFIXING = new Set(['blockquote', 'ol', 'ul'])
 const MOST_PREFIXED = 4_000_000
 
 /** A parsed document needs up to 60 times its size in memory, so longer HTML is read in pieces. */
-const PIECE_CHARACTERS = 256 * 1024
+const PIECE_BYTES = 256 * 1024
 
 /** Returns the text, without images. If HTML nests or quotes too much, only removes its tags. */
-export function htmlToText(html: string): string {
-  if (isTooExpensive(html)) return html.replace(/<[^<>]*>/g, ' ').trim()
+export function htmlToText(html: string | Buffer): string {
+  const pieces = html.length <= PIECE_BYTES ? [html.toString()] : piecesOf(html)
+  if (isTooExpensive(pieces))
+    return html
+      .toString()
+      .replace(/<[^<>]*>/g, ' ')
+      .trim()
   // Copied: the converter's strings are chains of their parts, several times as large.
-  const texts = Array.from(piecesOf(html), (piece) => Buffer.from(`${convert(piece)}\n`).toString())
+  const texts = Array.from(pieces, (piece) => Buffer.from(`${convert(piece)}\n`).toString())
   return texts.join('').trim()
 }
 
 /** Matches the rest of a tag or, outside of tags, the rest of a word. */
-const REST = /[^<>]*>|[^\s<]*/y
+const REST = /[^<>]*>|[^ \t\r\n<]*/y
 
-function* piecesOf(html: string): Generator<string> {
-  for (let start = 0; start < html.length; ) {
-    REST.lastIndex = Math.min(start + PIECE_CHARACTERS, html.length)
-    REST.test(html)
-    yield html.slice(start, REST.lastIndex)
-    start = REST.lastIndex
+/** Pieces are decoded one at a time, because a string may need twice the memory of its bytes. */
+function piecesOf(text: string | Buffer): Iterable<string> {
+  const html = typeof text === 'string' ? Buffer.from(text) : text
+  const latin1 = html.toString('latin1')
+  const ends: number[] = []
+  for (let end = 0; end < html.length; ends.push(end)) {
+    REST.lastIndex = Math.min(end + PIECE_BYTES, html.length)
+    REST.test(latin1)
+    end = REST.lastIndex
+  }
+  return {
+    *[Symbol.iterator]() {
+      for (const [at, end] of ends.entries()) yield html.toString('utf8', ends[at - 1] ?? 0, end)
+    },
   }
 }
 
 /**
  * Counts with the converter's own parser, because a closing tag may end several elements, or none.
  */
-function isTooExpensive(html: string): boolean {
+function isTooExpensive(pieces: Iterable<string>): boolean {
   let depth = 0
   let prefixes = 0
   let prefixed = 0
@@ -93,6 +106,6 @@ function isTooExpensive(html: string): boolean {
       if (isOver()) parser.pause()
     },
   })
-  parser.write(html)
+  for (const piece of pieces) if (!isOver()) parser.write(piece)
   return isOver()
 }
