@@ -21,14 +21,20 @@ import { runSluice } from '../support/run-sluice.ts'
 import { prepareSluice, startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
-const KILLS = 3
+/** Of each server. */
+const KILLS = 2
 const settings = { OPERATION_JOBS_PER_SECOND: '1000' }
 
 let mongodb: PrivateServer
+let redis: PrivateServer
 beforeAll(async () => {
   mongodb = await openPrivateServer('MongoDB', requiredUrl('REDIS_URL'))
+  redis = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
 })
-afterAll(() => mongodb.end())
+afterAll(async () => void (await Promise.all([mongodb.end(), redis.end()])))
+
+const inTurn = () => Array.from({ length: KILLS }, () => [mongodb, redis]).flat()
+const urls = () => ({ mongodbUrl: mongodb.url, redisUrl: redis.url })
 
 const thread = (externalId: string) => ({
   ...{ service: 'slack' as const, externalId, title: `${externalId} of Ada` },
@@ -44,8 +50,10 @@ async function documentsOf(db: Db): Promise<[SourceDocument[], QuoteDocument[]]>
   ]
 }
 
+const NOTICES: readonly unknown[] = ['store.lost', 'operation.interrupted', 'redis.error']
+
 /**
- * Kills MongoDB again and again while `count` goes from 0 to `all`, and starts it again once one of
+ * Kills both servers in turn while `count` goes from 0 to `all`, and starts each again once one of
  * the processes has noticed.
  */
 async function killWhile(
@@ -54,29 +62,27 @@ async function killWhile(
   all: number,
 ): Promise<void> {
   const noticed = () =>
-    processes
-      .flatMap(({ log }) => log)
-      .filter(({ msg }) => msg === 'store.lost' || msg === 'operation.interrupted').length
-  for (let kill = 0; kill < KILLS; kill += 1) {
-    const least = (all * kill) / KILLS
+    processes.flatMap(({ log }) => log).filter(({ msg }) => NOTICES.includes(msg)).length
+  for (const [kill, server] of inTurn().entries()) {
+    const least = (all * kill) / (2 * KILLS)
     const at = await until(`more than ${least} of ${all}`, async () => {
       const found = await count()
       return found > least ? found : undefined
     })
-    assert(at < all, 'MongoDB is killed before the end')
+    assert(at < all, 'the server is killed before the end')
     const before = noticed()
-    await mongodb.kill()
+    await server.kill()
     await until('a process notices it', () => noticed() > before)
-    await mongodb.startAgain()
+    await server.startAgain()
   }
 }
 
 test.for(['redact', 'remove'] as const)(
-  'an erasure goes on whenever MongoDB is killed, erases each quote and counts it once: %s',
+  'an erasure goes on whenever MongoDB or Redis is killed, erases each quote and counts it once: %s',
   { timeout: 240_000 },
   async (mode, t) => {
     const THREADS = 400
-    const sluice = await startSluice(t, { workers: 2, mongodbUrl: mongodb.url, settings })
+    const sluice = await startSluice(t, { workers: 2, ...urls(), settings })
     const { db } = sluice
     const acme = createCaller(sluice)
     const lines = Array.from({ length: THREADS }, (_, at) => JSON.stringify(thread(`t${at}`)))
@@ -111,12 +117,12 @@ test.for(['redact', 'remove'] as const)(
   },
 )
 
-test('retention goes on whenever MongoDB is killed, and deletes each due thread once', {
+test('retention goes on whenever MongoDB or Redis is killed, and deletes each due thread once', {
   timeout: 240_000,
 }, async (t) => {
   const DUE = 60
   const prepared = await prepareSluice(t, {
-    mongodbUrl: mongodb.url,
+    ...urls(),
     settings: { ...settings, RETAIN_DAYS: '30' },
   })
   const { db } = prepared
@@ -151,11 +157,11 @@ test('retention goes on whenever MongoDB is killed, and deletes each due thread 
   )
 })
 
-test('an export goes on whenever MongoDB is killed, and its file has each message once', {
+test('an export goes on whenever MongoDB or Redis is killed, and its file has each message once', {
   timeout: 240_000,
 }, async (t) => {
   const [THREADS, QUOTES, CHARACTERS] = [20, 10, 80_000]
-  const sluice = await startSluice(t, { mongodbUrl: mongodb.url })
+  const sluice = await startSluice(t, urls())
   const { db, url } = sluice
   const acme = createCaller(sluice)
   for (let at = 0; at < THREADS; at += 1) {
@@ -188,16 +194,15 @@ test('an export goes on whenever MongoDB is killed, and its file has each messag
   }
   const by = { settings: { ...sluice.settings, SLUICE_API_KEY: key } }
   const exporting = runSluice(by, 'export', file, '--url', url)
-  for (let kill = 1; kill <= KILLS; kill += 1) {
+  for (const server of inTurn()) {
     const before = await saved()
     await until('another page is saved', async () => (await saved()) > before)
-    await mongodb.kill()
+    await server.kill()
     await assert.rejects(readFile(file), 'the export is complete only at its end')
-    await mongodb.startAgain()
+    await server.startAgain()
   }
   const { code, stderr } = await exporting
   assert.equal(code, 0, stderr)
-  assert.match(stderr, /MongoDB/)
   const lines = (await readFile(file, 'utf8')).split('\n').slice(0, -1)
   const found = lines.flatMap((line) => JSON.parse(line).quotes)
   const names = found.map(({ externalId }) => externalId)
