@@ -206,6 +206,8 @@ test('the formats of a folder with several exports are told apart', async () => 
     ['slack/channels.json', '[]', 'slack'],
     ['slack/canvases.json', '[]', 'slack'],
     ['slack/tickets.json', '[]', undefined],
+    ['slack/notes/users.json', '[]', undefined],
+    ['slack/notes/team.json', '[]', undefined],
     ['slack/general/2024-05-01.json', '[]', 'slack'],
     ['slack/general/attachments/F1-rows.csv', 'a,b', 'slack'],
     ['slack/general/canvas_in_the_conversation.json', '[]', 'slack'],

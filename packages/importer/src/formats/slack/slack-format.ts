@@ -39,6 +39,9 @@ export const slackFormat: Format = {
 /** The folders in which slackdump and others store what people sent. */
 const UPLOADS = /^(__[^/]*|[^/]+\/attachments)\//
 
+/** Matches lists below an export: of a workspace in an organisation, and of a channel. */
+const BELOW = /^teams\/|^[^/]+\/canvas_in_the_conversation\.json$/
+
 /** Returns the files that belong to an export: its lists, messages and uploads. */
 function owns(
   files: readonly InputFile[],
@@ -50,8 +53,11 @@ function owns(
   return (path, isRecognised) => {
     const root = exports.find((each) => path.startsWith(each))
     if (root === undefined) return false
-    if (isList(path) || DAY_FILE.test(path) || UPLOADS.test(path.slice(root.length))) return true
-    return own.size > 0 && !isRecognised && isPart(path)
+    const within = path.slice(root.length)
+    if (DAY_FILE.test(path) || UPLOADS.test(within)) return true
+    // Other programs write lists of these names, too, into folders of their own.
+    const isBeside = exports.includes(folderOf(path)) || BELOW.test(within)
+    return isBeside && (isList(path) || (own.size > 0 && !isRecognised && isPart(path)))
   }
 }
 

@@ -217,6 +217,10 @@ test.each([
   ['[09:30:15, 1/5/24] Ada: Hi', '\u200E[21:30:15, 13/5/24] Bo: Hi'],
   ['[1/5/2567 BE, 09:30:15] Ada: Hi', '[13/5/2567 BE, 21:30:15] Bo: Hi'],
   ['‏١‏/٥‏/٢٠٢٤، ٩:٣٠ ص - Ada: Hi', '‏١٣‏/٥‏/٢٠٢٤، ٩:٣٠ م - Bo: Hi'],
+  [
+    '\u200F[١\u200F/٥\u200F/٢٠٢٤، ٩:٣٠:١٥ ص] Ada: Hi',
+    '\u200F[١٣\u200F/٥\u200F/٢٠٢٤، ٩:٣٠:١٥ م] Bo: Hi',
+  ],
   ['۱۴۰۳/۲/۱۲،‏ ۹:۳۰ - Ada: Hi', '۱۴۰۳/۲/۲۴،‏ ۲۱:۳۰ - Bo: Hi'],
 ])('reads dates such as %s', async (first, second) => {
   const file = android(first, second)
