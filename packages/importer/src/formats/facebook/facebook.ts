@@ -152,7 +152,7 @@ function readMessage(message: JsonObject, chat: JsonObject, value: unknown, plac
     (line) => line && !content.includes(line),
   )
   const text = [content, ...shared].filter(Boolean).join('\n')
-  const attachments = namesOf(FILES.flatMap((kind) => asObjects([message[kind]].flat())))
+  const attachments = namesOf(asObjects(FILES.flatMap((kind) => message[kind] ?? [])))
   const speaker = asName(message.sender_name)
   const externalId = madeId(`${message.timestamp_ms}`, `${speaker}\0${text}\0${attachments}`)
   const name = asText(chat.title) ?? channelId.replace(/_\d+$/, '')
