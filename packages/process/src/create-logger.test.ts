@@ -105,3 +105,26 @@ test('a process whose log has lost its reader goes on, and exits when it is done
   child.send('exit')
   assert.deepEqual(await once(child, 'exit'), [7, null])
 })
+
+test('a log on a full disk goes on when the disk has space again', async () => {
+  const url = new URL('./create-logger.ts', import.meta.url).href
+  const program = `
+    import fs from 'node:fs'
+    const write = fs.write
+    let refused = 0
+    fs.write = (fd, bytes, done) => {
+      if (refused === 3) return write(fd, bytes, done)
+      refused += 1
+      done(Object.assign(new Error('no space is left'), { code: 'ENOSPC' }))
+    }
+    const { createLogger } = await import(${JSON.stringify(url)})
+    const log = createLogger('full', 'info')
+    log.info('first')
+    let ticks = 0
+    setInterval(() => (refused === 3 || ++ticks === 300) && process.exit(), 10)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [output] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  assert.match(output, /"msg":"first"/)
+})

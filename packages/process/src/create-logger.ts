@@ -76,8 +76,11 @@ function bufferedStdout(): DestinationStream {
     periodicFlush: FLUSH_MS,
     retryEAGAIN: () => --triesLeft > 0,
   })
-  // The log has lost its reader. The process continues without a log.
-  stdout.on('error', () => stdout.destroy())
+  // A full disk is tried again, every FLUSH_MS. Otherwise, the log has lost its reader, and the
+  // process continues without a log.
+  stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+    if (code !== 'ENOSPC' && code !== 'EDQUOT') stdout.destroy()
+  })
   process.on('exit', () => {
     triesLeft = EXIT_TRIES
     try {
