@@ -46,8 +46,10 @@ const MOST_FOUND = 10_000
  */
 const DUE_AT_ONCE = 5
 const RESTS = 9
-/** A process that ends waits for its rest. */
-const LONGEST_REST_MS = 1_000
+/** A job that took longer than a ninth of it waited for MongoDB or Redis to come back. */
+const LONGEST_REST_MS = 20_000
+/** The length of a step of a rest. A process that ends waits for its step. */
+const REST_STEP_MS = 500
 
 /** Makes the steps of an operation that deletes threads. */
 export function deleteThreads(deps: ThreadDeps, open: OpenOperation): Steps {
@@ -105,9 +107,9 @@ export function deleteThreads(deps: ThreadDeps, open: OpenOperation): Steps {
         if (!isDeepStrictEqual(await readRules(db), rules)) break
         const began = performance.now()
         yield* deleteAll(some)
-        const end = began + (performance.now() - began) * (1 + RESTS)
-        for (let leftMs = 1; leftMs > 0; leftMs = end - performance.now())
-          yield* pauseStep(Math.min(leftMs, LONGEST_REST_MS))
+        const restMs = Math.min((performance.now() - began) * RESTS, LONGEST_REST_MS)
+        for (const end = performance.now() + restMs; performance.now() < end; )
+          yield* pauseStep(REST_STEP_MS)
       }
       found = oldest.length
     }

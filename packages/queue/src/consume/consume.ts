@@ -237,7 +237,9 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
     await worker.startStalledCheckTimer()
     while (mode !== 'closing') {
       const next = modes[mode]().catch(async (error): Promise<Mode> => {
-        if (mode !== 'closing') onRedisError(asError(error))
+        const failure = asError(error)
+        const report = isUnavailable(failure) ? onRedisError : options.onError
+        if (mode !== 'closing') report(failure)
         last = UNKNOWN
         await delay(FAILED_FETCH_MS)
         return 'resting'

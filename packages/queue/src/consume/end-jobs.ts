@@ -190,7 +190,7 @@ export interface LaneOptions {
   beforeFinalFailure: (job: FetchedJob) => Promise<StoreUnavailable | undefined>
   onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
   stored: StoredCounter
-  /** Called if a job could not be ended. */
+  /** Called if jobs could not be fetched, or one could not be ended. */
   onError: (error: Error) => void
   /** Called with each error of a connection, and of a command that is tried again. */
   onRedisError: (error: Error) => void
