@@ -49,8 +49,8 @@ test('an operation goes on after the SIGKILL of the replica that carried it out,
 })
 
 const THREADS = 100
-/** Fewer, because retention rests nine times as long as it deletes. */
-const DUE = 40
+/** Fewer, because retention rests most of the time. */
+const DUE = 20
 
 test('the deletion of a tenant goes on after the SIGKILL of its replica and of the worker', async (t) => {
   const sluice = await startSluice(t, { settings: { OPERATION_JOBS_PER_SECOND: '50' } })
