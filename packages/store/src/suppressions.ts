@@ -122,9 +122,8 @@ export async function hasSuppression(db: Db, tenant: string, id: string): Promis
  */
 export async function removeSuppression(db: Db, tenant: string, id: string): Promise<boolean> {
   const _id = listPrefixOf(tenant) + id
-  return (
-    (await withinTime(NOBODY, () => documentsIn(db).deleteOne({ _id }, MAJORITY))).deletedCount > 0
-  )
+  const removed = await withinTime(NOBODY, () => documentsIn(db).deleteOne({ _id }, MAJORITY))
+  return removed.deletedCount > 0
 }
 
 /**

@@ -70,7 +70,7 @@ function open(
     deps,
     context: { tenant: 't', requestId: 'r', signal, startedAt: performance.now() },
   })
-  return { results, completeJob: job.resolve, read }
+  return { results, completeJob: (result?: JobResult) => job.resolve(result), read }
 }
 
 async function collect<T>(values: AsyncIterable<T>): Promise<T[]> {
@@ -87,7 +87,7 @@ test('refused items wait for earlier results only while their bytes are few', as
   const first = results.next()
   await loopIteration()
   assert.equal(read.length, 4)
-  completeJob(undefined)
+  completeJob()
   const all = [(await first).value, ...(await collect(results))]
   assert.deepEqual(
     all.map((items) => items?.length),
@@ -101,7 +101,7 @@ test('a group is not read before a job of the eight in progress is done', async 
   const first = results.next()
   await loopIteration()
   assert.equal(read.length, 8)
-  completeJob(undefined)
+  completeJob()
   await first
   assert.equal((await collect(results)).length, 11)
 })
@@ -114,7 +114,7 @@ test('the end of the request ends the wait for room', async () => {
   request.abort()
   await loopIteration()
   assert.equal(read.length, 12)
-  completeJob(undefined)
+  completeJob()
   await first
 })
 
