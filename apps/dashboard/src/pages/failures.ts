@@ -134,17 +134,12 @@ ${discardForm(visit, '/failures/discard', group, fields)}</div>`
 
 const PAST = { retry: 'retried', discard: 'discarded' } as const
 
-const HEADS = ['Asked for', 'What', 'By', 'What of', 'Progress']
+const HEADS = ['Asked for', 'What', 'By', 'Applies to', 'Progress']
 
 /** Shows the newest operations. */
 export const operationsPage: PageHandler = async ({ view }) => {
   const rows = (await view.listOperations()).map(operationCells)
-  const list = table(
-    'Operations',
-    HEADS,
-    rows,
-    'Nothing was retried, discarded, paused or resumed.',
-  )
+  const list = table('Operations', HEADS, rows, 'No operation has been asked for.')
   return { title: 'Operations', body: html`<div id="operations" data-refresh>${list}</div>` }
 }
 

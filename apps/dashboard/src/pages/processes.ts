@@ -28,7 +28,7 @@ import {
   type Visit,
 } from './page.ts'
 
-const PROCESS_HEADS = ['Process', 'Version', 'Started', 'Seen', '#CPU', '#Memory', 'Has']
+const PROCESS_HEADS = ['Process', 'Version', 'Started', 'Seen', '#CPU', '#Memory', 'Faults']
 
 /** Lists the living processes, then the dead ones. */
 export function processTables({ processes }: Pick<Status, 'processes'>): Html {
@@ -44,7 +44,7 @@ function processCells(process: SeenProcess): Cell[] {
   const { cpu, memoryBytes, storeAwayMs, slowJobs = [] } = process
   const isGone = seenMsAgo >= ALIVE_MS
   const name = html`<a href="/processes/${id}">${kind}</a> <span class="note">${host}:${pid}</span>`
-  const has = [
+  const faults = [
     storeAwayMs !== undefined && 'no MongoDB',
     slowJobs.length > 0 && plural(slowJobs.length, 'slow job'),
   ]
@@ -57,7 +57,7 @@ function processCells(process: SeenProcess): Cell[] {
     html`${age(startedAt)} ago`,
     seenWords(process),
     ...load,
-    has.filter(Boolean).join(', '),
+    faults.filter(Boolean).join(', '),
   ]
 }
 
