@@ -154,7 +154,7 @@ const NEXT: Readonly<Partial<Record<Finding['code'], string>>> = {
   lane_paused: 'Jobs wait until it is resumed.',
   jobs_old: MORE_WORKERS,
   versions_differ: 'Finish the rollout, or roll it back.',
-  completions_refused: 'The error is Redis’s: mend it, and the jobs go on by themselves.',
+  completions_refused: 'The error comes from Redis. Repair it, and the jobs continue.',
   threads_failing: 'Fix the cause, then retry them.',
   failed_threads: 'Fix the cause, then retry them.',
   key_revoked: 'Give its caller another key.',
