@@ -129,46 +129,9 @@ function shapeOf({ type, enum: values, properties, required, items }: Schema): s
 
 function declare(name: string, schema: Schema): string {
   const comment = schema.description === undefined ? '' : `/** ${schema.description} */\n`
-  if (schema.properties !== undefined) {
-    const base = baseOf(schema)
-    const own = base === undefined ? schema : withoutBase(schema, base.schema)
-    const header = `export interface ${name}${base === undefined ? '' : ` extends ${base.name}`}`
-    return `${comment}${header} ${objectText(own, '')}`
-  }
-  return `${comment}${broken(`export type ${name} = ${typeOf(schema, '')}`)}`
-}
-
-/** The largest of the named schemas whose fields are some of the fields of a schema. */
-function baseOf(schema: Schema): { name: string; schema: Schema } | undefined {
-  const own = new Set(fieldsOf(schema))
-  const [base] = Array.from(named, ([name, schema]) => ({ name, schema, fields: fieldsOf(schema) }))
-    .filter(({ fields }) => fields.length < own.size && fields.every((field) => own.has(field)))
-    .toSorted((one, other) => other.fields.length - one.fields.length)
-  return base?.fields.length ? base : undefined
-}
-
-/** The fields of a schema, each with its type, its comment, and whether it is required. */
-function fieldsOf({ properties = {}, required = [] }: Schema): string[] {
-  return Object.entries(properties).map((field) =>
-    JSON.stringify([...field, required.includes(field[0])]),
-  )
-}
-
-function withoutBase({ properties = {}, ...schema }: Schema, base: Schema): Schema {
-  const own = Object.entries(properties).filter(([name]) => base.properties?.[name] === undefined)
-  return { ...schema, properties: Object.fromEntries(own) }
-}
-
-/** The formatter breaks a longer union, and no shorter one. */
-const LINE_WIDTH = 120
-
-function broken(declaration: string): string {
-  return declaration.length <= LINE_WIDTH
-    ? declaration
-    : declaration.replaceAll(
-        / (?:= |\| )'/g,
-        (start) => `${start.startsWith(' =') ? ' =' : ''}\n  | '`,
-      )
+  return schema.properties === undefined
+    ? `${comment}export type ${name} = ${typeOf(schema, '')}`
+    : `${comment}export interface ${name} ${objectText(schema, '')}`
 }
 
 function objectText({ properties = {}, required = [] }: Schema, indent: string): string {
