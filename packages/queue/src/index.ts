@@ -60,7 +60,7 @@ export {
   RateLimitedError,
 } from './load/refusals.ts'
 export { createPurge, type Purge, type StoredDeletion } from './purge/purge.ts'
-export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
+export * from './replies/reply-listener.ts'
 export {
   claimName,
   createResults,
@@ -69,13 +69,4 @@ export {
   findJob,
   type Results,
 } from './replies/results.ts'
-export {
-  checkFedStore,
-  feedStore,
-  forgetAnswers,
-  forgetTenant,
-  nameOf,
-  noteOtherStore,
-  OtherStoreError,
-  readFedStore,
-} from './store-of-queue.ts'
+export * from './store-of-queue.ts'

@@ -45,17 +45,7 @@ export {
   type StoreConnection,
   StoreLayoutError,
 } from './mongodb/connect-store.ts'
-export {
-  indexesFor,
-  mongoCommands,
-  processRuntime,
-  type Runtime,
-} from './mongodb/mongo-commands.ts'
-export {
-  type ComparedSource,
-  forgetDeletions,
-  forgetDigests,
-  repairSources,
-} from './write/doctor.ts'
+export * from './mongodb/mongo-commands.ts'
+export * from './write/doctor.ts'
 export { PausedTooLongError } from './write/guarded-writes.ts'
-export { type BatchStore, createBatchStore } from './write/store-batch.ts'
+export * from './write/store-batch.ts'
