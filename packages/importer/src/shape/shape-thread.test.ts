@@ -66,6 +66,15 @@ test('the moment 0 is no date, whatever format has it, and is counted', () => {
   assert.deepEqual(notes, [reason, reason, reason])
 })
 
+test('a person has one name, whatever marks a program adds to it', () => {
+  const speakers = ['\u202AAda\u00A0Baker\u202C', ' Ada Baker', 'Ada Baker', '\u200E']
+  const { requests } = shaper()({ quotes: speakers.map((speaker) => ({ text: 'a', speaker })) })
+  assert.deepEqual(
+    requests[0]?.quotes.map(({ speaker }) => speaker),
+    ['Ada Baker', 'Ada Baker', 'Ada Baker', undefined],
+  )
+})
+
 test('the prefix stands before the id of the source only', () => {
   const { requests } = shaper(
     {},

@@ -3,6 +3,7 @@ import { type Limits, type QuoteRequest, ThreadRequestSchema } from '@sluice/con
 import type { Note, Outgoing, UntitledRequest } from '../account/ledger.ts'
 import type { QuoteInput } from '../formats/format.ts'
 import { isNoDate, ZERO_DATES } from '../formats/values/iso-date.ts'
+import { asName } from '../formats/values/typography.ts'
 import type { ThreadInput } from '../gather/gather-threads.ts'
 import { createSplitter } from './split-quotes.ts'
 import { boundedId, cut, fits, split } from './texts.ts'
@@ -21,12 +22,13 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
   return (thread: ThreadInput, note: Note) => {
     const dated = <Of extends Dated>(fields: Of) =>
       thread.keepsZeroDates ? fields : withoutZeroDate(fields, note)
+    const named = (quote: QuoteInput) => (thread.keepsZeroDates ? quote : withPlainName(quote))
     const { placeholderTitle, ...fields } = dated(thread.fields)
     const externalId = shapeId(idPrefix + thread.externalId, note)
     const source = { service: thread.service, externalId, ...shapeFields(fields, ofSource, note) }
     const quotes: QuoteRequest[] = []
     for (const quote of thread.quotes)
-      shapeQuote(dated(quote), ofQuotes.items.properties, note, quotes)
+      shapeQuote(named(dated(quote)), ofQuotes.items.properties, note, quotes)
     noteCopies(thread.service, quotes, note)
     for (let copy = 0; copy < (thread.copies ?? 0); copy++) note('skipped', COPIES)
     noteFuture(thread, note)
@@ -87,6 +89,12 @@ function withoutZeroDate<Of extends Dated>(fields: Of, note: Note): Of {
   if (!fields.createdAt || !isNoDate(fields.createdAt)) return fields
   note('skipped', ZERO_DATES)
   return { ...fields, createdAt: null }
+}
+
+/** A person has the same name in all exports, whatever marks a program adds to it. */
+function withPlainName(quote: QuoteInput): QuoteInput {
+  const speaker = quote.speaker && asName(quote.speaker)
+  return speaker === quote.speaker ? quote : { ...quote, speaker: speaker ?? null }
 }
 
 /** The schemas of fields, by the fields' names. */

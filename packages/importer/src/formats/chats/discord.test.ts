@@ -221,6 +221,12 @@ describe('messages', () => {
     expect(quote).not.toHaveProperty('upVotes')
   })
 
+  test('a poll has its question and its answers', async () => {
+    const poll = { question: 'Rye?', answers: [{ id: 1, text: 'Yes' }, { text: 'No' }] }
+    const { pieces } = await find([{ ...message, content: '', poll }])
+    expect(pieces[0]?.quotes[0]?.text).toBe('Rye?\n• Yes\n• No')
+  })
+
   test('notices are skipped', async () => {
     const found = await find([
       { ...message, type: 'ChannelPinnedMessage' },

@@ -243,9 +243,20 @@ function contentOf(message: JsonObject, isByBot: boolean): { text: string; leftO
     .filter(({ image, thumbnail, video }) => image ?? thumbnail ?? video)
     .map(() => 'images of embeds')
   const buttons = rows.map(() => 'rows of buttons')
-  const text = [content, ...shown.flatMap(linesOfEmbed)].filter(Boolean).join('\n')
+  const lines = [...linesOfPoll(message.poll), ...shown.flatMap(linesOfEmbed)]
+  const text = [content, ...lines].filter(Boolean).join('\n')
   return { text, leftOut: [...previews, ...images, ...buttons] }
 }
+
+function linesOfPoll(value: unknown): string[] {
+  const { question, answers } = asObject(value) ?? {}
+  return [
+    ...asTexts([question]),
+    ...asTexts(asObjects(answers).map(({ text }) => text)).map(asItem),
+  ]
+}
+
+const asItem = (text: string) => `• ${text}`
 
 function linesOfEmbed({ author, title, description, fields, footer }: JsonObject): string[] {
   const ofFields = asObjects(fields).flatMap((field) => [field.name, field.value])

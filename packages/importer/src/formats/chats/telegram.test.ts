@@ -256,6 +256,18 @@ describe('messages', () => {
     expect((await quoteOf({ ...message, ...fields }))?.text).toBe(text)
   })
 
+  test('the words beside a gift are of its giver', async () => {
+    const gift = { action: 'send_star_gift', actor: 'Bo', actor_id: 'user2', from: undefined }
+    const words = [{ type: 'plain', text: 'For the oven' }]
+    const { pieces } = await find([
+      { ...message, ...gift, type: 'service', text: '', gift_text: words },
+      { ...message, ...gift, type: 'service', text: '', gift_text: '' },
+    ])
+    expect(pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.text])).toEqual([
+      ['Bo', 'For the oven'],
+    ])
+  })
+
   test('notices are skipped, also without a date in UTC', async () => {
     const found = await find([
       { ...message, type: 'service', date_unixtime: undefined },

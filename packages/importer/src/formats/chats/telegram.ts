@@ -115,7 +115,11 @@ function chatOf(pointer: string, isMessage: boolean): string {
 }
 
 function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): Found | Found[] {
-  const message = asObject(value) ?? {}
+  const record = asObject(value) ?? {}
+  // The notice of a gift has words of its giver.
+  const { gift_text: text = '', actor: from, actor_id: from_id } = record
+  const message =
+    textOf(text).trim() === '' ? record : { ...record, type: 'message', text, from, from_id }
   const id = asId(message.id)
   if (!chat.id || !chat.type)
     return rejected('the file names no chat, or not its type', place, value)

@@ -51,6 +51,7 @@ test('a file of somebody else in a folder of a download is not its own', async (
       inputFile(`${folder}/notes.json`, [{ id: 1, note: 'Seventeen boats' }]),
       inputFile(`${folder}/stray.json`, 'Seventeen boats'),
       inputFile(`${folder}/chat.json`, [{ timestamp: 1714555800, body: 'Seventeen boats' }]),
+      inputFile(`${folder}/log.jsonl`, '{"text":"Seventeen boats"}\n'),
       inputFile(`${folder}/log.json`, '{"body":"Seventeen boats"}\n{"body":"Two sails"}\n'),
     ])
   expect(await filesByFormat([...files, ...others])).toEqual({

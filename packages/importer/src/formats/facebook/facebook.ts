@@ -90,7 +90,7 @@ function wrote(beginning: Buffer, path: string): boolean {
   const { root, members } = jsonShape(beginning)
   const names = [...members]
   if (/^\w+_v\d$/.test(names[0] ?? '') || names.some((name) => OWN_MEMBER.test(name))) return true
-  if ((root !== '{' && root !== '[') || !FOLDERS.test(path)) return false
+  if ((root !== '{' && root !== '[') || !path.endsWith('.json') || !FOLDERS.test(path)) return false
   const hasRecords = names.some((name) => name.includes('[].'))
   const isDated = names.some((name) => /(^|[._])timestamp$/.test(name))
   return (isDated || !hasRecords) && !names.some((name) => OTHERS_WORDS.test(name))

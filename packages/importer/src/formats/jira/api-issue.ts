@@ -20,7 +20,7 @@ import {
   present,
 } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
-import { wordsIn } from './document.ts'
+import { withNames, wordsIn } from './document.ts'
 
 const piece = piecesOf('custom')
 const PLACES = ['', '[].', 'issues[].', '[].issues[].']
@@ -42,8 +42,10 @@ export function readAnswer(value: unknown, place: Place): Found[] {
   if (id === undefined || issue === undefined)
     return [rejected('an issue without `key` or `fields`', place, value)]
   const { comments, total } = asObject(issue.comment) ?? {}
-  const answers = asObjects(comments).map((one) => toQuote(one, one.body, asId(one.id)))
-  const own = toQuote({ ...issue, author: issue.reporter ?? issue.creator }, issue.description, id)
+  const author = issue.reporter ?? issue.creator
+  const names = namesOf([author, issue.assignee, ...asObjects(comments).map((one) => one.author)])
+  const answers = asObjects(comments).map((one) => toQuote(one, [one.body], asId(one.id), names))
+  const own = toQuote({ ...issue, author }, [issue.description, issue.environment], id, names)
   const files = asTexts(asObjects(issue.attachment).map(({ filename }) => filename))
   // A picture in the description is also in the list of files.
   const attachments = files.length > 0 ? files : (own.attachments ?? [])
@@ -81,13 +83,24 @@ function leftOut({ comment, worklog }: JsonObject, isCut: boolean): string[] {
   ]
 }
 
+/** Returns people's names by their ids and logins. */
+function namesOf(people: readonly unknown[]): Map<string, string> {
+  const named = asObjects(people).flatMap(({ accountId, name, displayName }) =>
+    asTexts([accountId, name]).map((id): [string, string] => [id, asName(displayName) ?? id]),
+  )
+  return new Map(named)
+}
+
 function toQuote(
   { author, created, parentId }: JsonObject,
-  body: unknown,
+  parts: readonly unknown[],
   externalId: string | undefined,
+  names: ReadonlyMap<string, string>,
 ): QuoteInput {
   const { displayName, name, accountId } = asObject(author) ?? {}
-  const { text, attachments } = wordsIn(body)
+  const read = parts.map(wordsIn)
+  const text = withNames(asTexts(read.map((one) => one.text)).join('\n'), names)
+  const attachments = read.flatMap((one) => one.attachments)
   const speaker = asName(displayName) ?? asName(name) ?? asText(accountId)
   const createdAt = isoDateIn(asText(created))
   return {

@@ -8,6 +8,14 @@ const INLINE = new Set(
 )
 const LINE_END = '\n'
 
+/** Matches a mention of a person in Jira's markup. Jira Server names people by their logins. */
+const MENTION = /\[~(?:accountid:)?([^\]\s]{1,128})\]/g
+
+/** Replaces ids of people by their names, as far as they are known. */
+export function withNames(words: string, names: ReadonlyMap<string, string>): string {
+  return words.replace(MENTION, (markup, id) => (names.has(id) ? `@${names.get(id)}` : markup))
+}
+
 /** Returns a document's words, and the names of its files. Returns Jira's markup unchanged. */
 export function wordsIn(document: unknown): { text: string; attachments: string[] } {
   if (typeof document === 'string') return { text: document, attachments: [] }

@@ -225,6 +225,33 @@ test('issues of the API are read from searches, one by one, from lists and from 
   }
 })
 
+test('an issue has the words of its environment, and names for the ids in its texts', async () => {
+  const ada = { name: 'ada', displayName: 'Ada Baker' }
+  const fields = {
+    summary: 'T',
+    reporter: ada,
+    description: 'Ask [~ada] or [~cy]',
+    environment: 'Mill St',
+    comment: {
+      comments: [
+        {
+          id: '1',
+          body: '[~accountid:5:b] knows',
+          author: { accountId: '5:b', displayName: 'Bo' },
+        },
+      ],
+    },
+  }
+  const { pieces } = await readAll(jiraFormat, [inputFile('a.json', [{ key: 'A-1', fields }])])
+  expect(pieces[0]?.quotes.map(({ text }) => text)).toEqual([
+    'Ask @Ada Baker or [~cy]\nMill St',
+    '@Bo knows',
+  ])
+  const csv = 'Summary,Issue key,Issue id,Environment\nT,A-1,1,Mill St\n'
+  const ofCsv = await readAll(jiraFormat, [inputFile('a.csv', csv)])
+  expect(ofCsv.pieces[0]?.quotes[0]?.text).toBe('Mill St')
+})
+
 test('what an answer of the API leaves out is counted', async () => {
   const { comment, ...fields } = apiIssue.fields
   const issues = [

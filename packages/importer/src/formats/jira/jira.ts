@@ -14,9 +14,10 @@ import {
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
-import { present } from '../values/record-fields.ts'
+import { asTexts, present } from '../values/record-fields.ts'
 import { createDateReader, type ReadDate } from '../values/written-values.ts'
 import { isAnswer, readAnswer } from './api-issue.ts'
+import { withNames } from './document.ts'
 
 /** Matches a comment such as `01/May/24 9:30 AM;ada;It burns.` The text may contain semicolons. */
 const COMMENT = /^([^;\n]*);([^;\n]*);(.*)$/s
@@ -46,9 +47,6 @@ export const jiraFormat: Format = {
     else yield* foundIn(readJsonFile(file, RECORDS), ({ value, place }) => readAnswer(value, place))
   }),
 }
-
-/** Matches a mention of a person in a text of Jira Cloud. */
-const MENTION = /\[~accountid:([^\]\s]{1,128})\]/g
 
 type Names = ReadonlyMap<string, string>
 
@@ -87,22 +85,17 @@ function readIssue(row: CsvRow, dates: ReadDate, names: Names): Found {
   if (key === undefined || title === undefined)
     return rejected('an issue without a key or a summary', place, raw)
   const comments = cellsOf(row, 'Comment').map((cell) => COMMENT.exec(cell) ?? [cell, '', '', cell])
-  const written = [
-    values.get('Created'),
-    values.get('Updated'),
-    ...comments.map(([, date]) => date),
-  ]
-  const wrong = written.find((date) => date && dates.read(date) === undefined)
+  const dated = [values.get('Created'), values.get('Updated'), ...comments.map(([, date]) => date)]
+  const wrong = dated.find((date) => date && dates.read(date) === undefined)
   if (wrong !== undefined) return rejected(`A date ${dates.faultOf(wrong)}`, place, raw)
   const dateIn = (text = '') => dates.read(text)
   const nameOf = (id = '') => names.get(id) ?? id
-  const withNames = (words: string) =>
-    words.replace(MENTION, (markup, id) => (names.has(id) ? `@${names.get(id)}` : markup))
   const createdAt = dateIn(values.get('Created'))
   // In front of an attachment's name are its date and its author.
   const attachments = cellsOf(row, 'Attachment').flatMap((cell) => cell.split(';')[2] ?? [])
   const speaker = values.get('Reporter') ?? values.get('Creator')
-  const text = withNames(values.get('Description') ?? '')
+  const written = [values.get('Description'), values.get('Environment')]
+  const text = withNames(asTexts(written).join('\n'), names)
   const own: QuoteInput = { externalId: key, text, ...present({ speaker, createdAt, attachments }) }
   const ids = new Map<string, number>()
   const answers = comments.map(([, date, author, words = '']): QuoteInput => {
@@ -114,7 +107,7 @@ function readIssue(row: CsvRow, dates: ReadDate, names: Names): Found {
     const externalId = number === 1 ? id : `${id}/${number}`
     return {
       externalId,
-      text: withNames(words),
+      text: withNames(words, names),
       ...present({ speaker: nameOf(author), createdAt: dateIn(date) }),
     }
   })

@@ -144,6 +144,13 @@ describe('threads', () => {
     expect(first.pieces[0]?.externalId).toMatch(/^sha256-/)
     expect(second.pieces[1]?.externalId).toBe(first.pieces[0]?.externalId)
   })
+
+  test('mails without a Message-ID and a text differ by their files', async () => {
+    const withFile = (name: string) =>
+      mail({ From: 'ada@a', 'Content-Type': `text/csv; name=${name}` }, 'a,b')
+    const { pieces } = await find(mbox([withFile('a.csv'), withFile('b.csv')]))
+    expect(new Set(pieces.map(({ externalId }) => externalId)).size).toBe(2)
+  })
 })
 
 describe('ids', () => {

@@ -2,6 +2,7 @@
 import type { Format, FormatOptions, Found, FoundLists, InputFile, Place } from '../format.ts'
 import { orRejected, rejectedFile, skipped } from '../format.ts'
 import { createBoundedBytes } from '../read/bounded-bytes.ts'
+import { hasOldLineEnds } from '../read/lines.ts'
 import { decodeBeginning, readBeginning, utf8Chunks } from '../read/utf8-chunks.ts'
 import { hasHeader, isHeaderLine } from './header.ts'
 import { readMail } from './mail-message.ts'
@@ -109,11 +110,6 @@ function beginningOf(bytes: Buffer): string {
   return (hasOldLineEnds(bytes) ? text.replaceAll('\r', '\n') : text)
     .replace(COUNT, '')
     .replace(/^(\s|>+From [^\n]*\n)+/, '')
-}
-
-/** Returns whether lines end with only a carriage return, as old Macintosh programs wrote them. */
-function hasOldLineEnds(beginning: Buffer): boolean {
-  return beginning.includes('\r') && !beginning.includes('\n')
 }
 
 async function* withNewlines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

@@ -144,10 +144,10 @@ function toQuote(
   const speaker = speakerOf(mail)
   const createdAt =
     mailDate(headerOf(mail, 'date')) ?? deliveryDate(mail) ?? separatorDate(separator)
-  const externalId = idsIn(mail.messageId)[0] ?? idOfContent(mail, full)
+  const attachments = mail.attachments.map((one) => one.filename ?? one.mimeType)
+  const externalId = idsIn(mail.messageId)[0] ?? idOfContent(mail, full || attachments.join('\0'))
   const parent = parentOf(mail) ?? idsIn(mail.references).at(-1)
   const replyingTo = parent === externalId ? undefined : parent
-  const attachments = mail.attachments.map((one) => one.filename ?? one.mimeType)
   return { externalId, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
 }
 

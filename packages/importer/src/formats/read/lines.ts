@@ -9,9 +9,15 @@ export interface FileLine extends Bounded {
 }
 
 const NEWLINE = 0x0a
+export const CARRIAGE_RETURN = 0x0d
+
+/** Returns whether lines end with only a carriage return, as old Macintosh programs wrote them. */
+export function hasOldLineEnds(beginning: Buffer): boolean {
+  return beginning.includes(CARRIAGE_RETURN) && !beginning.includes(NEWLINE)
+}
 
 /** Yields, for each chunk, the lines that end in it, without their line ends. */
-export async function* readLines(file: InputFile): AsyncGenerator<FileLine[]> {
+export async function* readLines(file: InputFile, lineEnd = NEWLINE): AsyncGenerator<FileLine[]> {
   const content = createBoundedBytes(LONGEST_RECORD_BYTES)
   let line = 0
   const endLine = () => {
@@ -22,7 +28,7 @@ export async function* readLines(file: InputFile): AsyncGenerator<FileLine[]> {
   for await (const chunk of utf8Chunks(file)) {
     const lines: FileLine[] = []
     let start = 0
-    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+    for (let end = chunk.indexOf(lineEnd); end !== -1; end = chunk.indexOf(lineEnd, start)) {
       content.add(chunk.subarray(start, end))
       lines.push(endLine())
       start = end + 1

@@ -5,15 +5,23 @@ import { FormatError } from '../format.ts'
 const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z')
 const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z')
 
-/** The zero of Unix's, .NET's and spreadsheets' time, which programs write if they have no date. */
-const ZEROS = new Set(['1970-01-01', '0001-01-01', '1899-12-30'])
+/**
+ * The zeros of time in Unix (and -1, its error), .NET, Windows, SQL Server and spreadsheets, which
+ * programs write if they have no date.
+ */
+const ZEROS = new Set([
+  ...['1969-12-31T23:59:59.000Z', '1969-12-31T23:59:59.999Z'],
+  ...['1970', '0001', '1601', '1753', '1900', '1904'].map((year) => `${year}-01-01T00:00:00.000Z`),
+  ...['30', '31'].map((day) => `1899-12-${day}T00:00:00.000Z`),
+])
+const AFTER_ZEROS = '1970-01-02'
 
 /** Names dates of `ZEROS` in the summary. */
 export const ZERO_DATES = 'dates such as 1970-01-01T00:00:00Z, which programs write for none'
 
 /** Returns whether it stands for a missing date. (Nobody wrote in exactly that second.) */
 export function isNoDate(iso: string): boolean {
-  return iso.endsWith('T00:00:00.000Z') && ZEROS.has(iso.slice(0, DAY_CHARACTERS))
+  return iso < AFTER_ZEROS && ZEROS.has(iso)
 }
 
 /** A larger number is in milliseconds: in seconds, it would be after the year 5138. */
@@ -21,16 +29,16 @@ const MOST_SECONDS = 1e11
 
 /**
  * Converts a time in seconds or milliseconds since 1970 to `2024-05-01T09:30:00.000Z`, because
- * versions of a format use different units. Returns undefined for 0, and outside the years that a
- * thread may have.
+ * versions of a format use different units. Returns undefined if it stands for a missing date, and
+ * outside the years that a thread may have.
  */
 export function isoDateOf(time = Number.NaN): string | undefined {
   const seconds = Math.abs(time) < MOST_SECONDS ? time : time / 1_000
   // A double is accurate to a quarter of a microsecond for such a time, so .12 may become .1199999.
   const moment = Math.floor(seconds * 1_000 + 3e-4)
-  return moment !== 0 && moment >= FIRST_MOMENT && moment <= LAST_MOMENT
-    ? new Date(moment).toISOString()
-    : undefined
+  if (!(moment >= FIRST_MOMENT && moment <= LAST_MOMENT)) return undefined
+  const iso = new Date(moment).toISOString()
+  return isNoDate(iso) ? undefined : iso
 }
 
 /**

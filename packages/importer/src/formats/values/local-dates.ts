@@ -2,12 +2,6 @@
 // words around them.
 import { withoutTypography } from './typography.ts'
 
-/** The zeros of the digits in other scripts. Each is followed by 1 to 9. */
-const ZEROS = [
-  0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xe50, 0xed0,
-  0xf20, 0x1040, 0x17e0, 0xff10,
-]
-
 /**
  * The words for AM (and below, for PM) in many languages. Chinese and Korean divide the day into
  * more parts.
@@ -34,6 +28,8 @@ const RULERS: readonly [RegExp, number][] = [
 const ERA = /\b(?:B\.?E|A\.?H|A\.?P|A\.?D)\b\.?|พ\.?ศ\.?|ค\.?ศ\.?|هـ?\.?ش?(?=[\s,]|$)/g
 /** Matches the words for year and hour in Bulgarian and Ukrainian. */
 const NOUN = /(?<!\s)\s*(?:г|р|ч)\.(?=[\s,]|$)/g
+/** Matches a number with the word for year, month or day. */
+const CHINESE = /(\d) ?([年月日년월일]) ?/g
 const HOURS = /(\d) ?h ?(\d\d)(?: min (\d\d) s)?/
 const TIME_FIRST = /^(\[?)(\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?),? +(\d.*)$/
 
@@ -47,6 +43,7 @@ export function plainDate(text: string): string {
   for (const [ruler, before] of RULERS)
     plain = plain.replace(ruler, (_, open, year) => `${open}${before + Number(year)}`)
   return plain
+    .replace(CHINESE, (_, number, unit) => `${number}${unit === '日' || unit === '일' ? ' ' : '/'}`)
     .replace(WORD, (word) => HALVES.get(word.replaceAll(/[. ]/g, '').toLowerCase()) ?? word)
     .replace(/([AP]M)(?=\d)/, '$1 ')
     .replace(HOURS, (_, hours, minutes, seconds) =>
@@ -59,7 +56,9 @@ export function plainDate(text: string): string {
 function withDigits(text: string): string {
   return text.replace(/(?![0-9])\p{Nd}/gu, (digit) => {
     const code = digit.codePointAt(0) ?? 0
-    const zero = ZEROS.find((one) => code >= one && code - one < 10)
-    return zero === undefined ? digit : String(code - zero)
+    // Unicode has the digits of each script in a row, some scripts after another.
+    let zero = code
+    while (/\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero -= 1
+    return String((code - zero) % 10)
   })
 }

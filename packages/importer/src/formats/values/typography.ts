@@ -2,14 +2,14 @@
 // typed.
 import { asText } from './record-fields.ts'
 
-/** Byte order marks, and marks for the direction of writing, but not joiners in emoji. */
-export const MARKS = String.raw`[\uFEFF\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]*`
-const ALL_MARKS = new RegExp(MARKS, 'g')
-const SPACES = /[\u00A0\u2007\u202F]/g
-/** iPhones write telephone numbers with this hyphen, which prevents a line break. */
-const HYPHEN = /\u2011/g
+/** Marks of byte order, width zero, and the direction of writing, but not joiners in emoji. */
+export const MARKS = String.raw`\uFEFF\u061C\u200B\u200E\u200F\u202A-\u202E\u2060\u2066-\u2069`
+const ALL_MARKS = new RegExp(`[${MARKS}]+`, 'g')
+const SPACES = /[\u00A0\u2000-\u200A\u202F\u205F]/g
+/** iPhones write telephone numbers with a hyphen that prevents a line break. */
+const HYPHEN = /[\u2010\u2011]/g
 /** Matches any of these characters. Most texts have none, and need no search for each kind. */
-const ANY = /[\u00A0\u061C\u2007-\u206F\uFEFF]/
+const ANY = /[\u00A0\u061C\u2000-\u2011\u202A-\u202F\u205F-\u2069\uFEFF]/
 
 /** Returns a text without invisible marks, and with plain spaces and hyphens. */
 export function withoutTypography(text: string): string {

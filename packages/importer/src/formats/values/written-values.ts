@@ -48,6 +48,9 @@ interface DateOptions extends Pick<FormatOptions, 'dateFormat' | 'timezone'> {
   isRecent?: boolean
 }
 
+/** WhatsApp began in 2009. An older year is of a calendar that is not known. */
+const FIRST_RECENT = '2009'
+
 /** Creates a reader of dates. Throws FormatError if `--timezone` is not an IANA name. */
 export function createDateReader({ dateFormat, timezone, isRecent = false }: DateOptions) {
   const named = dateFormat === undefined ? undefined : orderOf(dateFormat)
@@ -80,7 +83,7 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
     const date = isOurs
       ? `${year}-${month}-${day}`
       : calendar && inOurCalendar(calendar, year, month, day)
-    if (date === undefined) return undefined
+    if (date === undefined || (isRecent && date < FIRST_RECENT)) return undefined
     const local = `${date}T${time.clock}`
     if (time.clock === '00:00:00' && isNoDate(`${local}.000Z`)) return ZERO_DATE
     return parseIsoDate(

@@ -1,6 +1,6 @@
 // Reads the messages of a WhatsApp export. The form of their dates depends on the phone's region.
 import type { InputFile, Place } from '../format.ts'
-import { readLines } from '../read/lines.ts'
+import { CARRIAGE_RETURN, hasOldLineEnds, readLines } from '../read/lines.ts'
 import { decodeBeginning, readBeginning } from '../read/utf8-chunks.ts'
 import { DAY_CHARACTERS } from '../values/iso-date.ts'
 import { plainDate } from '../values/local-dates.ts'
@@ -30,10 +30,13 @@ const SPEAKER = String.raw`(?:((?:[^:]|:(?![\s\u200E\u200F])){1,100}):(?=[\s\u20
  * Matches `[01.05.24, 09:30:15] Ada: …` (iPhone), `01/05/2024, 9:30 am - Ada: …` and `1/5/16,
  * 9:30:15: Ada: …` (Android).
  */
-const MESSAGE = new RegExp(String.raw`^${MARKS}\[?(${DATE})(\]| -|:) ${SPEAKER}(.*)$`, 'is')
+const MESSAGE = new RegExp(
+  String.raw`^[${MARKS}\u00A0]*\[?(${DATE})(\]| -|:)[${MARKS}]* ${SPEAKER}(.*)$`,
+  'is',
+)
 /** Matches a line that may have a date in other digits, of another calendar, or after its time. */
 const MAY_BE_DATED = new RegExp(
-  String.raw`^${MARKS}(?:\[${MARKS})?(?:\p{Nd}|[RH]\d|AP |令和|平成|民[國国])`,
+  String.raw`^[${MARKS}\u00A0]*(?:\[[${MARKS}]*)?(?:\p{Nd}|[RH]\d|AP |令和|平成|民[國国])`,
   'u',
 )
 const LONGEST_HEAD = 60
@@ -79,18 +82,23 @@ function localMessage(line: string): RegExpExecArray | null {
  */
 export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
   const messages: Message[] = []
-  let endsByCrLf: boolean | undefined = (await followCrLf(file)) || undefined
+  const beginning = await readBeginning(file)
+  let endsByCrLf: boolean | undefined = followCrLf(decodeBeginning(beginning).split('\n'))
   let isEnded = true
   /** The file's first separator. If it is no colon, a colon does not begin a message. */
   let first: string | undefined
-  for await (const lines of readLines(file)) {
+  const lineEnd = hasOldLineEnds(beginning) ? CARRIAGE_RETURN : undefined
+  for await (const lines of readLines(file, lineEnd)) {
     for (const { bytes, isTooLong, line } of lines) {
       const whole = bytes.toString('utf8')
       const isJoined = whole.charCodeAt(0) === BYTE_ORDER_MARK
       const hasCr = whole.endsWith('\r')
       if (isJoined) [endsByCrLf, isEnded, first] = [undefined, true, undefined]
       endsByCrLf ??= hasCr
-      const text = whole.slice(isJoined ? 1 : 0, hasCr ? -1 : undefined)
+      // A file that was converted twice has several.
+      let end = whole.length
+      while (whole[end - 1] === '\r') end -= 1
+      const text = whole.slice(isJoined ? 1 : 0, end)
       const found = isEnded || !endsByCrLf ? messageLine(text) : undefined
       const open = messages.at(-1)
       first ??= found?.separator
@@ -100,7 +108,8 @@ export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
         if (first !== ':') first = begun.separator
       }
       if (begun === undefined && open !== undefined) open.text += `\n${text}`
-      else messages.push({ ...(begun ?? { head: '', text }), place: { path: file.path, line } })
+      else if (begun !== undefined || text !== '')
+        messages.push({ ...(begun ?? { head: '', text }), place: { path: file.path, line } })
       const last = messages.at(-1)
       if (isTooLong && last !== undefined) last.isCut = true
       if (last === open && last !== undefined && (isEnded || !endsByCrLf) && looksDated(text))
@@ -116,22 +125,22 @@ export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
 const BYTE_ORDER_MARK = 0xfeff
 
 /**
- * Returns whether most messages of an iPhone follow a CR LF. The file's first line does not show it
- * if it is one of several lines of a message.
+ * Returns whether messages end with CR LF, by the lines of a file's beginning. Somebody may have
+ * pasted a few CR LF into a file of LF, or many lines of a chat into an iPhone's message, which may
+ * be the first.
  */
-async function followCrLf(file: InputFile): Promise<boolean> {
-  const lines = decodeBeginning(await readBeginning(file)).split('\n')
-  const before = lines.filter((_, at) => messageLine(lines[at + 1] ?? '') !== undefined)
+function followCrLf(lines: readonly string[]): boolean {
+  const separators = lines.map((line) => messageLine(line)?.separator)
+  const first = separators.find((one) => one !== undefined)
+  const before = lines.filter((_, at) => first !== undefined && separators[at + 1] === first)
   const ended = before.filter((line) => line.endsWith('\r'))
-  const isIphone = messageLine(lines[0] ?? '')?.separator === ']'
-  return isIphone && ended.length > 0 && 2 * ended.length >= before.length
+  const least = first === ']' || lines[0]?.endsWith('\r') ? 0.1 : 0.5
+  return ended.length > 0 && ended.length >= before.length * least
 }
 
 const DAY = /^\d{1,4}[./-] ?\d{1,4}[./-] ?\d{1,4}/
 /** Koreans write the year first, even if it has two digits, and the half of the day before the time. */
 const KOREAN = /^\d\d(?:\. |\/)\d{1,2}(?:\. |\/)\d{1,2}\.? (?:[AP]M|오전|오후)/
-/** WhatsApp began in this year. */
-const FIRST_YEAR = '2009'
 const DAY_MS = 86_400_000
 /** On iPhones, WhatsApp writes this mark in front of its own words. */
 export const MARK = '\u200E'
@@ -173,7 +182,7 @@ export async function surveyChat(lists: AsyncIterable<readonly Message[]>) {
       has.zeros ||= /^0|[/.-]0/.test(written)
       for (const reading of [dayFirst, monthFirst, yearFirst]) {
         const day = reading.read(written)?.slice(0, DAY_CHARACTERS) ?? ''
-        if (day < reading.last || day < FIRST_YEAR || day > tomorrow) reading.faults += 1
+        if (day < reading.last || day === '' || day > tomorrow) reading.faults += 1
         reading.last = day || reading.last
       }
       // No region that writes full stops puts the month first.

@@ -475,3 +475,69 @@ test('a name may contain a colon', async () => {
     'skipped: notices by WhatsApp, such as of who joined a chat': 1,
   })
 })
+
+test.each([
+  ['CR alone', '13/05/2024, 09:30 - Ada: a\r13/05/2024, 09:31 - Bo: b\r', ['a', 'b']],
+  ['CR CR LF', '13/05/2024, 09:30 - Ada: a\r\r\n13/05/2024, 09:31 - Bo: b\r\r\n', ['a', 'b']],
+  [
+    'LF, although somebody pasted CR LF into the first message',
+    '13/05/2024, 09:30 - Ada: a\r\nb\n13/05/2024, 09:31 - Bo: c\n13/05/2024, 09:32 - Cy: d\n',
+    ['a\nb', 'c', 'd'],
+  ],
+  [
+    'CR LF, although somebody pasted more lines of a chat than there are messages',
+    '[13/05/2024, 09:30:00] Ada: a\n[01/05/2024, 08:00:00] Bo: b\n[01/05/2024, 08:01:00] Cy: c\r\n[13/05/2024, 09:31:00] Bo: d\r\n',
+    ['a\n[01/05/2024, 08:00:00] Bo: b\n[01/05/2024, 08:01:00] Cy: c', 'd'],
+  ],
+  [
+    'CR LF on Android, where the first message has two lines',
+    '13/05/2024, 09:30 - Ada: a\nb\r\n13/05/2024, 09:31 - Bo: c\n01/05/2024, 08:00 - Cy: d\r\n',
+    ['a\nb', 'c\n01/05/2024, 08:00 - Cy: d'],
+  ],
+])('lines may end with %s', async (_, text, texts) => {
+  const { pieces } = await read(inputFile('WhatsApp Chat with Bakers.txt', text))
+  expect(pieces.map(({ quotes: [quote] }) => quote?.text)).toEqual(texts)
+})
+
+test('marks around dates and names are of nobody', async () => {
+  const { pieces, rejected } = await read(
+    android(
+      '',
+      '\u202A[13/05/2024, 09:30:00]\u202C \u202AAda\u202C: a',
+      '\u200B\u00A0[13/05/2024, 09:31:00] \u2060Ada\u200B: b',
+      '\u2066[\u206613/05/2024\u2069, 09:32:00\u2069]\u2069 Ada: c',
+    ),
+  )
+  expect(rejected).toEqual([])
+  expect(pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.text])).toEqual(
+    ['a', 'b', 'c'].map((text) => ['Ada', text]),
+  )
+})
+
+test.each(['༡༣/༥/༢༠༢༤ ༩:༣༠', '᱑᱓/᱕/᱒᱐᱒᱔ ᱙:᱓᱐', '𑄷𑄹/𑄻/𑄸𑄶𑄸𑄺 𑄿:𑄹𑄶'])(
+  'digits of any script are read: %s',
+  async (date) => {
+    const { pieces } = await read(android(`${date} - Ada: Hi`))
+    expect(pieces[0]?.quotes[0]?.createdAt).toBe('2024-05-13T09:30:00.000Z')
+  },
+)
+
+test('a message from before WhatsApp is of another calendar, and rejected', async () => {
+  const { pieces, rejected } = await read(
+    android(
+      '23/02/1946, 09:30 - Ada: a',
+      '01/01/1970, 00:00 - Ada: b',
+      '13/05/2024, 09:30 - Bo: c',
+    ),
+  )
+  expect([pieces.length, rejected.length]).toEqual([1, 2])
+})
+
+test.each(['हा मेसेज हटवला गेला', 'ఈ సందేశం తొలగించబడింది.', 'இந்த செய்தி நீக்கப்பட்டது', 'Ujumbe huu umefutwa'])(
+  '%s is of WhatsApp',
+  async (text) => {
+    const { pieces, noted } = await read(android(`13/05/2024, 09:30 - Ada: ${text}`))
+    expect(pieces).toEqual([])
+    expect(noted).toEqual({ 'skipped: notices of WhatsApp, told by wording': 1 })
+  },
+)

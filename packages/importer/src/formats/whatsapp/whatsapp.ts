@@ -79,7 +79,7 @@ function isChat({ path }: InputFile, beginning: Buffer): boolean {
   return lines.some((line) => messageLine(line) !== undefined || looksDated(line))
 }
 
-const linesIn = (beginning: Buffer) => decodeBeginning(beginning).split(/\r?\n/)
+const linesIn = (beginning: Buffer) => decodeBeginning(beginning).split(/\r\n?|\n/)
 
 function faultOfDates(path: string): string {
   return `${path}: no line begins with a date in a form or a calendar that is known. Set the phone's language to English, and export the chat again.`

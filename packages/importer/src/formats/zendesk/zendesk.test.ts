@@ -162,6 +162,17 @@ describe('Zendesk', () => {
     assert.deepEqual(pieces[0]?.quotes, [quote])
   })
 
+  it('reads comments of Facebook, and counts chats within events', async () => {
+    const audit = { id: 900, ticket_id: 7, author_id: 20, created_at: '2024-05-01T09:30:00Z' }
+    const chat = { type: 'ChatStartedEvent', value: { history: [{ message: 'Hi' }] } }
+    const events = [{ ...comment, type: 'FacebookComment' }, chat]
+    const { pieces, noted } = await read({ audits: [{ ...audit, events }] }, { users })
+    assert.deepEqual(pieces[0]?.quotes, [quote])
+    assert.deepEqual(noted, {
+      'skipped: chats within events, apart from what Zendesk repeats as comments': 1,
+    })
+  })
+
   it('counts tickets whose comments are not in the input', async () => {
     const contents = await read({ tickets: [ticket] })
     assert.equal(contents.pieces.length, 1)

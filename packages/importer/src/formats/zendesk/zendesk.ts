@@ -18,7 +18,8 @@ import {
 import { readRecords, type Survey, surveyExport, type ZendeskRecord } from './records.ts'
 
 const piece = piecesOf('zendesk', (id) => ({ placeholderTitle: `Ticket #${id}` }))
-const COMMENT_TYPES = new Set(['Comment', 'VoiceComment'])
+const COMMENT_TYPES = new Set(['Comment', 'VoiceComment', 'FacebookComment', 'LogMeInTranscript'])
+const CHATS = 'chats within events, apart from what Zendesk repeats as comments'
 /** The author of what Zendesk itself writes, for example about a call. */
 const OF_ZENDESK = '-1'
 const NO_COMMENTS =
@@ -87,6 +88,8 @@ function readRecord(record: ZendeskRecord, survey: Survey, options: FormatOption
   const comments = commentsOf(record)
   if (survey.deleted.has(id)) return skipDeleted(kind, comments.length, place)
   const { quotes, notes } = readComments(comments, place, survey, options)
+  for (const { value: chat } of asObjects(value.child_events ?? value.events))
+    if (asObject(chat)?.history !== undefined) notes.push(skipped(CHATS, place))
   if (kind === 'ticket') quotes.push(...ratingIn(value, survey))
   if (kind !== 'ticket')
     return [
