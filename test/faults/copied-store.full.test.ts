@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { startProcess, testQueueName } from '@sluice/test-support'
 import { test } from 'vitest'
 import { openOperator } from '../support/open-operator.ts'
+import { aThread, postThread } from '../support/post-thread.ts'
 import { runSluice } from '../support/run-sluice.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
@@ -25,19 +26,31 @@ test('a second Redis with the same queue is told as such, and a MongoDB that was
   other.signal('SIGKILL')
   await other.ended
 
-  const misspelt = testQueueName()
-  const { api: ofOtherQueue } = await sluice.startApi({ QUEUE: misspelt })
-  const isOtherQueue = (text: string) =>
-    text.startsWith(`The queue ${misspelt} feeds the same MongoDB`)
-  await until('the other queue', async () => (await readVerdict()).some(isOtherQueue))
-  ofOtherQueue.signal('SIGKILL')
-  await ofOtherQueue.ended
-  await until('its end', async () => !(await readVerdict()).some(isOtherQueue))
+  const misspelt = { QUEUE: testQueueName() }
+  const ofOtherQueue = await sluice.startApi(misspelt)
+  const says = async (start: string) => (await readVerdict()).some((text) => text.startsWith(start))
+  const isUsed = () => says(`The queue ${misspelt.QUEUE} feeds the same MongoDB`)
+  const isLeft = () => says(`The queue ${misspelt.QUEUE} had 1 waiting and 0 failed threads`)
+  await until('the other queue', isUsed)
+  await postThread({ ...ofOtherQueue, key: sluice.key }, aThread(), 'respond-async')
+  await until('a mark with its thread', () => layout.findOne({ threads: 1 }))
+  ofOtherQueue.api.signal('SIGKILL')
+  await ofOtherQueue.api.ended
+  await until('the queue that was left', isLeft)
+  const [{ api: again }, worker] = await Promise.all([
+    sluice.startApi(misspelt),
+    sluice.startWorker(misspelt),
+  ])
+  await worker.line(({ msg }) => msg === 'job.stored')
+  await until('no thread is left', async () => !(await layout.findOne({ threads: 1 })))
+  for (const process of [again, worker]) process.signal('SIGKILL')
+  await Promise.all([again.ended, worker.ended])
+  await until('its end', async () => !((await isUsed()) || (await isLeft())))
 
   // What a database has that was copied, or restored from its dump.
   await layout.updateMany({ mark: { $exists: true } }, { $inc: { mark: -60_000, before: -60_000 } })
-  const worker = startProcess(t, 'apps/worker/src/main.ts', sluice.settings)
-  const { err } = await worker.line(({ msg }) => msg === 'process.start_failed')
+  const refused = startProcess(t, 'apps/worker/src/main.ts', sluice.settings)
+  const { err } = await refused.line(({ msg }) => msg === 'process.start_failed')
   assert.match(
     Object(err).message,
     /has its state of .*, or is a copy made then, and the queue .* has fed it until /,

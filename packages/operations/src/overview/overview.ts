@@ -100,19 +100,18 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   /** Reads what processes noted for the verdict. */
   async function readNotes() {
     const names = ['other-store', 'lost', 'retention', 'other-redis', 'other-queue']
-    const [otherStore, redisLoss, operation, sameName, queue] = await redis.mget(
+    const [otherStore, redisLoss, operation, sameName, otherQueue] = await redis.mget(
       names.map((name) => base + name),
     )
     const retention = operation && (await redis.hget(`${base}operation:${operation}`, 'operation'))
     const other =
       'A queue of the same name in another Redis feeds this MongoDB: correct REDIS_URL or QUEUE'
-    const text = `The queue ${queue} feeds the same MongoDB, and suppressions and deletions of this queue do not reach it: correct its QUEUE or MONGODB_URL`
     const notes: Pick<Status, 'otherStore' | 'redisLoss' | 'retention'> = {
       ...(otherStore && { otherStore: JSON.parse(otherStore) }),
       ...(redisLoss && { redisLoss: JSON.parse(redisLoss) }),
       ...(retention && { retention: retentionOf(JSON.parse(retention)) }),
     }
-    return { notes, others: [...(sameName ? [other] : []), ...(queue ? [text] : [])] }
+    return { notes, others: [...(sameName ? [other] : []), ...(otherQueue ? [otherQueue] : [])] }
   }
 
   /**

@@ -102,15 +102,28 @@ export function watchRedisLoss(
   }
 
   /**
-   * Notes another queue whose APIs renew its mark in this MongoDB. Its workers would not learn of
-   * suppressions, and its jobs would keep the words of what is deleted.
+   * Notes another queue of this MongoDB. If APIs renew its mark, its workers would not learn of
+   * suppressions, and its jobs would keep the words of what is deleted. If it was left with
+   * threads, nothing will store them.
    */
   async function noteOtherQueue(own: string, now: number): Promise<void> {
-    const isRenewed = { _id: { $ne: own }, mark: { $gt: now - OTHER_MS } }
-    const options = { projection: { _id: 1 }, signal: AbortSignal.timeout(MARK_ANSWER_MS) }
-    const other = await db.collection<MarkNote>('layout').findOne(isRenewed, options)
-    const name = other?._id.replace('queue:', '')
-    if (name) await redis.set(`${keys.base}other-queue`, name, 'PX', OTHER_QUEUE_MS)
+    const isUsed = { mark: { $gt: now - OTHER_MS } }
+    const isLeft = [{ threads: { $gt: 0 } }, { failed: { $gt: 0 } }]
+    const options = { signal: AbortSignal.timeout(MARK_ANSWER_MS) }
+    const notes = db.collection<MarkNote>('layout')
+    const other = await notes.findOne({ _id: { $ne: own }, $or: [isUsed, ...isLeft] }, options)
+    if (!other) return
+    const { _id, mark, threads, failed } = other
+    const name = _id.replace('queue:', '')
+    const used =
+      `The queue ${name} feeds the same MongoDB, and suppressions and deletions of this queue do ` +
+      'not reach it: correct its QUEUE or MONGODB_URL'
+    const left =
+      `The queue ${name} had ${threads} waiting and ${failed} failed threads when its last API ` +
+      `stopped: start an API and a worker with QUEUE=${name} until it has none, or give them up ` +
+      `by db.layout.deleteOne({ _id: "${_id}" })`
+    const text = mark > now - OTHER_MS ? used : left
+    await redis.set(`${keys.base}other-queue`, text, 'PX', OTHER_QUEUE_MS)
   }
 
   async function keepChecking(): Promise<void> {
