@@ -32,6 +32,7 @@ async function prepare(t: TestContext) {
   url.pathname = `/${sluice.db.databaseName}`
   return {
     sluice,
+    proxy,
     behindProxy: { MONGODB_URL: url.href },
     setLacking(right: Right | undefined) {
       lacking = right
@@ -101,4 +102,26 @@ test('the verdict names the command that MongoDB refuses an API, and forgets it 
   assert.equal((await fetch(`${url}/erasures`, { method: 'POST', headers, body })).status, 503)
   setLacking(undefined)
   await until('the verdict is silent', async () => !(await isNamed()), 15_000 + BUSY_MS)
+})
+
+test('the verdict and the log name a right that MongoDB lacks when it is back', async (t) => {
+  const { sluice, proxy, behindProxy, setLacking } = await prepare(t)
+  const [{ url }, worker] = await Promise.all([sluice.startApi(), sluice.startWorker(behindProxy)])
+  const { readVerdict } = await openOperator({ db: sluice.db, url })
+  await untilKeyIsKnown(url, sluice.key)
+  const says = async (reason: string) =>
+    (await readVerdict()).some((text) => /^MongoDB has been un/.test(text) && text.includes(reason))
+  const isProbed = (why: string) =>
+    worker.line(({ msg, reason }) => msg === 'store.probe_failed' && String(reason).includes(why))
+  await proxy.shut()
+  await postThread({ url, key: sluice.key }, aThread(), 'respond-async')
+  await isProbed('ECONNREFUSED')
+  await until('the verdict says so', () => says('ECONNREFUSED'))
+  setLacking({ command: 'update', collection: 'writers' })
+  await proxy.reopen()
+  await isProbed('not authorized')
+  await until('the verdict says so, too', () => says('update: "writers"'), 15_000)
+  setLacking(undefined)
+  await worker.line(({ msg }) => msg === 'job.stored')
+  await until('the verdict is silent', async () => !(await says('')), 15_000 + BUSY_MS)
 })

@@ -65,15 +65,15 @@ export function createStoreLoss(
         : Math.min(rest * 2 || PROBE_AGAIN_MS.first, MAX_REST_MS)
     await consumer.pause()
     await delay(rest)
-    let failure = await failureOf(probeStore, failedBytes)
-    if (failure !== undefined) log.warn({ reason: failure.message }, 'store.probe_failed')
-    for (
-      let wait = PROBE_AGAIN_MS.first;
-      failure !== undefined;
-      wait = Math.min(wait * 2, PROBE_AGAIN_MS.most)
-    ) {
+    for (let wait = PROBE_AGAIN_MS.first; ; wait = Math.min(wait * 2, PROBE_AGAIN_MS.most)) {
+      const reason = (await failureOf(probeStore, failedBytes))?.message
+      if (reason === undefined) break
+      // A MongoDB that was unavailable may then refuse the user, which needs another repair.
+      if (lost && lost.reason !== reason) {
+        lost = { ...lost, reason }
+        log.warn({ reason }, 'store.probe_failed')
+      }
       await delay(wait)
-      failure = await failureOf(probeStore, failedBytes)
     }
     recoveredAt = performance.now()
     if (lost && recoveredAt - lost.since < FLICKER_MS) metrics.storeFlickers.inc()

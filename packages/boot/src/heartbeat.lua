@@ -66,12 +66,13 @@ if input.durations and next(input.durations) then
   end
   redis.call('SET', key, cjson.encode(sums), 'PX', KEPT_MS)
 end
--- `store-unavailable` has the time when any worker first lost MongoDB, and the reason. It outlives
--- the worker.
+-- `store-unavailable` has the time when any worker first lost MongoDB, and the newest reason. It
+-- outlives the worker.
 local store = base .. 'store-unavailable'
 if input.unavailable then
   local lost, first = now - input.unavailable.ms, tonumber(redis.call('HGET', store, 'since'))
-  if not first or lost < first then redis.call('HSET', store, 'since', lost, 'reason', input.unavailable.reason) end
+  if not first or lost < first then redis.call('HSET', store, 'since', lost) end
+  redis.call('HSET', store, 'reason', input.unavailable.reason)
   redis.call('PEXPIRE', store, GONE_MS)
 elseif input.reached and redis.call('PTTL', store) > SOON_MS then
   redis.call('PEXPIRE', store, SOON_MS)

@@ -359,7 +359,7 @@ test('the overview has the queue, the largest tenants, the processes and how lon
   )
 })
 
-test('MongoDB is unavailable since its first loss by any worker, with its reason, until no worker finds it so', async (t) => {
+test('MongoDB is unavailable since its first loss by any worker, for the newest reason, until no worker finds it so', async (t) => {
   const { start, nextHeartbeats, redis, keys, overview } = await open(t)
   const outage = async () => {
     const { storeAway: { since = '', reason = '' } = {}, storeAwayMs } = await overview()
@@ -376,7 +376,7 @@ test('MongoDB is unavailable since its first loss by any worker, with its reason
     unavailable: { ms: 92_000, reason: 'refused' },
   }))
   const stopSecond = await start('worker', () => ({
-    unavailable: { ms: 10_000, reason: 'timed out' },
+    unavailable: { ms: 10_000, reason: 'refused' },
   }))
   assert.deepEqual(await outage(), [90, 'refused'])
   await stopFirst()
@@ -388,9 +388,9 @@ test('MongoDB is unavailable since its first loss by any worker, with its reason
   const third: ProcessReport = {}
   await start('worker', () => third)
   assert.equal(await outage(), undefined)
-  third.unavailable = { ms: 1_000, reason: 'timed out' }
+  third.unavailable = { ms: 1_000, reason: 'not authorized' }
   await nextHeartbeats()
-  assert.deepEqual(await outage(), [90, 'refused'])
+  assert.deepEqual(await outage(), [90, 'not authorized'])
   // It reaches MongoDB again. A loss soon after that is the same outage, and a later one is not.
   delete third.unavailable
   third.storeMs = 5
