@@ -1,4 +1,5 @@
-// Logs the errors of Redis: connections alone have several a second while it is unavailable.
+// Logs the errors of Redis: connections alone have several a second while it is unavailable, and a
+// script that it refuses fails for each job.
 import type { Logger } from '@sluice/process'
 
 const EVERY_MS = 10_000
@@ -8,24 +9,46 @@ const EVERY_MS = 10_000
  * number, and the end, once there was none for EVERY_MS and Redis `isReady`.
  */
 export function createRedisErrorLog(log: Pick<Logger, 'info' | 'warn'>, isReady: () => boolean) {
-  let timer: NodeJS.Timeout | undefined
-  let [newest, errors] = ['', 0]
+  return createLog(
+    ({ message: err }, errors) => log.warn({ err, errors }, 'redis.error'),
+    () => {
+      if (isReady()) log.info('redis.recovered')
+      return isReady()
+    },
+  )
+}
 
-  function report(): void {
-    if (errors > 0) log.warn({ err: newest, errors }, 'redis.error')
-    else if (isReady()) {
-      log.info('redis.recovered')
+/** Does the same for each script that Redis refuses, without the end. */
+export function createScriptErrorLog(log: Pick<Logger, 'error'>) {
+  const logs = new Map<string, ReturnType<typeof createLog>>()
+  return (script: string, error: Error): void => {
+    const note =
+      logs.get(script) ??
+      createLog((err, errors) => log.error({ script, err, errors }, 'redis.script_failed'))
+    logs.set(script, note)
+    note(error)
+  }
+}
+
+function createLog(report: (newest: Error, errors: number) => void, isOver = () => true) {
+  let timer: NodeJS.Timeout | undefined
+  let [newest, errors]: [Error | undefined, number] = [undefined, 0]
+
+  function tick(): void {
+    if (newest) report(newest, errors)
+    else if (isOver()) {
       clearInterval(timer)
       timer = undefined
     }
+    newest = undefined
     errors = 0
   }
 
-  return ({ message }: Error): void => {
-    newest = message
+  return (error: Error): void => {
+    newest = error
     errors += 1
     if (timer !== undefined) return
-    timer = setInterval(report, EVERY_MS).unref()
-    report()
+    timer = setInterval(tick, EVERY_MS).unref()
+    tick()
   }
 }

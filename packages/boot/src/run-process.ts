@@ -33,7 +33,7 @@ import {
 import { queueKeys } from '@sluice/queue'
 import { connectStore, hostsOf } from '@sluice/store/connect'
 import { type ProcessReport, startHeartbeats } from './heartbeats.ts'
-import { createRedisErrorLog } from './redis-error-log.ts'
+import { createRedisErrorLog, createScriptErrorLog } from './redis-error-log.ts'
 import { watchStore } from './watch-store.ts'
 
 /**
@@ -87,8 +87,7 @@ async function connect({ kind, settings, opened }: Process, log: Logger, { relea
   const connectRedis = kind === 'worker' ? connectRetrying : connectFailFast
   const redis = connectRedis(settings, onRedisError)
   release('redis', () => redis.disconnect())
-  const onRefused = (script: string, err: Error) =>
-    log.error({ script, err }, 'redis.script_failed')
+  const onRefused = createScriptErrorLog(log)
   observeCommands(redis, { times: redisTime, errors: redisErrors, onRefused })
   const { db, unauthorized } = store
   return { log, db, unauthorized, redis, onRedisError, keys: queueKeys(settings.queue) }
