@@ -25,6 +25,7 @@ export {
   CommandFailedError,
   type CommandOptions,
   type Documents,
+  isUnauthorized,
   type ReadConcern,
   RefusedWriteError,
   refusalOf,

@@ -50,7 +50,7 @@ test('calls nothing ok that the server does not say', async () => {
   assert.doesNotMatch(JSON.stringify(all), /undefined|NaN/)
 })
 
-test('finds an old version, a majority that does not commit, and too few members', async () => {
+test('finds an old version, a majority that does not commit, a missing right, and too few members', async () => {
   assert.match(
     String(await found({ buildInfo: { version: '4.2.24' } })),
     /^FAULT version: 4\.2\.24 .*apt-get install/,
@@ -61,6 +61,10 @@ test('finds an old version, a majority that does not commit, and too few members
   assert.match(
     String(await found({}, probe)),
     /^FAULT a majority commits: Error: waiting .*rs\.status\(\)/,
+  )
+  assert.match(
+    String(await found({}, () => Promise.reject(refused))),
+    /^FAULT a majority commits: MongoServerError: not authorized .*grantRolesToUser.*#rights-in-mongodb$/,
   )
   assert.match(
     String(await found({ hello: { setName: 'rs0', hosts: ['a:1'], localTime: new Date() } })),

@@ -1,6 +1,6 @@
 // Checks MongoDB: its version, its members, its indexes and shard keys, and whether a majority
 // commits.
-import { indexesFor } from '@sluice/store'
+import { indexesFor, isUnauthorized } from '@sluice/store'
 import { type Document, MongoServerError } from 'mongodb'
 import { check, note, readClock, type ServerCheck } from './check.ts'
 
@@ -105,9 +105,12 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   if (!isSharded && hosts.length < MEMBERS)
     checks.push(note(members, setName && shell('rs.add("HOST:27017")')))
   else if (!isSharded) checks.push({ state: 'ok', text: members })
-  const fault = await probe().then(() => undefined, String)
-  const status = 'rs.status().members.map(m => [m.name, m.stateStr])'
-  checks.push(check(!fault, `a majority commits: ${fault ?? 'yes'}`, shell(status)))
+  const fault: unknown = await probe().catch((error) => error)
+  const grant = 'db.grantRolesToUser("USER", ["sluiceOperator"])'
+  const mend = isUnauthorized(fault)
+    ? `${shell(grant)}  # as administrator: docs/operate/mongodb.md#rights-in-mongodb`
+    : shell('rs.status().members.map(m => [m.name, m.stateStr])')
+  checks.push(check(!fault, `a majority commits: ${fault ?? 'yes'}`, mend))
   const listsSources = deps.listSources === 'on'
   const wanted = await indexesFor((command) => deps.ask(database, command), { listsSources })
   for (const [collection, indexes] of Object.entries(wanted)) await askIndexes(collection, indexes)
