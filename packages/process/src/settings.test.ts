@@ -161,7 +161,7 @@ test('a Redis URL names a server, the nodes of a cluster, or Sentinels and their
   assertUrls(processSettings.redisUrl, good, bad)
 })
 
-test('a secret comes from the file that NAME_FILE names, without white space around it', async (t) => {
+test('a secret comes from the file that NAME_FILE names, and no value has white space around it', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-secrets-'))
   t.onTestFinished(() => rm(folder, { recursive: true }))
   const file = async (name: string, content: string) => {
@@ -171,9 +171,10 @@ test('a secret comes from the file that NAME_FILE names, without white space aro
   const url = 'redis://:hunter2@a:1'
   const env = withSecrets({
     REDIS_URL_FILE: await file('redis', `${url}\n`),
-    PORT: '1',
-    MONGODB_URL_FILE: ' ',
+    SLUICE_API_KEY: ' key\r',
+    MONGODB_URL_FILE: ' \r',
   })
+  assert.equal(env.SLUICE_API_KEY, 'key')
   assert.equal(readSettings(processSettings, env).redisUrl, url)
   // A child process that gets this environment finds the secret once.
   assert.deepEqual(withSecrets(env), env)

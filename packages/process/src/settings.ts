@@ -142,17 +142,20 @@ export function readSettings<D extends Declarations>(
 export const SECRETS: readonly string[] = ['REDIS_URL', 'MONGODB_URL', 'OIDC_CLIENT_SECRET']
 
 /**
- * Returns an environment with the secrets from files, and without the files' names.
+ * Returns an environment with the secrets from files, and without the files' names. Values lose the
+ * line ends and spaces around them, which a file has that was edited on Windows.
  * @throws {SettingsError}
  */
-export function withSecrets(env: Environment): Environment {
+export function withSecrets(given: Environment): Environment {
+  const trimmed = Object.entries(given).map(([name, value]) => [name, value?.trim()])
+  const env: Environment = Object.fromEntries(trimmed)
   const faults: string[] = []
   const read: Record<string, string | undefined> = {}
   for (const name of SECRETS) {
     const file = `${name}_FILE`
-    const path = env[file]?.trim()
+    const path = env[file]
     if (!path) continue
-    if (env[name]?.trim()) faults.push(`${file} must not be set, because ${name} is`)
+    if (env[name]) faults.push(`${file} must not be set, because ${name} is`)
     try {
       Object.assign(read, { [name]: readFileSync(path, 'utf8').trim(), [file]: undefined })
       if (read[name] === '') faults.push(`${file} names a file that is empty`)
