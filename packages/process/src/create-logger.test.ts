@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { test } from 'vitest'
@@ -106,7 +107,7 @@ test('a process whose log has lost its reader goes on, and exits when it is done
   assert.deepEqual(await once(child, 'exit'), [7, null])
 })
 
-test('a log on a full disk goes on when the disk has space again', async () => {
+test('a log on a full disk goes on when the disk has space again, and counts the lines that it lost', async () => {
   const url = new URL('./create-logger.ts', import.meta.url).href
   const program = `
     import fs from 'node:fs'
@@ -119,12 +120,18 @@ test('a log on a full disk goes on when the disk has space again', async () => {
     }
     const { createLogger } = await import(${JSON.stringify(url)})
     const log = createLogger('full', 'info')
-    log.info('first')
-    let ticks = 0
-    setInterval(() => (refused === 3 || ++ticks === 300) && process.exit(), 10)`
+    const text = 'x'.repeat(2 ** 20)
+    for (let at = 0; at < 20; at++) log.info({ at, text }, 'written')
+    process.on('message', () => process.exit())`
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   })
-  const [output] = await Promise.all([text(child.stdout), once(child, 'exit')])
-  assert.match(output, /"msg":"first"/)
+  const found: Record<string, number> = { written: 0 }
+  assert(child.stdout)
+  for await (const line of createInterface({ input: child.stdout })) {
+    const { msg, lines = 1 } = JSON.parse(line)
+    found[msg] = (found[msg] ?? 0) + lines
+    if (msg === 'log.dropped') child.send('exit')
+  }
+  assert.deepEqual(found, { written: 15, 'log.dropped': 5 })
 })

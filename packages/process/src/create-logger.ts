@@ -25,8 +25,8 @@ declare module 'sonic-boom' {
 const BLOCK_BYTES = 65_536
 const FLUSH_MS = 100
 /**
- * Bounds what is buffered while the reader does not read. Newer lines are then dropped, because a
- * process must outlive its reader.
+ * Bounds what is buffered while the reader does not read, or the disk is full. Newer lines are then
+ * dropped, because a process must outlive its reader, and counted.
  */
 const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
 /**
@@ -51,21 +51,22 @@ const serializers = {
 export function createLogger(
   name: string,
   level: LevelWithSilent,
-  destination = bufferedStdout(),
+  destination?: DestinationStream,
 ): Logger {
   const timestamp = stdTimeFunctions.isoTime
   const formatters = { level: (label: string) => ({ level: label }) }
-  return pino(
+  const log: Logger = pino(
     { name, level, timestamp, formatters, serializers, hooks: { streamWrite: redactLine } },
-    destination,
+    destination ?? bufferedStdout((lines) => log.warn({ lines }, 'log.dropped')),
   )
+  return log
 }
 
 /**
  * Opens pino's writer (sonic-boom) in a newer version than `pino.destination` has. Before version
  * 5, its flush at exit never ends if stdout has lost its reader.
  */
-function bufferedStdout(): DestinationStream {
+function bufferedStdout(onDropped: (lines: number) => void): DestinationStream {
   let triesLeft = Number.POSITIVE_INFINITY
   const stdout = new sonicBoom.SonicBoom({
     fd: 1,
@@ -80,6 +81,12 @@ function bufferedStdout(): DestinationStream {
   // process continues without a log.
   stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
     if (code !== 'ENOSPC' && code !== 'EDQUOT') stdout.destroy()
+  })
+  let dropped = 0
+  stdout.on('drop', () => (dropped += 1))
+  stdout.on('drain', () => {
+    if (dropped > 0) onDropped(dropped)
+    dropped = 0
   })
   process.on('exit', () => {
     triesLeft = EXIT_TRIES
