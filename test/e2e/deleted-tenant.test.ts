@@ -6,7 +6,9 @@ import { createKey } from '@sluice/credentials/keys'
 import { connectRetrying } from '@sluice/process/redis'
 import type { SourceDocument } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
-import { type TestContext, test } from 'vitest'
+import { beforeSuite } from '@sluice/test-support'
+import { test } from 'vitest'
+import type { Target } from '../support/post-thread.ts'
 import { runSluice } from '../support/run-sluice.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
@@ -14,28 +16,33 @@ import { createCaller } from './support/caller.ts'
 import { acceptedIn, jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
-/** Starts a Sluice with callers of two tenants and an operator. */
-async function start(t: TestContext) {
-  const sluice = await startSluice(t)
+let sluice: TestSluice
+beforeSuite(async (t) => {
+  sluice = await startSluice(t)
+})
+
+/** Makes callers of two tenants and an operator. The first tenant may be deleted. */
+async function addTenants(tenant: string) {
+  const { key } = await createKey(sluice.db, { tenant, name: 'deletes', deletes: true })
   const callerOf = async (details: Parameters<typeof createKey>[1]) =>
     createCaller({ url: sluice.url, key: (await createKey(sluice.db, details)).key })
   return {
-    sluice,
-    acme: createCaller(sluice),
-    globex: await callerOf({ tenant: 'globex', name: 'test' }),
-    operator: await callerOf({ role: 'operator', name: 'on call' }),
-    deleteAcme: () => runSluice(sluice, 'tenants', 'delete', 'acme', '--yes'),
+    key,
+    acme: createCaller({ url: sluice.url, key }),
+    globex: await callerOf({ tenant: 'globex', name: tenant }),
+    operator: await callerOf({ role: 'operator', name: tenant }),
+    deleteAcme: () => runSluice(sluice, 'tenants', 'delete', tenant, '--yes'),
   }
 }
 
 const ERASURE = { method: 'POST', headers: { 'content-type': 'application/json' } }
 
-const sourcesOf = ({ db }: TestSluice, tenant: string) =>
-  db.collection<SourceDocument>('sources').find({ tenant }).toArray()
+const sourcesOf = (tenant: string) =>
+  sluice.db.collection<SourceDocument>('sources').find({ tenant }).toArray()
 
 /** The keys in Redis whose name or value has a text. */
-async function findInRedis({ settings }: TestSluice, text: string): Promise<string[]> {
-  const { REDIS_URL = '', QUEUE = '' } = settings
+async function findInRedis(text: string): Promise<string[]> {
+  const { REDIS_URL = '', QUEUE = '' } = sluice.settings
   const redis = connectRetrying({ redisUrl: REDIS_URL, queue: '' }, () => {})
   const keys = await redis.keys(`*${QUEUE}*`)
   const dumps = await Promise.all(keys.map((key) => redis.dumpBuffer(key)))
@@ -43,8 +50,8 @@ async function findInRedis({ settings }: TestSluice, text: string): Promise<stri
   return keys.filter((key, at) => key.includes(text) || dumps[at]?.includes(text))
 }
 
-test.concurrent('a deleted tenant leaves no key, job, result, import or thread, and the others keep theirs', async (t) => {
-  const { sluice, acme, globex, operator, deleteAcme } = await start(t)
+test('a deleted tenant leaves no key, job, result, import or thread, and the others keep theirs', async () => {
+  const { acme, globex, operator, deleteAcme } = await addTenants('acme')
   const broken = sourceIdOf('acme', { service: 'slack', externalId: 'broken' })
   const anySources = sluice.db.collection<{ _id: string }>('sources')
   await anySources.insertOne({ _id: broken })
@@ -74,14 +81,14 @@ test.concurrent('a deleted tenant leaves no key, job, result, import or thread, 
     [0, 'Deleted the tenant acme: its keys, its jobs, and 4 threads.\n'],
     stderr,
   )
-  assert.deepEqual(await sourcesOf(sluice, 'acme'), [])
+  assert.deepEqual(await sourcesOf('acme'), [])
   const left = await sluice.db.collection('quotes').distinct('sourceId')
   assert.deepEqual(left, [kept.source.id])
-  assert.equal((await sourcesOf(sluice, 'globex')).length, 1)
+  assert.equal((await sourcesOf('globex')).length, 1)
   problemIn(await acme.post(someThread()), 403, 'api_key_invalid')
   assert.match((await operator.get('/admin/jobs?tenant=acme')).text, /"jobs":\[\]/)
   for (const name of ['retained', 'claims', 'imports'])
-    assert.deepEqual(await findInRedis(sluice, `${name}:of:acme`), [])
+    assert.deepEqual(await findInRedis(`${name}:of:acme`), [])
 
   // A second run finds nothing, and what comes later is stored as if nothing had been there.
   assert.match((await deleteAcme()).stdout, / and 0 threads\.$/m)
@@ -92,12 +99,12 @@ test.concurrent('a deleted tenant leaves no key, job, result, import or thread, 
   problemIn(await again.get(erasure), 404, 'operation_unknown')
   const stored = storedIn(await again.post(someThread({ externalId: 'one', quotes: [quotes[1]] })))
   assert.deepEqual([stored.source.outcome, stored.quotes[0]?.outcome], ['created', 'created'])
-  const [source] = await sourcesOf(sluice, 'acme')
+  const [source] = await sourcesOf('acme')
   assert.deepEqual([source?.quoteCount, source?.wordCount], [1, 1])
 })
 
 /** Begins an import of lines. Resolves when the API reads them. `end` sends more, and ends it. */
-async function beginImport({ url, key }: TestSluice, line: string, prefer: string) {
+async function beginImport({ url, key }: Target, line: string, prefer: string) {
   const headers = { 'x-api-key': key, 'content-type': 'application/x-ndjson', prefer }
   const open = request(`${url}/sources:batch`, {
     ...{ method: 'POST', agent: false },
@@ -114,12 +121,14 @@ async function beginImport({ url, key }: TestSluice, line: string, prefer: strin
   }
 }
 
-test.concurrent('what a tenant posted before, and what still waits or is uploaded, is gone once its deletion is completed', async (t) => {
-  const { sluice, acme, operator, deleteAcme } = await start(t)
+test('what a tenant posted before, and what still waits or is uploaded, is gone once its deletion is completed', async () => {
+  const { key, acme, operator, deleteAcme } = await addTenants('initech')
+  const quotes = sluice.db.collection('quotes')
+  const before = await quotes.countDocuments()
   const line = () => `${JSON.stringify(someThread())}\n`
   const uploads = [
-    await beginImport(sluice, line(), 'respond-async'),
-    await beginImport(sluice, '{\n', 'wait=30'),
+    await beginImport({ url: sluice.url, key }, line(), 'respond-async'),
+    await beginImport({ url: sluice.url, key }, '{\n', 'wait=30'),
   ]
   await operator.send('/admin/lanes/bulk:pause', { method: 'POST' })
   for (let at = 0; at < 3; at++)
@@ -134,7 +143,7 @@ test.concurrent('what a tenant posted before, and what still waits or is uploade
   await operator.send('/admin/lanes/bulk:resume', { method: 'POST' })
   assert.match((await deleting).stdout, / and 3 threads\.$/m)
   for (const end of uploads) assert.match(await end(line()), /api_key_invalid/)
-  assert.deepEqual(await findInRedis(sluice, 'imports:of:acme'), [])
-  assert.deepEqual(await sourcesOf(sluice, 'acme'), [])
-  assert.equal(await sluice.db.collection('quotes').countDocuments(), 0)
+  assert.deepEqual(await findInRedis('imports:of:initech'), [])
+  assert.deepEqual(await sourcesOf('initech'), [])
+  assert.equal(await quotes.countDocuments(), before)
 })

@@ -10,6 +10,7 @@ import { sourceIdOf } from '@sluice/store/ids'
 import { beforeSuite } from '@sluice/test-support'
 import type { Db } from 'mongodb'
 import { describe, type TestContext, test } from 'vitest'
+import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { type Caller, createCaller, type Reply } from './support/caller.ts'
@@ -59,11 +60,15 @@ const namesOf = (threads: readonly Thread[]) => threads.map(({ externalId }) => 
  * All documents without what is new by nature: stamps, versions, requests. A date that came from
  * the acceptance is sent by the export.
  */
-async function documentsIn(db: Db) {
-  const sources = await db.collection<SourceDocument>('sources').find().sort({ _id: 1 }).toArray()
+async function documentsIn(db: Db, tenant: string) {
+  const sources = await db
+    .collection<SourceDocument>('sources')
+    .find({ tenant })
+    .sort({ _id: 1 })
+    .toArray()
   const quotes = await db
     .collection<QuoteDocument>('quotes')
-    .find()
+    .find({ sourceId: { $in: sources.map(({ _id }) => _id) } })
     .sort({ sourceId: 1, position: 1 })
     .toArray()
   const derivedIn = ({ derived = [] }: { derived?: string[] }) =>
@@ -125,13 +130,12 @@ async function writtenTo(t: TestContext, threads: readonly object[]): Promise<st
 
 describe("a tenant's threads can be exported", () => {
   let sluice: TestSluice
-  let other: TestSluice
+  /** Another deployment, in which a tenant of the same name has nothing. */
+  let other: SharedSluice
   let caller: Caller
   beforeSuite(async (t) => {
-    const started = await Promise.all([startSluice(t), startSluice(t)])
-    sluice = started[0]
-    other = started[1]
-    caller = createCaller(sluice)
+    ;[sluice, other] = await Promise.all([startSluice(t), shareSluice(t)])
+    caller = await keyOf(other.tenant, { name: 'reads' })
   })
 
   async function keyOf(tenant: string, more: object = {}): Promise<Caller> {
@@ -161,7 +165,7 @@ describe("a tenant's threads can be exported", () => {
     ])
     const large = someThread({ externalId: 'large', quotes: [...many.flat(), plus] })
     const { source, quotes } = storedIn(await caller.post(large))
-    const deleting = await keyOf('acme', { deletes: true })
+    const deleting = await keyOf(other.tenant, { deletes: true })
     const path = `/sources/${source.id}/quotes/${quotes[3]?.id}`
     assert.equal((await deleting.send(path, { method: 'DELETE' })).status, 200)
     await erase(deleting, 'Eve')
@@ -185,9 +189,11 @@ describe("a tenant's threads can be exported", () => {
     const deps = { folder: tmpdir(), env: { SLUICE_API_KEY: other.key } }
     const { code, stdout, stderr } = await runImport(deps, ['--url', other.url, file])
     assert.equal(code, 0, `${stdout}${stderr}`)
-    assert.deepEqual(await documentsIn(other.db), await documentsIn(sluice.db))
+    const { tenant } = other
+    const documents = await documentsIn(sluice.db, tenant)
+    assert.deepEqual(await documentsIn(other.db, tenant), documents)
     const there = createCaller(other)
-    for (const { _id } of await sluice.db.collection('sources').find().toArray()) {
+    for (const { _id } of await sluice.db.collection('sources').find({ tenant }).toArray()) {
       const read = async (from: Caller) => {
         const { source, quotes } = sourcePageIn(await getLater(from, `/sources/${_id}?limit=1000`))
         return { source, quotes: quotes.map(({ position: _, ...quote }) => quote) }
@@ -219,7 +225,7 @@ describe("a tenant's threads can be exported", () => {
     for (const page of pages) assert.ok(JSON.stringify(page).length < 500_000)
     const posted = createCaller(other)
     for (const thread of threads) storedIn(await posted.post(thread))
-    const id = sourceIdOf('acme', { service: 'slack', externalId: 'long' })
+    const id = sourceIdOf(other.tenant, { service: 'slack', externalId: 'long' })
     assert.equal(await other.db.collection('quotes').countDocuments({ sourceId: id }), 40)
   })
 
@@ -289,7 +295,7 @@ describe("a tenant's threads can be exported", () => {
     const viewer = await keyOf('', { tenant: undefined, role: 'viewer', name: 'looks' })
     for (const query of ['', '?tenant=mine'])
       problemIn(await viewer.get(`/sources:export${query}`), 403, 'importer_only')
-    problemIn(await createCaller(sluice).get('/sources:export?limit=1'), 400, 'request_invalid')
+    problemIn(await caller.get('/sources:export?limit=1'), 400, 'request_invalid')
   })
 
   test('a cursor of another export, or that nobody was given, is a 400 that names it', async () => {

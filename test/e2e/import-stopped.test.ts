@@ -13,8 +13,10 @@ const closed = ({ socket }: Wire) => void socket.destroy()
 const line = () => chunk(`${JSON.stringify(someThread())}\n`)
 
 let sluice: TestSluice
+let impatient: Awaited<ReturnType<TestSluice['startApi']>>
 beforeSuite(async (t) => {
   sluice = await startSluice(t, { settings: { SHUTDOWN_GRACE_SECONDS: '20' } })
+  impatient = await sluice.startApi({ SHUTDOWN_GRACE_SECONDS: '3' })
 })
 
 test('a stopping API exits as soon as an open import is done', async () => {
@@ -36,7 +38,7 @@ test('a stopping API exits as soon as an open import is done', async () => {
 })
 
 test('an import whose connection broke has stopped after its items, and one that was sent whole has ended', async (t) => {
-  const { url } = await sluice.startApi()
+  const { url } = impatient
   const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   const imports = createImports(redis, queueKeys(sluice.settings.QUEUE ?? ''))
@@ -63,7 +65,7 @@ test('an import whose connection broke has stopped after its items, and one that
 })
 
 test('at the end of the grace time an open import gets its results so far, and a 503 for the rest', async () => {
-  const { url, api } = await sluice.startApi({ SHUTDOWN_GRACE_SECONDS: '3' })
+  const { url, api } = impatient
   const head = { 'x-api-key': sluice.key, 'transfer-encoding': 'chunked', ...NDJSON }
   const [begun, silent, async] = await Promise.all([openWire(url), openWire(url), openWire(url)])
   await begun.write(importHead(head) + line())

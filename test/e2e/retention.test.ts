@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { writeRule } from '@sluice/operations'
 import { createBatchStore, mongoCommands, type SourceDocument } from '@sluice/store'
 import type { Db } from 'mongodb'
 import { type TestContext, test } from 'vitest'
@@ -45,10 +46,10 @@ async function prepare(t: TestContext, settings: Record<string, string> = {}) {
 test('threads are deleted when their tenant, or its service, keeps them no longer', async (t) => {
   const { names, ...prepared } = await prepare(t, { RETAIN_DAYS: '30' })
   for (const tenant of ['globex', 'initech']) await storeOld(prepared.db, tenant, { old: 40 })
-  const sluice = (...args: string[]) => runSluice(prepared, 'tenants', 'retain', ...args)
-  await sluice('globex', 'off')
-  await sluice('initech', '50d')
-  await sluice('initech', '35d', '--service', 'slack', '--yes')
+  await writeRule(prepared.db, { tenant: 'globex', seconds: null })
+  await writeRule(prepared.db, { tenant: 'initech', seconds: (50 * DAY_MS) / 1_000 })
+  const ofService = ['initech', '35d', '--service', 'slack', '--yes']
+  await runSluice(prepared, 'tenants', 'retain', ...ofService)
   // A clock that is ahead deletes nothing early.
   const ahead = preload('shift-clock', { CLOCK_SHIFT_MS: String(60 * DAY_MS) })
   const [{ url }] = await Promise.all([prepared.startApi(ahead), prepared.startWorker(ahead)])
@@ -66,9 +67,10 @@ test('threads are deleted when their tenant, or its service, keeps them no longe
 
 test('nothing is deleted unless it is asked for', async (t) => {
   const { names, ...prepared } = await prepare(t)
-  const [{ url }] = await Promise.all([prepared.startApi(), prepared.startWorker()])
-  const { overview } = await openOperator({ ...prepared, url })
-  await until('an overview', overview)
+  await storeOld(prepared.db, 'initech', { old: 40 })
+  await writeRule(prepared.db, { tenant: 'initech', seconds: (35 * DAY_MS) / 1_000 })
+  await Promise.all([prepared.startApi(), prepared.startWorker()])
+  await until('what is asked for', async () => (await names('initech')).length === 0)
   assert.deepEqual(await names(), ['old', 'older', 'young'])
 })
 
@@ -80,7 +82,7 @@ test('a retention that is ended deletes no more than the job that waits', async 
   await bulk.pause()
   const [{ url }] = await Promise.all([prepared.startApi(), prepared.startWorker()])
   await until('the deletions wait', async () => (await bulk.getWaitingCount()) === 1)
-  await runSluice(prepared, 'tenants', 'retain', 'acme', 'off')
+  await writeRule(prepared.db, { tenant: 'acme', seconds: null })
   await bulk.resume()
   const { readVerdict } = await openOperator({ ...prepared, url })
   await until('the retention has ended', async () =>

@@ -10,8 +10,6 @@ import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { openRequest } from './open-request.ts'
 
-const SHORT_GRACE = { SHUTDOWN_GRACE_SECONDS: '4' }
-
 test('a stopping API answers every open request, accepts no new one, and exits 0', async (t) => {
   const sluice = await startSluice(t)
   const { queue, drained } = openQueue(t, sluice.settings)
@@ -38,14 +36,23 @@ test('a stopping API answers every open request, accepts no new one, and exits 0
   await assertStored(sluice.db, [...posted, open.posted])
 })
 
-test('at the end of the grace time a caller of an unfinished job gets a 504, and a caller of an unfinished body a 503', async (t) => {
-  const sluice = await startSluice(t, { workers: 0, settings: SHORT_GRACE })
+test('at the end of the grace time a caller of an unfinished job gets a 504, a caller of an unfinished body a 503, and callers that neither finish nor hang up do not keep the API from stopping', async (t) => {
+  const settings = { SHUTDOWN_GRACE_SECONDS: '4' }
+  const sluice = await startSluice(t, { workers: 0, settings })
   const { queue, drained } = openQueue(t, sluice.settings)
   const open = await openRequest(sluice, aThread())
   const waiting = postThread(sluice, aThread())
   await until('the job is in the queue', async () => (await queue.getWaitingCount()) === 1)
+  const head = `POST /sources HTTP/1.1\r\nhost: api\r\nx-api-key: ${sluice.key}\r\n`
+  const body = 'content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n'
+  const silent = await Promise.all([connected(sluice.url, ''), connected(sluice.url, head)])
+  const withheld = await connected(sluice.url, head + body)
+  for (const socket of [...silent, withheld]) t.onTestFinished(() => void socket.destroy())
+  await once(withheld, 'data')
 
   sluice.api.signal('SIGTERM')
+  const [refused] = await once(withheld, 'data')
+  assert.match(String(refused), /^HTTP\/1.1 503 /)
   const answers = await Promise.all([waiting, open.answer])
   assert.deepEqual(
     answers.map(({ status, body }) => [status, body.code]),
@@ -59,21 +66,6 @@ test('at the end of the grace time a caller of an unfinished job gets a 504, and
   await sluice.startWorker()
   await drained()
   await assertStored(sluice.db, [answers[0]])
-})
-
-test('callers that neither finish their bodies nor hang up do not keep an API from stopping', async (t) => {
-  const sluice = await startSluice(t, { workers: 0, settings: SHORT_GRACE })
-  const head = `POST /sources HTTP/1.1\r\nhost: api\r\nx-api-key: ${sluice.key}\r\n`
-  const body = 'content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n'
-  const silent = await Promise.all([connected(sluice.url, ''), connected(sluice.url, head)])
-  const withheld = await connected(sluice.url, head + body)
-  for (const socket of [...silent, withheld]) t.onTestFinished(() => void socket.destroy())
-  await once(withheld, 'data')
-
-  sluice.api.signal('SIGTERM')
-  const [answer] = await once(withheld, 'data')
-  assert.match(String(answer), /^HTTP\/1.1 503 /)
-  assert.deepEqual(await sluice.api.ended, { code: 0, signal: null })
 })
 
 async function connected(url: string, text: string): Promise<Socket> {

@@ -67,7 +67,7 @@ async function startDashboard(t: TestScope, settings: Record<string, string>) {
   return { dashboard, address: Object(address), url: `http://127.0.0.1:${Object(address).port}` }
 }
 
-/** Serves the tests that neither stop it nor use up an address's attempts. */
+/** Serves the tests that use up no address's attempts. The last one stops it. */
 let shared: Awaited<ReturnType<typeof open>>
 beforeSuite(async (t) => {
   shared = await open(t)
@@ -84,8 +84,8 @@ const thread = {
 /** What a thread says. */
 const VALUE = 'Ada-said-it'
 
-test('Bull Board lists a job by service and externalId, without its payload, and changes nothing', async (t) => {
-  const { enqueuer, listing, url, name, cookie } = await open(t)
+test('Bull Board lists a job by service and externalId, without its payload, and changes nothing', async () => {
+  const { enqueuer, listing, url, name, cookie } = shared
   const id = newJobId()
   const job = { tenant: 'acme', requestId: 'r', retained: false }
   await enqueuer.enqueue(id, 'interactive', {
@@ -466,8 +466,8 @@ test('while MongoDB is unavailable, a link logs in, and a key is told why it doe
     assert.equal((await fetch(url + path, { headers: { cookie } })).status, 200, path)
 })
 
-test('stops in order', async (t) => {
-  const { dashboard, listing } = await open(t)
+test('stops in order', async () => {
+  const { dashboard, listing } = shared
   await listing('page=1')
   dashboard.signal('SIGTERM')
   assert.deepEqual(await dashboard.ended, { code: 0, signal: null })
