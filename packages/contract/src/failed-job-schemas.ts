@@ -221,7 +221,11 @@ export type OperationKind = Exclude<Operation['kind'], LaneOperationKind | Threa
  * id.
  */
 export type FailedJobPlace = { at: number; id: string }
-export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: FailedJobPlace }
+export type FailedJobQuery = {
+  filter: FailedJobFilter
+  limit: number
+  after?: FailedJobPlace | undefined
+}
 export type OperationRequest =
   | { ids: string[] }
   | ({ filter: FailedJobFilter } & Pick<Operation, 'erases' | 'why'>)

@@ -200,8 +200,7 @@ export async function* eraseSpeaker(deps: EraseDeps, open: OpenOperation): Steps
   async function* eraseFailed(): Steps {
     let place: FailedJobPlace | undefined
     for (let isLast = dryRun; !isLast; isLast = place === undefined) {
-      const query = { filter, limit: FAILED_AT_ONCE, ...(place && { after: place }) }
-      const { jobs, next } = await failedJobs.scan(query)
+      const { jobs, next } = await failedJobs.scan({ filter, limit: FAILED_AT_ONCE, after: place })
       const payloads = jobs.flatMap(({ id }) => Object.values(keys.jobs).map((lane) => lane + id))
       const found: Deletion[] = []
       const titlesOf = (job: IngestJob) => {

@@ -79,11 +79,7 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
       const end = performance.now() + PAGE_MS
       let next = query.after
       while (jobs.length < limit && performance.now() < end) {
-        const part = await scan({
-          ...query,
-          limit: limit - jobs.length,
-          ...(next && { after: next }),
-        })
+        const part = await scan({ ...query, limit: limit - jobs.length, after: next })
         jobs.push(...part.jobs)
         next = part.next
         if (next === undefined) break
@@ -100,11 +96,7 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
       const end = performance.now() + GROUPS_MS
       let after: FailedJobPlace | undefined
       do {
-        const { jobs, next } = await scan({
-          filter,
-          limit: GROUPED_AT_ONCE,
-          ...(after && { after }),
-        })
+        const { jobs, next } = await scan({ filter, limit: GROUPED_AT_ONCE, after })
         for (const job of jobs) {
           const group = groups.get(job.reasonGroup) ?? newGroup(job)
           groups.set(job.reasonGroup, group)

@@ -323,7 +323,7 @@ async function takeStep(
   const { filter } = request
   // The scan goes from the newest failure to the oldest. So if a retried job fails again, the scan
   // does not meet it again.
-  const { jobs, next } = await failedJobs.scan({ filter, limit, ...(after && { after }) })
+  const { jobs, next } = await failedJobs.scan({ filter, limit, after })
   const ids = jobs.map(({ id }) => id)
   const done = await failedJobs.move(kind, ids, by, operation.id)
   const left =

@@ -94,19 +94,9 @@ export function createListJobs(
     }
   }
 
-  const failed: ReadSome = async ({ tenant, group, operation, since, until }, after, most) => {
-    const place = readPlace(after)
-    const { jobs, next } = await failedJobs.scan({
-      filter: {
-        ...(tenant && { tenant }),
-        ...(group && { group }),
-        ...(operation && { operation }),
-        ...(since && { since }),
-        ...(until && { until }),
-      },
-      limit: most,
-      ...(place && { after: place }),
-    })
+  // The service is compared with the name of a job, as in the other states.
+  const failed: ReadSome = async ({ service: _, ...filter }, after, limit) => {
+    const { jobs, next } = await failedJobs.scan({ filter, limit, after: readPlace(after) })
     return { jobs: jobs.map(failedHit), ...(next && { next: placeText(next) }) }
   }
 
