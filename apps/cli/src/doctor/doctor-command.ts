@@ -76,42 +76,31 @@ export function doctorCommand(deps: DoctorDeps): Command {
       '--from <file>',
       'with --after-restore, if both were restored: what `sluice erasures export` has written',
     )
-    .action(
-      async ({
-        repair = false,
-        afterRestore = false,
-        from,
-      }: {
-        repair?: boolean
-        afterRestore?: boolean
-        from?: string
-      }) => {
-        if (from !== undefined && !afterRestore)
-          throw new UserError('Give --from together with --after-restore.')
-        const certificates = watchCertificates()
-        const { db, close } = await deps.openDb().catch((error) => failUnfinished(error, 'MongoDB'))
-        try {
-          if (afterRestore) {
-            const records = from === undefined ? undefined : readErasures(from, db)
-            const restored = await loadRedisChecks()
-            const lines = await deps.withQueue((redis, keys) =>
-              restored.afterRestore(redis, keys, db, records),
-            )
-            lines.forEach(deps.print)
-          }
-          const faults = await examineServers(deps, db, repair, certificates)
-          await examineSources(deps, db, repair)
-          if (faults > 0)
-            deps.fail(
-              `${counted(faults, 'fault')} of servers: see the lines that begin with FAULT.`,
-            )
-        } catch (error) {
-          failUnfinished(reasonBehind(error, db.client), nameOf(db))
-        } finally {
-          await close()
+    .action(async (options: { repair?: true; afterRestore?: true; from?: string }) => {
+      const { repair = false, afterRestore = false, from } = options
+      if (from !== undefined && !afterRestore)
+        throw new UserError('Give --from together with --after-restore.')
+      const certificates = watchCertificates()
+      const { db, close } = await deps.openDb().catch((error) => failUnfinished(error, 'MongoDB'))
+      try {
+        if (afterRestore) {
+          const records = from === undefined ? undefined : readErasures(from, db)
+          const restored = await loadRedisChecks()
+          const lines = await deps.withQueue((redis, keys) =>
+            restored.afterRestore(redis, keys, db, records),
+          )
+          lines.forEach(deps.print)
         }
-      },
-    )
+        const faults = await examineServers(deps, db, repair, certificates)
+        await examineSources(deps, db, repair)
+        if (faults > 0)
+          deps.fail(`${counted(faults, 'fault')} of servers: see the lines that begin with FAULT.`)
+      } catch (error) {
+        failUnfinished(reasonBehind(error, db.client), nameOf(db))
+      } finally {
+        await close()
+      }
+    })
 }
 
 /** The examination ended early, so what it did not reach may be right or wrong. */

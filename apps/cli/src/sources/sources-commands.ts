@@ -7,8 +7,6 @@ import type {
   Service,
   SourceName,
   SourcePage,
-  StoredQuote,
-  StoredSource,
 } from '@sluice/client'
 import { createClient, pagesOf } from '@sluice/client'
 import { SourceListSchema, SourcePageSchema } from '@sluice/contract'
@@ -137,13 +135,7 @@ async function get(deps: SourcesDeps, name: SourceName, options: GetOptions): Pr
   printAnswer(deps, options, { source, quotes }, threadLines)
 }
 
-function threadLines({
-  source,
-  quotes,
-}: {
-  source: StoredSource
-  quotes: readonly StoredQuote[]
-}): string[] {
+function threadLines({ source, quotes }: Pick<SourcePage, 'source' | 'quotes'>): string[] {
   const { id, title, service, externalId, wordCount, createdAt, url, description } = source
   const counts = [counted(quotes.length, 'message'), counted(wordCount, 'word')]
   const speakers = new Map(

@@ -262,16 +262,12 @@ export function runQuarantined(job: LockedJob, deps: LaneDeps): Promise<Worked |
     try {
       return await (job.attempt > MAX_ATTEMPTS
         ? judgeFailedAttempt(job, new Error(LOST_ATTEMPT), deps)
-        : runOnce(job, deps))
+        : deps.work(job).catch((error) => judgeFailedAttempt(job, error, deps)))
     } finally {
       await deps.setAttempts(job, job.attempt - 1)
     }
   }
   return deps.pauses.runAlone(() => deps.othersDone(job), runCounted)
-}
-
-function runOnce(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedAttempt> {
-  return deps.work(job).catch((error) => judgeFailedAttempt(job, error, deps))
 }
 
 /**
