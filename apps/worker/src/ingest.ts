@@ -16,7 +16,6 @@ interface BatchSize {
   characters: number
 }
 
-/** A request as a part of a batch. */
 export type IngestRequest = StoreRequest & InBatch
 
 interface InBatch extends BatchSize {

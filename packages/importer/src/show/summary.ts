@@ -29,7 +29,6 @@ export interface Summary {
   dashboard?: string | undefined
 }
 
-/** Makes the summary as a JSON object. */
 export function summaryObject({
   tally,
   isDryRun,
