@@ -143,6 +143,7 @@ export const apiSettings = {
   string: limit('MAX_STRING', 'string'),
 }
 
+/** The values of the settings. */
 export type ApiSettings = Settings<typeof apiSettings>
 
 const FREE_ANSWERS =

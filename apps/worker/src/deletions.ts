@@ -12,6 +12,7 @@ import type { IngestRequest } from './ingest.ts'
 
 export type Deletions = ReturnType<typeof createDeletions>
 
+/** Makes the functions for the deletions of jobs. */
 export function createDeletions(
   { readSources }: Pick<SourceReads, 'readSources'>,
   { purge, writePayload }: Pick<Purge, 'purge' | 'writePayload'>,

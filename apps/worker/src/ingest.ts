@@ -16,6 +16,7 @@ interface BatchSize {
   characters: number
 }
 
+/** A request as a part of a batch. */
 export type IngestRequest = StoreRequest & InBatch
 
 interface InBatch extends BatchSize {

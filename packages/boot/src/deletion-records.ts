@@ -27,6 +27,7 @@ export function readRecord(value: unknown): DeletionRecord {
 
 export type DeletionRecords = ReturnType<typeof createDeletionRecords>
 
+/** Makes the functions that keep the records. */
 export function createDeletionRecords(redis: Redis, { base }: QueueKeys, db: Db) {
   const key = `${base}deletions`
   const addRecords = openScript(redis, new URL('./deletion-records.lua', import.meta.url))

@@ -79,6 +79,7 @@ export function refuse(
       .end(JSON.stringify(aProblem(status, code)))
 }
 
+/** The threads of an import. */
 export function threadsIn({ body }: Received): ThreadRequest[] {
   return body
     .trimEnd()

@@ -110,6 +110,7 @@ export const DeletionLineSchema = Type.Union([
   named('DeletionSummaryLine', { summary: DeletionSummarySchema }),
 ])
 
+/** The answer to an array of deletions. */
 export const DeletionsAnswerSchema = named('DeletionsAnswer', {
   results: Type.Array(Type.Union([DeletedItemSchema, RefusedItemSchema])),
   summary: DeletionSummarySchema,

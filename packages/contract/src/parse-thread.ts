@@ -70,6 +70,7 @@ export function createThreadParser(limits: Limits) {
  */
 export type TextParser = ReturnType<typeof createTextParser>
 
+/** Makes the parsers of texts for these limits. */
 export function createTextParser(limits: Limits) {
   const parseThread = createThreadParser(limits)
   return {

@@ -4,6 +4,7 @@ import { version as node } from 'node:process'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import about from '../package.json' with { type: 'json' }
 
+/** The version of Sluice. */
 export const VERSION = about.version
 
 type DeclaredMetric<M> = ReturnType<typeof declare<string, M>>
@@ -60,6 +61,7 @@ export const SECONDS = [
 /** Metrics by their names in the code. */
 export type MetricDeclarations = Readonly<Record<string, DeclaredMetric<unknown>>>
 
+/** The metrics of a set of declarations. */
 export type MetricsOf<D extends MetricDeclarations> = {
   readonly [K in keyof D]: D[K] extends DeclaredMetric<infer M> ? M : never
 }

@@ -189,6 +189,7 @@ export async function loadBullMQ(): Promise<typeof import('bullmq')> {
   return createRequire(join(folder, 'main.js'))('bullmq')
 }
 
+/** Makes a function that returns the load of the whole queue. */
 export function createReadLoad(redis: Redis, { base }: QueueKeys) {
   const totals =
     "local all = redis.call('HGET', KEYS[1], 'all') return all and {cmsgpack.unpack(all)} or {}"

@@ -96,6 +96,7 @@ export function seenFilter(
   return $nor.length === 0 ? {} : { $nor }
 }
 
+/** Returns what a tenant has deleted of a source. */
 export function deletedBy(tenant: string, { meta }: { meta: SourceMarks }): Deleted {
   const { deletion } = meta
   const deleted = deletion?.tenant === tenant ? deletion : deletion?.others?.[hashTuple(tenant)]

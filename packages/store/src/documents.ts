@@ -397,6 +397,7 @@ export function lastPositionOf(stamp: number): string {
   return positionAt(stamp, 10 ** INDEX_DIGITS - 1)
 }
 
+/** Returns the position with another stamp. */
 export function movedTo(stamp: number, position: string): string {
   return positionAt(stamp, Number(position.slice(STAMP_DIGITS + 1)))
 }

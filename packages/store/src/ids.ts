@@ -87,6 +87,7 @@ export function listKeyOf(tenant: string, acceptedAt: Date, id: string): string 
   return listPrefixOf(tenant) + listCursorOf(acceptedAt, id)
 }
 
+/** Returns the id of a quote with an externalId. */
 export function quoteIdOf(sourceId: string, externalId: string): string {
   return sourceId + hashTuple('externalId', externalId)
 }

@@ -101,6 +101,7 @@ function refusedCommands({ cause }: queue.QueueUnavailableError): ProblemError['
     : {}
 }
 
+/** The body that reports a problem. */
 export function problemBody(
   { code, members }: ProblemError,
   instance: string | undefined,

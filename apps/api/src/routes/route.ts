@@ -96,6 +96,7 @@ export interface Parameter {
   schema: object
 }
 
+/** A body in JSON. */
 export function json(schema: object, value?: unknown, summary = 'An example'): Content {
   return {
     'application/json': {
@@ -520,6 +521,7 @@ const ACCESS_PROBLEMS = {
   deleter: ['deletes_forbidden', ...KEYED],
 } as const satisfies Record<Route['access'], Codes>
 
+/** The problems of a request with a body. */
 const BODY_PROBLEMS: Codes = [
   'json_invalid',
   'request_invalid',

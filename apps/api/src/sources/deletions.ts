@@ -67,6 +67,7 @@ export function chooseTenant(context: RequestContext, tenant: string | undefined
   context.tenant = tenant ?? context.tenant
 }
 
+/** The deletion of a source. */
 export function deletionOf(tenant: string, source: SourceToDelete): Deletion {
   const { service, externalId } = 'id' in source ? { service: 'id', externalId: source.id } : source
   const sourceId = 'id' in source ? source.id : sourceIdOf(tenant, source)

@@ -105,6 +105,7 @@ ${tenantField(tenant)}${tenants}`
   return filters('/jobs', isFiltered, fields)
 }
 
+/** The ids that a form has selected. */
 export function selectedIds({ body }: Visit): string[] {
   const { id } = Object(body)
   return [id].flat().filter((one): one is string => typeof one === 'string')

@@ -283,6 +283,7 @@ export function threadLink(tenant: string, name: string, text = name): Html {
   return html`<a href="/thread?${query}">${text}</a>`
 }
 
+/** Links to the page of a tenant. */
 export function tenantLink(tenant: string): Html {
   return html`<a href="/tenants/${encodeURIComponent(tenant)}">${tenant}</a>`
 }

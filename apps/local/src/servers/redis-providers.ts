@@ -21,6 +21,7 @@ export function redisProviders(machine: Machine, wheels: Wheels): readonly Provi
   ]
 }
 
+/** Returns the URL of the Redis at a location. */
 export function redisUrl({ port }: Pick<Location, 'port'>): string {
   return `redis://127.0.0.1:${port}`
 }

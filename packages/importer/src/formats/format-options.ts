@@ -47,6 +47,7 @@ export const FORMAT_OPTIONS: { readonly [Name in keyof Required<FormatOptions>]:
 
 export const OPTION_NAMES = Object.keys(FORMAT_OPTIONS) as (keyof FormatOptions)[]
 
+/** Returns the options that a format reads. */
 export function optionsOf({ options: names = [] }: Format, options: FormatOptions): FormatOptions {
   const read = Object.fromEntries(names.map((name) => [name, options[name]]))
   return { map: new Map(), set: new Map(), ...read }

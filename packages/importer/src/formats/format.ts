@@ -134,6 +134,7 @@ export function rejected(reason: string, place: Place, record: unknown): Rejecte
   return { kind: 'rejected', reason, place, record }
 }
 
+/** Rejects a file as a whole. */
 export function rejectedFile({ path }: InputFile, reason: string): Rejected {
   return rejected(reason, { path }, undefined)
 }

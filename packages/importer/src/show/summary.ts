@@ -29,6 +29,7 @@ export interface Summary {
   dashboard?: string | undefined
 }
 
+/** Makes the summary as a JSON object. */
 export function summaryObject({
   tally,
   isDryRun,

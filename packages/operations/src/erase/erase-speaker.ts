@@ -100,6 +100,7 @@ export function createErasures(
       if (opened === undefined) throw new Error('an erasure without a tenant')
       return opened
     },
+    /** Returns undefined if the tenant has no erasure with this id. */
     async find(tenant: string, id: string): Promise<Erasure | undefined> {
       const found = isJobId(id) ? await orUnavailable(operations.find(id)) : undefined
       return found && (await list(tenant, [found])).find((one) => one.id === id)
@@ -293,6 +294,7 @@ export function createFindErased({ tenant, service, speaker, key, mode }: Erased
         }
       }
     },
+    /** Finds deletions in a post. */
     inPost(thread: IngestJob['threads'][number]): Deletion[] {
       const name = sourceNameOf(thread)
       if ('deletes' in thread || (service ?? name.service) !== name.service) return []

@@ -38,6 +38,7 @@ const HOUR_MS = 60 * 60 * 1_000
 /** A page is returned after this time, even if it is not full. */
 const PAGE_MS = 2_000
 
+/** Opens the failed jobs of a queue. */
 export function createFailedJobs(redis: Redis, keys: QueueKeys) {
   const { jobs: laneKeys, failed } = keys
   const scanLane = openScript(redis, new URL('./scan-failed.lua', import.meta.url))

@@ -72,6 +72,7 @@ export function readPause(record: string): Pause {
   return untilMs === undefined ? pause : { ...pause, until: new Date(untilMs).toISOString() }
 }
 
+/** Keeps the operations of a queue in Redis. */
 export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
   const openOperation = openScript(redis, new URL('./operations.lua#open', import.meta.url))
   const claimOldest = openScript(redis, new URL('./operations.lua#claim', import.meta.url))
@@ -230,6 +231,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
 export interface RunOptions {
   failedJobs: Pick<FailedJobs, 'scan' | 'move' | 'count'>
   operations: Operations
+  /** Takes a step of an operation on threads. */
   takeThreadStep: (open: OpenOperation) => Promise<StepDone>
   /** Opens operations that nobody asks for. Is called while this process has nothing to do. */
   openDue: () => Promise<void>

@@ -53,6 +53,7 @@ export function livingApi(processes: readonly SeenProcess[]): SeenProcess | unde
   return alive(processes, 'api').find(({ queueBounds }) => queueBounds !== undefined)
 }
 
+/** Returns the living processes of a kind. */
 export function alive(processes: readonly SeenProcess[], of: SeenProcess['kind']): SeenProcess[] {
   return processes.filter(({ kind, seenMsAgo }) => kind === of && seenMsAgo < ALIVE_MS)
 }

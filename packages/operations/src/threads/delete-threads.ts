@@ -51,6 +51,7 @@ const LONGEST_REST_MS = 20_000
 /** The length of a step of a rest. A process that ends waits for its step. */
 const REST_STEP_MS = 500
 
+/** Makes the steps of an operation that deletes threads. */
 export function deleteThreads(deps: ThreadDeps, open: OpenOperation): Steps {
   const { db, redis, keys, failedJobs } = deps
   const { id: requestId, by, kind } = open.operation

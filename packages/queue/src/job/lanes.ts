@@ -45,6 +45,7 @@ export async function* walkKeys(redis: Redis, { prefix }: QueueKeys): AsyncGener
   }
 }
 
+/** Returns the keys of a queue that are jobs. */
 export function jobKeysIn({ jobs }: QueueKeys, keys: readonly string[]): string[] {
   const isJob = (key: string) => (lane: string) =>
     key.startsWith(lane) && isJobId(key.slice(lane.length))

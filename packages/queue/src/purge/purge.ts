@@ -199,6 +199,7 @@ function readName(text: unknown): Name {
   return { service, externalId: JSON.parse(`"${externalId}"`) }
 }
 
+/** A deletion that is stored. */
 export interface StoredDeletion {
   tenant: string
   stamp: number
@@ -222,6 +223,7 @@ export interface Ids {
   quoteIdsOf(sourceId: string, quotes: readonly QueuedQuote[]): string[]
 }
 
+/** Returns a thread of which only the names are left. */
 function onlyNames({ source: { service, externalId } }: QueuedThread): QueuedThread {
   return { source: { service, externalId, title: '' }, quotes: [], deleted: true }
 }

@@ -33,6 +33,7 @@ export function isAnswer({ members }: JsonShape): boolean {
   )
 }
 
+/** Reads an issue, or the issues of an answer. */
 export function readAnswer(value: unknown, place: Place): Found[] {
   const { issues, key, fields, self } = asObject(value) ?? {}
   if (Array.isArray(issues)) return issues.flatMap((one) => readAnswer(one, place))
