@@ -27,7 +27,7 @@ test('a key with limits of its own is refused beyond them, while another key of 
   )
 })
 
-test('operators list and retry failed jobs while the queue is full', async (t) => {
+test('operators list and retry failed jobs, and importers look threads up, while the queue is full', async (t) => {
   const settings = {
     MAX_QUEUE_THREADS: '100',
     TENANT_SHARE: '1',
@@ -54,6 +54,9 @@ test('operators list and retry failed jobs while the queue is full', async (t) =
   problemIn(await importer.post(someThread()), 503, 'queue_full')
   assert.deepEqual(pageIn(await operator.get('/admin/jobs')).jobs, [])
   const headers = { 'content-type': 'application/json' }
+  const names = { service: 'slack', externalIds: ['none'] }
+  const found = await importer.send('/sources:lookup', { method: 'POST', headers, body: names })
+  assert.deepEqual([found.status, found.text], [200, '{"sources":[]}'])
   const opened = await operator.send('/admin/jobs:retry', {
     method: 'POST',
     headers,
