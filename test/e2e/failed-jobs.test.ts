@@ -121,6 +121,8 @@ describe('failed jobs and their operators', () => {
       ],
     )
     assert.match(jobs[0]?.reason ?? '', /^Sluice did not write the document "\S+" of sources/)
+    const errors = sluice.workers.flatMap(({ log }) => log.filter(({ level }) => level === 'error'))
+    assert.deepEqual([...new Set(errors.map(({ msg }) => msg))], ['job.failed'])
     assert.deepEqual(pageIn(await operator.get('/admin/jobs?tenant=globex')).jobs, [])
     const first = pageIn(await operator.get('/admin/jobs?limit=2'))
     const second = pageIn(await operator.get(`/admin/jobs?limit=2&after=${first.next}`))

@@ -94,7 +94,9 @@ async function recountOnce(
   }
   const isOwn = (one: WriterToken) => one.writer === writer || isRemovable(one)
   const version = runtime.newId()
-  const found = await commands.find('sources', ids)
+  const all = await commands.find('sources', ids)
+  // A document that Sluice did not write has failed its requests, and has no quotes of Sluice.
+  const found = all.filter(({ meta }) => meta !== undefined)
   const mine = found.filter((source) => !isExcluded(source, isOwn))
   const reservations = mine.map((source) => {
     const others = (source.meta.tokens ?? []).filter((one) => one.writer !== writer)
