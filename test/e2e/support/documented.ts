@@ -95,6 +95,7 @@ export function undocumentedIn(method: string, target: string, reply: Reply): st
 function faultOfRefusal(codes: readonly ProblemCode[], reply: Reply): string | undefined {
   const names = [
     'X-Request-Id',
+    'Cache-Control',
     ...(reply.status === 405 ? ['Allow'] : []),
     ...(reply.status === 503 ? ['Retry-After'] : []),
   ]

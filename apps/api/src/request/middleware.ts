@@ -299,6 +299,8 @@ export function writeHead(
   context.response.writeHead(answer.status, {
     'content-type': answer.status >= 400 ? PROBLEM_MEDIA_TYPE : 'application/json',
     'x-request-id': context.requestId,
+    // A shared cache would give a tenant's answer to others, whose keys are in no header it knows.
+    'cache-control': 'no-store',
     ...answer.headers,
     ...quotaHeaders(enqueuer, context, answer),
     ...((closes || stopping.aborted) && { connection: 'close' }),

@@ -242,7 +242,7 @@ const ANSWER_HEADERS = {
     'The content codings that the service reads.',
     'gzip, br, deflate, zstd',
   ),
-  'Cache-Control': always('How long the file may be kept.', 'no-cache'),
+  'Cache-Control': always('Whether the answer may be kept.', 'no-store'),
   'Content-Encoding': optional(
     'How the file is compressed. Absent if the caller accepts no gzip.',
     'gzip',
@@ -541,6 +541,9 @@ const ENQUEUING: Codes = [
   'acceptance_unknown',
 ]
 
+/** The headers of every answer. */
+const ALWAYS = ['X-Request-Id', 'Cache-Control'] as const
+
 function describeAnswers(route: Route): Record<string, DescribedAnswer> {
   const answers: Record<string, DescribedAnswer> = {}
   const ofPost: readonly HeaderName[] =
@@ -548,7 +551,7 @@ function describeAnswers(route: Route): Record<string, DescribedAnswer> {
   for (const [status, [description, content, headers = []]] of Object.entries(route.answers))
     answers[status] = {
       description,
-      headers: headerRefs(['X-Request-Id', ...headers, ...ofPost]),
+      headers: headerRefs([...ALWAYS, ...headers, ...ofPost]),
       content,
     }
   const problems = new Set([
@@ -586,7 +589,7 @@ const PROBLEM_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
 function describeProblems(ofStatus: Codes, more: readonly HeaderName[]): DescribedAnswer {
   const [first = 'internal'] = ofStatus
   const headers = headerRefs([
-    'X-Request-Id',
+    ...ALWAYS,
     ...(PROBLEM_HEADERS[contract.PROBLEMS[first].status] ?? []),
     ...more,
   ])
