@@ -11,8 +11,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { openAdminClient } from '@sluice/cli/test-support'
 import { findMongodb, processFacts, UserError } from '@sluice/terminal'
-import { runtimeEnv } from '@sluice/test-support'
-import { type TestContext, test } from 'vitest'
+import { beforeSuite, runtimeEnv, type TestScope } from '@sluice/test-support'
+import { describe, test } from 'vitest'
 import { freePort } from '../servers/machine.ts'
 
 const { HOME, XDG_CACHE_HOME, REDIS_URL, MONGODB_URL } = process.env
@@ -27,6 +27,12 @@ trace('started')
 process.send({ ready: true })
 `
 const broken = `console.log('no such setting'); process.exit(3)`
+/** Answers with the key that it gets. */
+const echo = `${wellBehaved('api').replace('process.send({ ready: true })', '')}
+import { createServer } from 'node:http'
+const answer = (request, response) => response.end(JSON.stringify({ jobs: [], next: request.headers['x-api-key'] }))
+createServer(answer).listen(process.env.PORT, process.env.HOST, () => process.send({ ready: true }))
+`
 const deaf = `process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); process.send({ ready: true })`
 
 interface Instance {
@@ -48,7 +54,7 @@ interface Setup {
   by?: readonly string[]
 }
 
-async function startIn(t: TestContext, setup: Setup = {}): Promise<Instance> {
+async function startIn(t: TestScope, setup: Setup = {}): Promise<Instance> {
   const folder = setup.folder ?? (await temporaryFolder(t))
   const trace = join(folder, 'trace')
   const mains: Record<string, string> = {}
@@ -98,7 +104,7 @@ async function startIn(t: TestContext, setup: Setup = {}): Promise<Instance> {
   }
 }
 
-async function temporaryFolder(t: TestContext): Promise<string> {
+async function temporaryFolder(t: TestScope): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-start-'))
   t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
   return folder
@@ -117,52 +123,91 @@ async function untilGone(pid: number): Promise<void> {
   while ((await processFacts(pid)) !== undefined) await pause(10)
 }
 
-test('it prints the processes, a command to try, and at the end that it is ready', async (t) => {
-  const { line, trace, folder } = await startIn(t)
-  const [first, second] = await pidsAfterReady(line)
-  assert.deepEqual((await pidsOf(trace, 'worker')).sort(), [first, second].sort())
-  assert.ok((await stat(join(folder, '.sluice', 'logs', 'api.log'))).isFile())
-  assert.equal((await stat(join(folder, '.sluice'))).mode & 0o777, 0o700)
+describe('a start', () => {
+  let first: Instance
+  /** What it printed before it was ready. */
+  const printed: string[] = []
+  beforeSuite(async (t) => {
+    first = await startIn(t, { mains: { api: echo } })
+    do printed.push(await first.line(/^/))
+    while (!printed.at(-1)?.startsWith('Dashboard: '))
+  })
+  const find = (pattern: RegExp) => pattern.exec(printed.join('\n')) ?? assert.fail(`${pattern}`)
 
-  async function pidsAfterReady(line: Instance['line']) {
-    const workers = await line(/^Workers: /)
-    const key = /slc_\w+/.exec(await line(/^Key: /))?.[0]
-    assert.match(
-      await line(/curl/),
-      new RegExp(`^ {2}curl -sS http://127.0.0.1:\\d+/sources -H 'x-api-key: ${key}' `),
+  test('prints the processes, a command to try, and at the end that it is ready', async () => {
+    const { trace, folder } = first
+    const [workers] = find(/^Workers: .*$/m)
+    assert.deepEqual(
+      (await pidsOf(trace, 'worker')).sort(),
+      [...workers.matchAll(/process (\d+)/g)].map(([, pid]) => Number(pid)).sort(),
     )
-    const url = (await line(/^Ready: http:\/\/127\.0\.0\.1:\d+$/)).slice('Ready: '.length)
-    assert.equal(await line(/^/), `Docs: ${url}/docs`)
+    assert.ok((await stat(join(folder, '.sluice', 'logs', 'api.log'))).isFile())
+    assert.equal((await stat(join(folder, '.sluice'))).mode & 0o777, 0o700)
+    const [, key] = find(/^Key: (slc_\w+)/m)
+    find(new RegExp(`^ {2}curl -sS http://127.0.0.1:\\d+/sources -H 'x-api-key: ${key}' `, 'm'))
+    const [ready, docs, dashboard] = printed.slice(-3)
+    const url = /^Ready: (http:\/\/127\.0\.0\.1:\d+)$/.exec(ready ?? '')?.[1]
+    assert.equal(docs, `Docs: ${url}/docs`)
     assert.match(
-      await line(/^/),
+      dashboard ?? '',
       /^Dashboard: http:\/\/127\.0\.0\.1:\d+\/login\?link=token \(process \d+\)$/,
     )
-    return [...workers.matchAll(/process (\d+)/g)].map(([, pid]) => Number(pid))
-  }
-})
+  })
 
-test('a stop reaches the API first, then the workers, then the dashboard', async (t) => {
-  const { child, line, exit, trace } = await startIn(t)
-  await line(/^Ready/)
-  child.kill('SIGINT')
-  assert.equal(await exit(), 0)
-  const stopped = (await readFile(trace, 'utf8'))
-    .split('\n')
-    .filter((event) => event.includes('stopped'))
-  assert.deepEqual(
-    stopped.map((event) => event.split(' ')[0]),
-    ['api', 'worker', 'worker', 'dashboard'],
-  )
-})
+  test('restarts a killed app, with a line about it', async () => {
+    const { line, trace } = first
+    const [pid = 0] = await pidsOf(trace, 'api')
+    process.kill(pid, 'SIGKILL')
+    await line(/^api ended \(killed by SIGKILL\)/)
+    await line(/^api runs again/)
+    assert.equal((await pidsOf(trace, 'api')).length, 2)
+  })
 
-test('a killed app is restarted, with a line about it', async (t) => {
-  const { line, trace } = await startIn(t)
-  await line(/^Ready/)
-  const [pid = 0] = await pidsOf(trace, 'api')
-  process.kill(pid, 'SIGKILL')
-  await line(/^api ended \(killed by SIGKILL\)/)
-  await line(/^api runs again/)
-  assert.equal((await pidsOf(trace, 'api')).length, 2)
+  test('is named by a second one in its folder, which ends, and found by other commands', async () => {
+    const [, url] = find(/^Ready: (.*)$/m)
+    const second = await first.again()
+    assert.ok(
+      (await second.line(/runs in this folder already/)).includes(
+        `${url} (process ${first.child.pid})`,
+      ),
+    )
+    assert.equal(await second.exit(), 1)
+    assert.match(await findMongodb(first.folder, {}), /^mongodb:.*\/start_[0-9a-f]{12}/)
+    assert.equal(
+      await findMongodb(first.folder, { MONGODB_URL: 'mongodb://elsewhere' }),
+      'mongodb://elsewhere',
+    )
+  })
+
+  test('gives `sluice jobs` its API and the operator\u2019s key, which is sent nowhere else', async () => {
+    const { folder } = first
+    const [, key] = find(/^Key: (slc_\w+)/m)
+    const file = join(folder, '.sluice', 'operator-key')
+    assert.equal((await stat(file)).mode & 0o777, 0o600)
+    const operatorKey = (await readFile(file, 'utf8')).trim()
+    assert.notEqual(operatorKey, key)
+    const client = await openAdminClient({ folder, env: {} }, {})
+    const { next } = await client.list({}, { limit: 1 })
+    assert.equal(next, operatorKey)
+    await assert.rejects(
+      openAdminClient({ folder, env: {} }, { url: 'http://elsewhere.example' }),
+      UserError,
+    )
+  })
+
+  test('stops the API first, then the workers, then the dashboard, and is found no more', async () => {
+    const { child, exit, folder, trace } = first
+    child.kill('SIGINT')
+    assert.equal(await exit(), 0)
+    const stopped = (await readFile(trace, 'utf8'))
+      .split('\n')
+      .filter((event) => event.includes('stopped'))
+    assert.deepEqual(
+      stopped.map((event) => event.split(' ')[0]),
+      ['api', 'worker', 'worker', 'dashboard'],
+    )
+    await assert.rejects(findMongodb(folder, {}), UserError)
+  })
 })
 
 test('the SIGKILL of start leaves no process behind, not even one that ignores signals', async (t) => {
@@ -195,27 +240,6 @@ test('it stops in order when its own parent is killed', async (t) => {
   await untilGone(api)
   await untilGone(running.pid)
   assert.match(await readFile(trace, 'utf8'), /^api stopped/m)
-})
-
-test('a second start in the folder names the first and ends; other commands find the first', async (t) => {
-  const first = await startIn(t)
-  const url = (await first.line(/^Ready/)).replace('Ready: ', '')
-  const second = await first.again()
-  assert.ok(
-    (await second.line(/runs in this folder already/)).includes(
-      `${url} (process ${first.child.pid})`,
-    ),
-  )
-  assert.equal(await second.exit(), 1)
-
-  assert.match(await findMongodb(first.folder, {}), /^mongodb:.*\/start_[0-9a-f]{12}/)
-  assert.equal(
-    await findMongodb(first.folder, { MONGODB_URL: 'mongodb://elsewhere' }),
-    'mongodb://elsewhere',
-  )
-  first.child.kill('SIGTERM')
-  await first.exit()
-  await assert.rejects(findMongodb(first.folder, {}), UserError)
 })
 
 test('after a killed start the next one works, with the same key', async (t) => {
@@ -260,29 +284,6 @@ test('an app that cannot be restarted is tried less and less often, with advice'
     pauses.push(Number(seconds))
   }
   assert.deepEqual(pauses, [1, 1, 2])
-})
-
-test('`sluice jobs` uses the API and the operator\u2019s key of this folder, and sends that key nowhere else', async (t) => {
-  const echo = `
-    import { createServer } from 'node:http'
-    const answer = (request, response) => response.end(JSON.stringify({ jobs: [], next: request.headers['x-api-key'] }))
-    createServer(answer).listen(process.env.PORT, process.env.HOST, () => process.send({ ready: true }))
-    process.on('SIGTERM', () => process.exit(0))
-    process.on('disconnect', () => process.exit(0))`
-  const { line, folder } = await startIn(t, { mains: { api: echo } })
-  const key = /slc_\w+/.exec(await line(/^Key: /))?.[0]
-  await line(/^Ready/)
-  const file = join(folder, '.sluice', 'operator-key')
-  assert.equal((await stat(file)).mode & 0o777, 0o600)
-  const operatorKey = (await readFile(file, 'utf8')).trim()
-  assert.notEqual(operatorKey, key)
-  const client = await openAdminClient({ folder, env: {} }, {})
-  const { next } = await client.list({}, { limit: 1 })
-  assert.equal(next, operatorKey)
-  await assert.rejects(
-    openAdminClient({ folder, env: {} }, { url: 'http://elsewhere.example' }),
-    UserError,
-  )
 })
 
 test('a taken port is an error before a server is started', async (t) => {
