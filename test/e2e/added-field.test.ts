@@ -33,23 +33,20 @@ describe('a field that is added by one line to the schema of a source or a quote
     t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
   })
 
-  for (const [name, content] of Object.entries(INPUTS)) {
-    const [externalId = ''] = name.split('.')
-
-    test(`goes from ${externalId.toUpperCase()} through the import into the store, and out to the client`, async () => {
-      const file = join(folder, name)
-      await writeFile(file, content)
-      const env = { ...runtimeEnv(), ...PRELOAD, SLUICE_API_KEY: sluice.key }
-      const args = ['import', '--url', sluice.url, '--set', 'service=custom', '--json', file]
-      const { stdout } = await run(process.execPath, [MAIN, ...args], { env })
-      assert.doesNotMatch(stdout, /mood|weight|ignored/)
-      const page = await createClient({ url: sluice.url, apiKey: sluice.key }).getSource({
-        service: 'custom',
-        externalId,
-      })
+  test('goes from files through the import into the store, and out to the client', async () => {
+    const files = Object.keys(INPUTS).map((name) => join(folder, name))
+    for (const [at, content] of Object.values(INPUTS).entries())
+      await writeFile(files[at] ?? '', content)
+    const env = { ...runtimeEnv(), ...PRELOAD, SLUICE_API_KEY: sluice.key }
+    const args = ['import', '--url', sluice.url, '--set', 'service=custom', '--json', ...files]
+    const { stdout } = await run(process.execPath, [MAIN, ...args], { env })
+    assert.doesNotMatch(stdout, /mood|weight|ignored/)
+    const client = createClient({ url: sluice.url, apiKey: sluice.key })
+    for (const externalId of ['csv', 'ndjson']) {
+      const page = await client.getSource({ service: 'custom', externalId })
       assert.partialDeepStrictEqual(page, { source: { mood: 'calm' }, quotes: [{ weight: 2.5 }] })
-    })
-  }
+    }
+  })
 
   test('is answered, merged and kept by POST /sources like any other', async () => {
     const client = createClient({ url: sluice.url, apiKey: sluice.key })
