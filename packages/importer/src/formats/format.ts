@@ -116,7 +116,7 @@ export type FoundLists = AsyncGenerator<readonly Found[]>
  */
 export function piecesOf(
   service: Piece['service'],
-  fieldsOf: (externalId: string) => SourceInput = () => ({}),
+  fieldsOf?: (externalId: string) => SourceInput,
 ) {
   return (
     externalId: string,
@@ -125,7 +125,7 @@ export function piecesOf(
     quotes: readonly QuoteInput[],
     place: Place,
   ): Piece => {
-    const fields = { ...fieldsOf(externalId), ...own }
+    const fields = fieldsOf === undefined ? own : { ...fieldsOf(externalId), ...own }
     return { kind: 'piece', service, externalId, order, fields, quotes, place }
   }
 }

@@ -237,6 +237,8 @@ function contentOf(message: JsonObject, isByBot: boolean): { text: string; leftO
     content !== undefined && (!isByBot || (typeof url === 'string' && content.includes(url)))
   const embeds = asObjects(message.embeds)
   const rows = asObjects(message.components)
+  if (embeds.length + rows.length === 0 && message.poll === undefined)
+    return { text: content ?? '', leftOut: [] }
   const shown = embeds.filter((embed) => !isPreview(embed))
   const previews = embeds.filter(isPreview).map(() => 'previews of links')
   const images = shown

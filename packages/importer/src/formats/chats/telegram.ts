@@ -231,7 +231,7 @@ function filesOf(message: JsonObject): string[] {
   if (message.media_type !== undefined)
     return [`${message.media_type}${sticker ? ` ${sticker}` : ''}`]
   const { photo, file, location_information: location } = message
-  return Object.keys(present({ photo, file, location }))
+  return (photo ?? file ?? location) ? Object.keys(present({ photo, file, location })) : []
 }
 
 /** Instead of a path, there may be a sentence in brackets that says why the file is missing. */

@@ -84,7 +84,7 @@ async function* readDatabase(file: InputFile, files: readonly InputFile[]): Foun
   }
 }
 
-function readRow({ attributedBody, info, ...row }: JsonObject, path: string): Found {
+function readRow(row: JsonObject, path: string): Found {
   const place = { path, pointer: `/message/${row.id}` }
   const externalId = asText(row.guid)
   const chat = asText(row.chat)
@@ -95,15 +95,17 @@ function readRow({ attributedBody, info, ...row }: JsonObject, path: string): Fo
   if (chat === undefined) return skipped('messages of chats that were deleted', place)
   // Newer systems write the text only into `attributedBody`. U+FFFC stands for a file that is
   // shown.
-  const edits = editsIn(info)
-  const body = (asText(row.text) ?? (textOfBody(attributedBody) || edits.text))
+  const edits = editsIn(row.info)
+  const body = (asText(row.text) ?? (textOfBody(row.attributedBody) || edits.text))
     .replaceAll('\uFFFC', '')
     .trim()
   // People may write a subject above the text.
   const text = [asText(row.subject), body].filter(Boolean).join('\n')
   const attachments = asTexts(row.files)
-  if (externalId === undefined || createdAt === undefined)
-    return rejected('a message without a guid or a valid date', place, { ...row, text: body })
+  if (externalId === undefined || createdAt === undefined) {
+    const { attributedBody: _body, info: _info, ...record } = row
+    return rejected('a message without a guid or a valid date', place, { ...record, text: body })
+  }
   // If a part of a message was unsent, the text is what remains.
   const isChanged = edits.hasUnsent || Number(row.date_retracted) + Number(row.date_edited) > 0
   if (isChanged && text === '' && attachments.length === 0)

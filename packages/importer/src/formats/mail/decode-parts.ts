@@ -84,12 +84,14 @@ export function decodeParts(mail: Buffer): DecodedMail {
   }
   decodeAll(decoding)
   const { headers, texts, notes } = decoding
-  return { headers: Buffer.concat(headers), text: texts.join('\n'), notes }
+  const own = headers.length > 1 ? BEFORE_OWN : OF_TEXT
+  return { headers: Buffer.concat([own, ...headers]), text: texts.join('\n'), notes }
 }
 
 /** No mail can contain it, because it is random. */
 const BOUNDARY = randomUUID()
-/** If a header occurs twice, the first one counts, so this line is put in front. */
+/** If a header occurs twice, the first one counts, so one of these lines is put in front. */
+const OF_TEXT = Buffer.from(`Content-Type: ${TEXT}\n`)
 const BEFORE_OWN = Buffer.from(`Content-Type: multipart/mixed; boundary=${BOUNDARY}\n`)
 const BEFORE_FILE = Buffer.from(`\n\n--${BOUNDARY}\n`)
 
@@ -105,7 +107,7 @@ function decodeNext(decoding: Decoding): void {
   const raw = mail.subarray(at, body)
   const part = readPart(raw.toString('latin1'), defaultType)
   const header = decodeHeader(raw, isUtf8(raw) ? undefined : (part.charset ?? firstCharset(mail)))
-  if (headers.length === 0) headers.push(BEFORE_OWN, header)
+  if (headers.length === 0) headers.push(header)
   if (isAttachedMail) texts.push(shownHeader(header.toString()))
   decoding.isAttachedMail = false
   decoding.defaultType = TEXT

@@ -6,6 +6,8 @@ const YEAR =
   /(?<![\s\d][+-])\b\d{4}\b|[a-z][ -]1\d\d |\b\d{1,2}[ -][a-z]{3,}[ -]\d{2}\b(?!:)|\d\/\d{1,2}\/\d/i
 /** Matches everything up to the time of the day, and what follows it. */
 const TIME = /^(.*?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s*[AP]M\b)?)(.*)/is
+/** Matches the form of most dates, which needs no search for its parts. */
+const USUAL = /^(?:[A-Z][a-z]{2}, )?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-][01]\d[0-5]\d$/
 const OFFSET = /([+-])(\d{1,2}):?(\d\d)?(?!\d)/
 /**
  * Repairs dates. Programs that counted years from 1900 wrote 100 for 2000. In dates with full
@@ -37,6 +39,8 @@ const HOUR_MS = 3_600_000
  * one. A date without a zone, or with an unknown zone, is taken as UTC.
  */
 export function mailDate(header = ''): string | undefined {
+  const usual = USUAL.test(header) ? Date.parse(header) : Number.NaN
+  if (usual > 0) return isoDateBehind(usual, 0)
   if (header.length > DATE_CHARACTERS || !YEAR.test(header)) return undefined
   const [comment = ''] = header.match(COMMENT) ?? []
   const bare = comment === '' ? header : header.replace(COMMENT, ' ')

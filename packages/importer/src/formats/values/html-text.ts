@@ -46,11 +46,15 @@ const PREFIXING = new Set(['blockquote', 'ol', 'ul'])
  */
 const MOST_PREFIXED = 4_000_000
 
+/** What HTML shows as a space. Many texts have nothing else of HTML, and need no converter. */
+const SPACE = /[ \t\r\n\f\u200B]+/
+
 /** A parsed document needs up to 60 times its size in memory, so longer HTML is read in pieces. */
 const PIECE_BYTES = 256 * 1024
 
 /** Returns the text, without images. If HTML nests or quotes too much, only removes its tags. */
 export function htmlToText(html: string | Buffer): string {
+  if (typeof html === 'string' && !/[<&]/.test(html)) return html.split(SPACE).join(' ').trim()
   const pieces = html.length <= PIECE_BYTES ? [html.toString()] : piecesOf(html)
   if (isTooExpensive(pieces))
     return html

@@ -14,14 +14,13 @@ const ZEROS = new Set([
   ...['1970', '0001', '1601', '1753', '1900', '1904'].map((year) => `${year}-01-01T00:00:00.000Z`),
   ...['30', '31'].map((day) => `1899-12-${day}T00:00:00.000Z`),
 ])
-const AFTER_ZEROS = '1970-01-02'
 
 /** Names dates of `ZEROS` in the summary. */
 export const ZERO_DATES = 'dates such as 1970-01-01T00:00:00Z, which programs write for none'
 
 /** Returns whether it stands for a missing date. (Nobody wrote in exactly that second.) */
 export function isNoDate(iso: string): boolean {
-  return iso < AFTER_ZEROS && ZEROS.has(iso)
+  return iso[0] !== '2' && ZEROS.has(iso)
 }
 
 /** A larger number is in milliseconds: in seconds, it would be after the year 5138. */
@@ -52,6 +51,9 @@ const ZONE = /(Z|GMT|UTC|[+-]\d{2}(:?\d{2})?)( \([^()]*(?:\([^()]*\))?\)| \d{4})
  * machine. Returns undefined if JavaScript can't read it.
  */
 export function isoDateIn(text = ''): string | undefined {
+  // Takes half the time of the rest, and reads nearly all dates.
+  const known = parseIsoDate(text)
+  if (known !== undefined) return isNoDate(known) ? undefined : known
   const date = new Date(ZONE.test(text) ? text : `${text.replace(/(?<=\d)T(?=\d)/, ' ')} UTC`)
   const iso = Number.isNaN(date.getTime()) ? '' : date.toISOString()
   return iso === '' || isNoDate(iso) ? undefined : iso

@@ -50,9 +50,11 @@ type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
 /** An empty text or list must not replace the value of an earlier piece. */
 export function present<T extends object>(fields: T): Present<T>
 export function present(fields: object): object {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined && value?.length !== 0),
-  )
+  // Not by `filter` and `fromEntries`, which take twice the time: each record passes through here.
+  const kept: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(fields))
+    if (value !== undefined && value?.length !== 0) kept[name] = value
+  return kept
 }
 
 /** Returns the first line of a text that is not blank, for use as a title. */
