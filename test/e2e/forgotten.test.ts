@@ -4,23 +4,29 @@ import { connectRetrying } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
 import { keysWith } from '@sluice/queue/test-support'
 import { sourceIdOf } from '@sluice/store/ids'
+import { beforeSuite } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 import { mongodbCan } from '../support/mongodb-can.ts'
 import { openOperator } from '../support/open-operator.ts'
-import { startSluice } from '../support/start-sluice.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
-import { createCaller, type Reply } from './support/caller.ts'
+import { type Caller, createCaller, type Reply } from './support/caller.ts'
 import { acceptedIn, jobIn, jobPathIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 const ASYNC = { prefer: 'respond-async' }
 const JSON_BODY = { 'content-type': 'application/json' }
 
-/** A Sluice, and functions that post threads with words and search for these words. */
-async function setUp(t: TestContext) {
-  const sluice = await startSluice(t)
+let sluice: TestSluice
+let operator: Caller
+beforeSuite(async (t) => {
+  sluice = await startSluice(t)
+  operator = createCaller({ url: sluice.url, key: (await openOperator(sluice)).key })
+})
+
+/** Functions that post threads with words and search for these words. */
+function setUp(t: TestContext) {
   const caller = createCaller(sluice)
-  const operator = createCaller({ url: sluice.url, key: (await openOperator(sluice)).key })
   const { QUEUE = '', REDIS_URL = '' } = sluice.settings
   const redis = connectRetrying({ redisUrl: REDIS_URL, queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
@@ -62,13 +68,13 @@ async function setUp(t: TestContext) {
   }
   const ended = async (reply: Reply) =>
     jobIn(await caller.get(jobPathIn(reply), { prefer: 'wait=30' }))
-  return { sluice, caller, operate, redis, words, newWord, names, aThread, remembered, ended }
+  return { caller, operate, redis, words, newWord, names, aThread, remembered, ended }
 }
 
-type World = Awaited<ReturnType<typeof setUp>>
+type World = ReturnType<typeof setUp>
 
 /** Posts threads in every way that the API has, so that some wait, and others have ended. */
-async function postAll({ sluice, caller, operate, newWord, aThread, ended }: World) {
+async function postAll({ caller, operate, newWord, aThread, ended }: World) {
   const refused = newWord()
   await sluice.db.createCollection('quotes', { validator: { speaker: { $ne: refused } } })
   const failing = () => aThread({ quotes: [{ externalId: 'a', text: 'x', speaker: refused }] })
@@ -108,7 +114,7 @@ async function postAll({ sluice, caller, operate, newWord, aThread, ended }: Wor
 
 test('after a deletion, nothing has a word of the thread, in whatever way it was posted', async (t) => {
   t.skip(!mongodbCan.refuseByValidator)
-  const world = await setUp(t)
+  const world = setUp(t)
   const { caller, operate, names, words, remembered, ended } = world
   const posted = await postAll(world)
   const before = (await remembered()).join()
@@ -133,7 +139,7 @@ test('after a deletion, nothing has a word of the thread, in whatever way it was
 })
 
 test('the same for a thread whose caller has given up waiting, if only its id is known', async (t) => {
-  const { caller, operate, names, aThread, remembered, ended } = await setUp(t)
+  const { caller, operate, names, aThread, remembered, ended } = setUp(t)
   await operate('lanes/interactive:pause')
   const pending = await caller.post(aThread(), { prefer: 'wait=1' })
   acceptedIn(pending)
