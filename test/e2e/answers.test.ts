@@ -170,6 +170,14 @@ describe('every answer has a status and headers that describe it', () => {
     assert.equal(new Set(replies.map(({ headers }) => headers.get('x-request-id'))).size, 20)
   })
 
+  test('no cache may keep an answer, a problem or an answer in parts', async () => {
+    const replies = await Promise.all([
+      caller.post(someThread()),
+      ...['/limits', '/nowhere', '/sources:export?limit=1'].map((path) => caller.get(path)),
+    ])
+    for (const { headers } of replies) assert.equal(headers.get('cache-control'), 'no-store')
+  })
+
   test('no answer names the software behind it', async () => {
     const { headers } = await caller.get('/nowhere')
     assert.deepEqual(

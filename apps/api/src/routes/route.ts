@@ -242,7 +242,7 @@ const ANSWER_HEADERS = {
     'The content codings that the service reads.',
     'gzip, br, deflate, zstd',
   ),
-  'Cache-Control': always('Whether the answer may be kept.', 'no-store'),
+  'Cache-Control': optional('Whether the answer may be kept.', 'no-store'),
   'Content-Encoding': optional(
     'How the file is compressed. Absent if the caller accepts no gzip.',
     'gzip',
