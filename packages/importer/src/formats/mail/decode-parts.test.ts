@@ -365,3 +365,13 @@ describe('of alternatives', () => {
     expect((await readParts('multipart/mixed', ...parts)).text?.replace(/\n+/g, '\n\n')).toBe(text)
   })
 })
+
+test('a long quoted-printable text is whole, although it is decoded in pieces', async () => {
+  const line = 'caf=C3=A9 at =\r\nsix =3D '
+  const { text } = await readText(
+    'text/plain; charset=utf-8',
+    line.repeat(60_000),
+    'quoted-printable',
+  )
+  expect(text).toBe('café at six = '.repeat(60_000).trim())
+})

@@ -32,9 +32,17 @@ const META_BYTES = 4096
 export function decodeTransfer(body: Buffer, transfer: Part['transfer']) {
   if (transfer === 'base64') return decodeBase64(body)
   if (transfer !== 'quoted-printable') return { bytes: body, isCut: false }
-  const joined = body.toString('latin1').replace(/=[ \t]*(?:\r*\n|$)/g, '')
-  return { bytes: decodeQuoted(joined), isCut: false }
+  const decoded: Buffer[] = []
+  for (let [start, end] = [0, 0]; start < body.length; start = end) {
+    end = body.indexOf('\n', start + PIECE_BYTES) + 1 || body.length
+    const joined = body.toString('latin1', start, end).replace(/=[ \t]*(?:\r*\n|$)/g, '')
+    decoded.push(decodeQuoted(joined))
+  }
+  return { bytes: Buffer.concat(decoded), isCut: false }
 }
+
+/** A replacement needs many times the memory of its text, so lines are decoded in pieces. */
+const PIECE_BYTES = 256 * 1024
 
 const BASE64_LINE = /^[A-Za-z\d+/=]+$/
 

@@ -84,4 +84,13 @@ describe('HTML as text has', () => {
     const [words] = await once(new Worker(code, { eval: true, resourceLimits }), 'message')
     assert.equal(words, 'one two '.repeat(100_000).trim())
   })
+
+  it('whole words and tags, if a document is cut into pieces', () => {
+    const long = `<img alt="${'b '.repeat(200_000)}">${'c'.repeat(200_000)} `
+    const words = htmlToText(`<p>a &amp; ${long.repeat(3)}</p>`).split(/\s+/)
+    assert.deepEqual(
+      words.map((word) => word.length),
+      [1, 1, 200_000, 200_000, 200_000],
+    )
+  })
 })

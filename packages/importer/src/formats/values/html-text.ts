@@ -50,12 +50,13 @@ const MOST_PREFIXED = 4_000_000
 const SPACE = /[ \t\r\n\f\u200B]+/
 
 /** A parsed document needs up to 60 times its size in memory, so longer HTML is read in pieces. */
-const PIECE_BYTES = 256 * 1024
+const LONGEST_WHOLE = 256 * 1024
+const PIECE_BYTES = 64 * 1024
 
 /** Returns the text, without images. If HTML nests or quotes too much, only removes its tags. */
 export function htmlToText(html: string | Buffer): string {
   if (typeof html === 'string' && !/[<&]/.test(html)) return html.split(SPACE).join(' ').trim()
-  const pieces = html.length <= PIECE_BYTES ? [html.toString()] : piecesOf(html)
+  const pieces = html.length <= LONGEST_WHOLE ? [html.toString()] : piecesOf(html)
   if (isTooExpensive(pieces))
     return html
       .toString()
@@ -66,24 +67,32 @@ export function htmlToText(html: string | Buffer): string {
   return texts.join('').trim()
 }
 
-/** Matches the rest of a tag or, outside of tags, the rest of a word. */
-const REST = /[^<>]*>|[^ \t\r\n<]*/y
+const SPACES = Buffer.from(' \t\r\n')
 
 /** Pieces are decoded one at a time, because a string may need twice the memory of its bytes. */
 function piecesOf(text: string | Buffer): Iterable<string> {
   const html = typeof text === 'string' ? Buffer.from(text) : text
-  const latin1 = html.toString('latin1')
   const ends: number[] = []
+  let [open, close] = [-1, -1]
   for (let end = 0; end < html.length; ends.push(end)) {
-    REST.lastIndex = Math.min(end + PIECE_BYTES, html.length)
-    REST.test(latin1)
-    end = REST.lastIndex
+    end = Math.min(end + PIECE_BYTES, html.length)
+    // Only what was passed is searched again, so that all searches read the text once.
+    if (open < end) open = indexIn(html, '<', end)
+    if (close < end) close = indexIn(html, '>', end)
+    // A piece ends behind a tag or, outside of tags, behind a word.
+    if (close < open) end = close + 1
+    else while (end < open && !SPACES.includes(html[end] ?? 0)) end += 1
   }
   return {
     *[Symbol.iterator]() {
       for (const [at, end] of ends.entries()) yield html.toString('utf8', ends[at - 1] ?? 0, end)
     },
   }
+}
+
+function indexIn(html: Buffer, bracket: string, from: number): number {
+  const index = html.indexOf(bracket, from)
+  return index === -1 ? html.length : index
 }
 
 /**
