@@ -86,7 +86,7 @@ describe('a stored source can be read', () => {
     )
   })
 
-  test('without its quotes in a look-up of many, in the order of the look-up, while the queue is full', async (_t) => {
+  test('without its quotes in a look-up of many, in the order of the look-up', async () => {
     const sources = []
     for (const externalId of ['l-1', 'l-2', 'l-3'])
       sources.push((await post({ externalId })).source)
