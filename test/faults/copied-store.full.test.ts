@@ -26,12 +26,16 @@ test('a second Redis with the same queue is told as such, and a MongoDB that was
   other.signal('SIGKILL')
   await other.ended
 
+  const names = sluice.db.collection<{ _id: string }>('layout')
+  const abandoned = { _id: 'queue:abandoned', mark: 1, threads: 7, failed: 0 }
+  await names.insertOne(abandoned)
   const misspelt = { QUEUE: testQueueName() }
   const ofOtherQueue = await sluice.startApi(misspelt)
   const says = async (start: string) => (await readVerdict()).some((text) => text.startsWith(start))
   const isUsed = () => says(`The queue ${misspelt.QUEUE} feeds the same MongoDB`)
   const isLeft = () => says(`The queue ${misspelt.QUEUE} had 1 waiting and 0 failed threads`)
-  await until('the other queue', isUsed)
+  await until('the other queue, although one that was left came first', isUsed)
+  await names.deleteOne({ _id: abandoned._id })
   await postThread({ ...ofOtherQueue, key: sluice.key }, aThread(), 'respond-async')
   await until('a mark with its thread', () => layout.findOne({ threads: 1 }))
   ofOtherQueue.api.signal('SIGKILL')

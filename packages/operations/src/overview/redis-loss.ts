@@ -109,7 +109,8 @@ export function watchRedisLoss(
   async function noteOtherQueue(own: string, now: number): Promise<void> {
     const isUsed = { mark: { $gt: now - OTHER_MS } }
     const isLeft = [{ threads: { $gt: 0 } }, { failed: { $gt: 0 } }]
-    const options = { signal: AbortSignal.timeout(MARK_ANSWER_MS) }
+    // The newest mark is of a queue that is used, if there is one: that is the worse fault.
+    const options = { sort: { mark: -1 }, signal: AbortSignal.timeout(MARK_ANSWER_MS) } as const
     const notes = db.collection<MarkNote>('layout')
     const other = await notes.findOne({ _id: { $ne: own }, $or: [isUsed, ...isLeft] }, options)
     if (!other) return
