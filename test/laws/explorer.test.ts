@@ -6,7 +6,7 @@ import { historyKinds } from './explorer/history.ts'
 // Explores random interleavings of the store's commands, for every kind of histories.
 // `EXPLORE_SEED` explores the same histories again, `EXPLORE_RUNS` that number of each kind.
 
-const { EXPLORE_RUNS = scale('100', '2000'), EXPLORE_SEED } = process.env
+const { EXPLORE_RUNS = scale('200', '2000'), EXPLORE_SEED } = process.env
 const TIME_LIMIT_MS = 600_000
 
 describe('no interleaving, death, late command or repeated delivery breaks a law', () => {

@@ -34,20 +34,16 @@ const answerOf = (request: IncomingMessage, response: ServerResponse, maxBytes: 
     createBudget({ maxBytes, tenantShare: 1 }),
   )
 
-/** More than the sockets hold. */
-const BEFORE = 12 * 1024
-const ALL = 16 * 1024
-
 const line = (at: number) => `${String(at).padStart(1_023, ' ')}\n`
 
 test('a reader that begins late gets everything, in order', async (t) => {
   const written = Promise.withResolvers<void>()
   const socket = await ask(t, async (request, response) => {
     const answer = answerOf(request, response, 64 * MIB)
-    for (let at = 0; at < BEFORE; at++) await answer.write(line(at))
+    for (let at = 0; at < 32 * 1024; at++) await answer.write(line(at))
     written.resolve()
     // The reader reads while more comes.
-    for (let at = BEFORE; at < ALL; at++) await answer.write(line(at))
+    for (let at = 32 * 1024; at < 40 * 1024; at++) await answer.write(line(at))
     await answer.end()
     response.end()
   })
@@ -57,7 +53,7 @@ test('a reader that begins late gets everything, in order', async (t) => {
   const numbers = Array.from(text.matchAll(/ +(\d+)\n/g), ([, number]) => Number(number))
   assert.deepEqual(
     numbers,
-    Array.from({ length: ALL }, (_, at) => at),
+    Array.from({ length: 40 * 1024 }, (_, at) => at),
   )
 })
 
