@@ -299,7 +299,7 @@ export function writeHead(
   context.response.writeHead(answer.status, {
     'content-type': answer.status >= 400 ? PROBLEM_MEDIA_TYPE : 'application/json',
     'x-request-id': context.requestId,
-    // A shared cache would give a tenant's answer to others, whose keys are in no header it knows.
+    // A shared cache does not know the header of the key, so it would give a tenant's answer to all.
     'cache-control': 'no-store',
     ...answer.headers,
     ...quotaHeaders(enqueuer, context, answer),

@@ -505,12 +505,7 @@ const ASSET = fileContent(...Array.from(ASSETS.values(), ({ mediaType }) => medi
 
 const READINESS = json(contract.ReadinessSchema)
 const COMPRESSED = ['Content-Encoding', 'Vary'] as const
-const FILE_HEADERS = [
-  ...COMPRESSED,
-  'Cache-Control',
-  'Content-Security-Policy',
-  'X-Content-Type-Options',
-] as const
+const FILE_HEADERS = [...COMPRESSED, 'Content-Security-Policy', 'X-Content-Type-Options'] as const
 const PAGE: Route['answers'] = {
   200: ['The page.', fileContent('text/html; charset=utf-8'), FILE_HEADERS],
 }

@@ -107,10 +107,10 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   else if (!isSharded) checks.push({ state: 'ok', text: members })
   const fault: unknown = await probe().catch((error) => error)
   const grant = 'db.grantRolesToUser("USER", ["sluiceOperator"])'
-  const mend = isUnauthorized(fault)
+  const repair = isUnauthorized(fault)
     ? `${shell(grant)}  # as administrator: docs/operate/mongodb.md#rights-in-mongodb`
     : shell('rs.status().members.map(m => [m.name, m.stateStr])')
-  checks.push(check(!fault, `a majority commits: ${fault ?? 'yes'}`, mend))
+  checks.push(check(!fault, `a majority commits: ${fault ?? 'yes'}`, repair))
   const listsSources = deps.listSources === 'on'
   const wanted = await indexesFor((command) => deps.ask(database, command), { listsSources })
   for (const [collection, indexes] of Object.entries(wanted)) await askIndexes(collection, indexes)

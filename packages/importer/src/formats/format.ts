@@ -59,10 +59,10 @@ export interface Piece {
   quotes: readonly QuoteInput[]
   place: Place
   /**
-   * Whether a date such as 1970-01-01T00:00:00Z is kept. In most formats, it stands for a missing
-   * date.
+   * Whether it is in Sluice's own form, which keeps a date such as 1970-01-01T00:00:00Z and the
+   * marks in names. In other formats, the date stands for a missing one, and marks are no text.
    */
-  keepsZeroDates?: true
+  isOwnForm?: true
 }
 
 /** A record that should be a part of a thread, but can't be read as one. */

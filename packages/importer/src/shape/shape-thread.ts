@@ -21,8 +21,8 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
   let conversation: Outgoing['conversation']
   return (thread: ThreadInput, note: Note) => {
     const dated = <Of extends Dated>(fields: Of) =>
-      thread.keepsZeroDates ? fields : withoutZeroDate(fields, note)
-    const named = (quote: QuoteInput) => (thread.keepsZeroDates ? quote : withPlainName(quote))
+      thread.isOwnForm ? fields : withoutZeroDate(fields, note)
+    const named = (quote: QuoteInput) => (thread.isOwnForm ? quote : withPlainName(quote))
     const { placeholderTitle, ...fields } = dated(thread.fields)
     const externalId = shapeId(idPrefix + thread.externalId, note)
     const source = { service: thread.service, externalId, ...shapeFields(fields, ofSource, note) }

@@ -23,7 +23,7 @@ describe('NDJSON', () => {
     const fields = { title: 'A thread' }
     const piece = {
       ...{ kind: 'piece', service: 'slack', order: '', quotes: thread.quotes },
-      keepsZeroDates: true,
+      isOwnForm: true,
     }
     assert.deepEqual(pieces, [
       { ...piece, externalId: 'C1', fields, place: { path: 'threads.ndjson', line: 1 } },

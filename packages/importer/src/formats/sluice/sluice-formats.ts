@@ -117,7 +117,7 @@ function readRepaired({ quotes, ...source }: JsonObject, place: Place, original:
 function toPiece({ source, quotes }: Thread, place: Place): Piece {
   const { service, externalId, ...fields } = source
   const piece = { kind: 'piece', service, externalId, order: '', fields, quotes, place } as const
-  return { ...piece, keepsZeroDates: true }
+  return { ...piece, isOwnForm: true }
 }
 
 function rejectInvalid(

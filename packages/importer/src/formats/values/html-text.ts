@@ -67,7 +67,7 @@ export function htmlToText(html: string | Buffer): string {
   return texts.join('').trim()
 }
 
-const SPACES = Buffer.from(' \t\r\n')
+const WORD_ENDS = Buffer.from(' \t\r\n')
 
 /** Pieces are decoded one at a time, because a string may need twice the memory of its bytes. */
 function piecesOf(text: string | Buffer): Iterable<string> {
@@ -81,7 +81,7 @@ function piecesOf(text: string | Buffer): Iterable<string> {
     if (close < end) close = indexIn(html, '>', end)
     // A piece ends behind a tag or, outside of tags, behind a word.
     if (close < open) end = close + 1
-    else while (end < open && !SPACES.includes(html[end] ?? 0)) end += 1
+    else while (end < open && !WORD_ENDS.includes(html[end] ?? 0)) end += 1
   }
   return {
     *[Symbol.iterator]() {

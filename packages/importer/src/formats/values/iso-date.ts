@@ -51,12 +51,14 @@ const ZONE = /(Z|GMT|UTC|[+-]\d{2}(:?\d{2})?)( \([^()]*(?:\([^()]*\))?\)| \d{4})
  * machine. Returns undefined if JavaScript can't read it.
  */
 export function isoDateIn(text = ''): string | undefined {
-  // Takes half the time of the rest, and reads nearly all dates.
-  const known = parseIsoDate(text)
-  if (known !== undefined) return isNoDate(known) ? undefined : known
+  // The first takes half the time of the second, and reads nearly all dates.
+  const iso = parseIsoDate(text) ?? dateOfJavaScript(text)
+  return iso === undefined || isNoDate(iso) ? undefined : iso
+}
+
+function dateOfJavaScript(text: string): string | undefined {
   const date = new Date(ZONE.test(text) ? text : `${text.replace(/(?<=\d)T(?=\d)/, ' ')} UTC`)
-  const iso = Number.isNaN(date.getTime()) ? '' : date.toISOString()
-  return iso === '' || isNoDate(iso) ? undefined : iso
+  return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
 }
 
 /** Returns a text that is an ISO date, in UTC. Otherwise returns undefined. */
