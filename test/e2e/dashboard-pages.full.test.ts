@@ -195,6 +195,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
       ({ msg, kind }) => msg === 'operation.opened' && kind === 'pause',
     )
     assert.deepEqual([opened.lane, opened.operator], ['bulk', operatorId])
+    await page.getByRole('region', { name: 'Counts' }).waitFor()
     await inspect(visitor, 'overview')
     await page
       .getByRole('region', { name: 'Processes' })
@@ -227,6 +228,9 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
       return (await page.locator('svg path.line-0[d*="M"]').count()) === 4
     })
     await page.getByRole('link', { name: /^Failures/ }).click()
+    await page.getByLabel('Failed within').selectOption('1h')
+    await page.getByRole('button', { name: 'Filter' }).click()
+    await page.waitForURL(/last=1h/)
     await inspect(visitor, 'failures')
     await page.locator('#groups a').first().click()
     await page.getByRole('button', { name: 'Retry 4 jobs' }).waitFor()
@@ -249,6 +253,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await inspect(visitor, 'imports')
     await page.getByRole('link', { name: WAITED }).click()
     await page.getByText('request_invalid').waitFor()
+    await page.getByRole('heading', { name: /, 1 item$/ }).waitFor()
     await inspect(visitor, 'an import that its caller waits for')
     await page.goBack()
     await page.getByRole('link', { name: importId }).click()
@@ -258,14 +263,22 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await page.getByText('MongoDB is being upgraded').waitFor()
     await inspect(visitor, 'a lane’s operations')
     await page.getByRole('link', { name: 'Bull Board' }).click()
-    await page.locator('#root').getByText(`${sluice.settings.QUEUE}-bulk`).first().waitFor()
-    if (SCREENSHOTS !== undefined) await page.screenshot({ path: `${SCREENSHOTS}/board.png` })
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await page.reload()
+      await page.locator('#root').getByText('4 Jobs').waitFor()
+      if (SCREENSHOTS === undefined) continue
+      await page.screenshot({ path: `${SCREENSHOTS}/board ${colorScheme}.png` })
+    }
+    await page.locator('header button[aria-haspopup=menu]').click()
+    await page.getByText('Back to Sluice').click()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
     assert.deepEqual(faults, [])
   })
 
   test('a page that refuses something stays as it is, and is not called stale', async () => {
     const { page } = await logIn(viewerKey)
-    for (const path of ['/failures?since=yesterday', '/failures/00000000']) {
+    for (const path of ['/failures?last=soon', '/failures/00000000']) {
       await page.goto(url + path)
       const search = page.getByLabel('Find a job or a thread')
       await search.fill('typed meanwhile')
@@ -443,6 +456,9 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await inspect(visitor, 'selected jobs on a phone')
     await page.getByRole('button', { name: 'Discard …' }).press('Enter')
     await page.getByText('This removes 3 jobs for good. 3 threads could not be stored').waitFor()
+    await page.goto(`${url}/jobs?state=failed&tenant=nobody`)
+    await page.getByText('No job.').waitFor()
+    assert.equal(await retry.isVisible(), false)
     assert.deepEqual(faults, [])
     const { page: plain } = await logIn(operatorKey, { javaScriptEnabled: false })
     await plain.goto(`${url}/jobs?state=failed`)
@@ -462,6 +478,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
       return Math.max(...(await heights))
     }
     await page.goto(`${url}/overview`)
+    await page.getByText('Show the counts').click()
     for (const name of ['Lanes', 'Counts', 'Processes'])
       assert.ok((await tallest(name)) <= 104, `${name} are cards`)
     await inspect(visitor, 'overview dark, on a phone')
@@ -470,6 +487,13 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await page.goto(`${url}/failures`)
     await inspect(visitor, 'failures dark, on a phone')
     assert.ok((await tallest('Failed jobs by reason')) <= 112, 'a reason is a card')
+    await page.setViewportSize({ width: 300, height: 800 })
+    const lines = await page
+      .locator('#groups .reason')
+      .first()
+      .evaluate((one) => one.clientHeight)
+    assert.ok(lines <= 2 * 24, `a reason has two lines at most: ${lines} px`)
+    await page.setViewportSize({ width: 390, height: 800 })
     const reason = (await page.locator('#groups a').first().textContent()) ?? ''
     await page.locator('#groups a').first().click()
     const form = page.locator('form[action="/failures/retry"]')

@@ -221,7 +221,13 @@ function buildBoard({ queues, redis }: BoardDeps): Express {
   createBullBoard({
     queues: queues.map((queue) => new ShownQueue(queue, redis)),
     serverAdapter,
-    options: { uiConfig: { boardTitle: 'Sluice', hideDocsLink: true } },
+    options: {
+      uiConfig: {
+        boardTitle: 'Sluice',
+        hideDocsLink: true,
+        miscLinks: [{ text: 'Back to Sluice', url: '/overview' }],
+      },
+    },
   })
   const board: Express = serverAdapter.getRouter()
   board.engine('ejs', (path, options, callback) =>

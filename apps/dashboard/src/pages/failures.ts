@@ -2,6 +2,7 @@
 // reason. Also the page of operations: who retried, discarded, paused or resumed what, and how far
 // each has got.
 import {
+  durationSeconds,
   type FailedJobGroups,
   type Operation,
   parseFailedJobFilter,
@@ -41,9 +42,9 @@ type Group = FailedJobGroups['groups'][number]
  */
 export const groupsPage: PageHandler = async (visit) => {
   const { view, query } = visit
-  const input = inputOf(query)
-  const filter = parseFailedJobFilter(Object.entries(input))
-  const form = filterForm(input, await tenantsOf(visit))
+  const { last, ...given } = inputOf(query)
+  const filter = parseFailedJobFilter(Object.entries({ ...given, ...(last && sinceOf(last)) }))
+  const form = filterForm({ ...given, ...(last && { last }) }, await tenantsOf(visit))
   if (!filter.ok) return invalidPage('Failures', filter.errors, form)
   const isFiltered = Object.keys(filter.value).length > 0
   const { groups, isComplete } = await (isFiltered
@@ -57,11 +58,17 @@ ${groupTable(groups)}
 }
 
 function filterForm(input: Readonly<Record<string, string>>, tenants: Html): Html {
-  const { tenant, service, since = '' } = input
+  const { tenant, service, last } = input
   const fields = html`${tenantField(tenant)}${tenants}
 ${choice('service', 'Service', SERVICES, service)}
-<p><label for="since">Since (UTC)</label><input id="since" name="since" value="${since}" placeholder="2024-05-01T09:30"></p>`
+${choice('last', 'Failed within', ['1h', '24h', '7d'], last)}`
   return filters('/failures', Object.keys(input).length > 0, fields)
+}
+
+/** A text that is no duration is refused as a time. */
+function sinceOf(last: string): { since: string } {
+  const seconds = durationSeconds(last)
+  return { since: seconds ? new Date(Date.now() - seconds * 1_000).toISOString() : last }
 }
 
 /** Shows the group that the path names, with its newest jobs. */
@@ -69,7 +76,7 @@ export const groupPage: PageHandler = async (visit) => {
   const { groups } = await visit.view.readGroups()
   const group = groups.find(({ id }) => id === visit.params.group)
   if (group === undefined) return NO_SUCH_GROUP
-  const { id, jobs, threads, hours, newestAt, oldestAt, reason } = group
+  const { id, jobs, threads, hours, newestAt, oldestAt, reason, reasonGroup } = group
   const { jobs: newest, next } = await visit.view.listJobs({ state: 'failed', group: id })
   const about = {
     Group: copyable(id),
@@ -85,7 +92,7 @@ ${isOperator(visit) && actsOf(visit, group)}
 <div id="jobs" data-refresh>${jobTable('Failed jobs', newest, { isOneReason: true })}</div>
 <p><a href="/jobs?state=failed&group=${id}">Select jobs${next !== undefined && ', and see the older ones'}</a></p>`
   return {
-    title: reasonWords(reason).slice(0, TITLE_CHARACTERS).replaceAll('`', ''),
+    title: reasonWords(reasonGroup).slice(0, TITLE_CHARACTERS).replaceAll('`', ''),
     trail: [html`<a href="/failures">Failures</a>`],
     body,
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Hit } from '@sluice/contract'
 import { test } from 'vitest'
-import { hitCells } from './find.ts'
+import { hitCells, jobTable } from './find.ts'
 
 const HIT: Hit = {
   kind: 'job',
@@ -24,6 +24,11 @@ test('on the page of a thread, its jobs are listed by their ids only', () => {
   const { name: _, ...nameless } = HIT
   const [what] = hitCells(nameless, null)
   assert.equal(String(what), '<div class="note"><a class="id" href="/jobs/a">job a</a></div>')
+})
+
+test('a job of several threads shows their number apart from the name, which may be cut', () => {
+  const list = String(jobTable('Jobs', [{ ...HIT, name: 'slack/a … slack/b (50)' }]))
+  assert.match(list, /<a href="\/jobs\/a"[^>]*>slack\/a … slack\/b<\/a> \(50\)<\/span>/)
 })
 
 test('a job of several threads links to none of them', () => {

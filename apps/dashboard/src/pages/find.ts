@@ -5,6 +5,7 @@ import { html } from 'hono/html'
 import {
   age,
   type Cell,
+  folded,
   type Html,
   inputOf,
   invalidPage,
@@ -66,12 +67,14 @@ export function jobTable(
     const took =
       acceptedAt && endedAt && exactDuration(Date.parse(endedAt) - Date.parse(acceptedAt))
     const since = endedAt ?? acceptedAt
+    // The number of threads stays in sight where a long name is cut.
+    const [names, count] = name.split(/( \(\d+\))$/)
     return {
       Select:
         maySelect &&
         html`<input type="checkbox" name="id" value="${id}" aria-label="Select ${name}">`,
       State: dot(state),
-      Job: html`<a href="/jobs/${id}" title="${name}, ${id}">${name}</a>`,
+      Job: html`<span class="name"><a href="/jobs/${id}" title="${name}, ${id}">${names}</a>${count}</span>`,
       Outcome: countsOf(outcomes).join(', '),
       Reason: reason && !isOneReason ? reasonLine(reason) : undefined,
       Tenant: hit.tenant,
@@ -165,10 +168,10 @@ export async function tenantsOf({ view }: Visit): Promise<Html> {
   return html`<datalist id="tenants">${tenants.map(({ tenant }) => html`<option value="${tenant}"></option>`)}</datalist>`
 }
 
-/** The form for a page's filters. On a small screen, it is behind a disclosure. */
+/** The form for a page's filters. */
 export function filters(action: string, isOpen: boolean, fields: Html): Html {
-  return html`<details class="filters"${isOpen && html` open`}><summary class="button quiet">Filters</summary>
-<form class="find" action="${action}">${fields}<p><button>Filter</button></p></form></details>`
+  const form = html`<form class="find" action="${action}">${fields}<p><button>Filter</button></p></form>`
+  return folded('Filters', form, isOpen)
 }
 
 /** A list from which people choose the value of a filter. */

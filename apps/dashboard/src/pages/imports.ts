@@ -11,6 +11,7 @@ import {
   facts,
   type Html,
   type PageHandler,
+  plural,
   progress,
   reasonLine,
   shown,
@@ -29,7 +30,7 @@ export const importsPage: PageHandler = async ({ view }) => {
   const rows = (await view.listImports()).map((one): Cell[] => {
     const link = html`<a class="id" href="/imports/${one.id}">${one.id}</a>`
     const failed =
-      one.counts.failed > 0 && html`<strong class="badge">${shown(one.counts.failed)}</strong>`
+      one.counts.failed > 0 ? html`<strong class="badge">${shown(one.counts.failed)}</strong>` : 0
     const stored = doneOf(one) - one.counts.failed
     return [
       link,
@@ -42,7 +43,7 @@ export const importsPage: PageHandler = async ({ view }) => {
       rateOf(one),
     ]
   })
-  const body = html`<p class="note">Each is listed until a day after its last outcome. A caller that waits posts many requests as one import if all name it by the header <code>Import-Id</code>, as <code>sluice import</code> does.</p>
+  const body = html`<p class="note">An import is listed for a day after its last outcome. Requests with the same header <code>Import-Id</code>, as <code>sluice import</code> sends them, are one import.</p>
 <div id="imports" data-refresh>${table('Imports', HEADS, rows, 'No import.')}</div>`
   return { title: 'Imports', body }
 }
@@ -120,7 +121,7 @@ ${table(
   const body = html`<div id="import" data-refresh>${facts(about)}
 ${problems.length > 0 && failures}</div>`
   const by = found.by ? ` with key ${found.by}` : ''
-  const title = `Import of ${found.tenant}${by}, ${shown(received ?? 0)} items`
+  const title = `Import of ${found.tenant}${by}, ${plural(received ?? 0, 'item')}`
   return { title, trail: [html`<a href="/imports">Imports</a>`], body }
 }
 

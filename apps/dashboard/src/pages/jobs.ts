@@ -157,7 +157,7 @@ export async function jobPage(visit: Visit, acts?: Acts): ReturnType<PageHandler
   const isRevealed = acts !== undefined
   const about = {
     State: state,
-    Thread: threads === 1 ? threadLink(tenant, name) : name,
+    Thread: threads === 1 && threadLink(tenant, name),
     Job: copyable(id),
     Request: hit.requestId && copyable(hit.requestId),
     Import: importId && copyable(importId, html`<a href="/imports/${importId}">${importId}</a>`),
@@ -181,7 +181,7 @@ ${isRevealed && payloadOf(job)}`
       ? [html`<a href="/jobs">Jobs</a>`, html`<a href="/jobs?state=${state}">${state}</a>`]
       : [
           html`<a href="/failures">Failures</a>`,
-          html`<a href="/failures/${groupIdOf(group)}">${withCode(reasonWords(group).slice(0, SHOWN_GROUP) || '(no reason)')}</a>`,
+          html`<a href="/failures/${groupIdOf(group)}">${withCode(reasonWords(group).slice(0, SHOWN_GROUP))}</a>`,
         ]
   return { title: `${name} · ${state} job`, trail: above, body }
 }
@@ -213,6 +213,8 @@ type Event = {
   tone?: string
 }
 
+type TimedEvent = Omit<Event, 'at'> & { ms: number }
+
 /** Shows the events of a job in their order. A bar shows the time from one event to the next. */
 function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string): Html {
   const { acceptedAt, endedAt, state, worker, outcomes } = hit
@@ -222,7 +224,7 @@ function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string
       : { what: ['stored', ...countsOf(outcomes)].join(', '), tone: 'stored' }
   const events: Event[] = [
     { at: acceptedAt, what: 'accepted' },
-    ...foldedAttempts(tries),
+    ...tries.map(attemptOf),
     { at: progress.waitingSince, what: 'went back to waiting' },
     { at: state === 'active' ? fetchedAt : undefined, what: 'fetched' },
     { at: endedAt, by: worker, ...end },
@@ -230,7 +232,7 @@ function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string
   const known = events.flatMap(({ at, ...event }) =>
     at === undefined ? [] : { ...event, ms: new Date(at).getTime() },
   )
-  const ordered = known.sort((one, other) => one.ms - other.ms)
+  const ordered = foldAttempts(known.sort((one, other) => one.ms - other.ms))
   // Without a bar for the time until an operator acted, which would make all other bars too short
   // to see.
   const lasted = ordered.map(({ ms, tone }, at) =>
@@ -251,21 +253,24 @@ function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string
   return html`<ol class="timeline" aria-label="Timeline">${items}</ol>`
 }
 
-/** Combines equal attempts in succession into one event. */
-function foldedAttempts(tries: JobDetail['tries']): Event[] {
-  const rows: (Event & { times: number })[] = []
-  for (const { at, worker, reason, retriedBy } of tries) {
+function attemptOf({ at, worker, reason, retriedBy }: JobDetail['tries'][number]): Event {
+  return retriedBy === undefined
+    ? { at, what: 'attempt failed', by: worker, reason, tone: 'failed' }
+    : { at, what: 'retried by an operator', by: retriedBy, tone: 'idle' }
+}
+
+/** Combines equal attempts into one event if nothing else happened between them. */
+function foldAttempts(ordered: readonly TimedEvent[]): TimedEvent[] {
+  const rows: (TimedEvent & { times: number })[] = []
+  for (const event of ordered) {
     const last = rows.at(-1)
-    if (retriedBy !== undefined)
-      rows.push({ at, what: 'retried by an operator', by: retriedBy, times: 0, tone: 'idle' })
-    else if (last?.reason === reason && last.by === worker)
-      Object.assign(last, { at, times: last.times + 1 })
-    else rows.push({ at, what: '', by: worker, reason, times: 1, tone: 'failed' })
+    if (event.reason !== undefined && last?.reason === event.reason && last.by === event.by)
+      Object.assign(last, { ms: event.ms, times: last.times + 1 })
+    else rows.push({ ...event, times: 1 })
   }
-  return rows.map(({ times, ...row }) => ({
-    ...row,
-    what: row.what || (times === 1 ? 'attempt failed' : `${times} attempts failed alike`),
-  }))
+  return rows.map(({ times, ...event }) =>
+    times === 1 ? event : { ...event, what: `${times} attempts failed alike` },
+  )
 }
 
 function actsOf(visit: Visit, job: JobDetail, isRevealed: boolean): Html {
@@ -295,13 +300,13 @@ function threadTable(
     const reason = reasons.get(place)
     const link = threadLink(hit.tenant, `${service}/${externalId}`)
     const why = reasons.size > 0 ? [reason && reasonLine(reason, said)] : []
-    return [place + 1, link, outcome ?? 'not yet', ...why]
+    return [link, place + 1, outcome ?? 'not yet', ...why]
   })
   if (rows.length < 2) return false
   const failed =
     failedThreadCount > 0 &&
     html`<p class="note">${plural(failedThreadCount, 'thread')} could not be stored.</p>`
-  const heads = ['Place', 'Thread', 'Outcome', ...(reasons.size > 0 ? ['Reason'] : [])]
+  const heads = ['Thread', 'Place', 'Outcome', ...(reasons.size > 0 ? ['Reason'] : [])]
   return html`<h2>Threads</h2>${failed}${table('Threads', heads, rows)}
 ${threads.length > THREADS && html`<p class="note">${plural(threads.length - THREADS, 'more thread')} are not listed.</p>`}`
 }

@@ -28,6 +28,7 @@ import { html } from 'hono/html'
 import {
   actForm,
   type Cell,
+  folded,
   type Html,
   isOperator,
   megabytes,
@@ -68,11 +69,14 @@ ${LEGEND}</div>
     LANES.map((lane) => laneCells(status, lane, visit)),
   )}</div>
 <div id="rest" data-refresh><h2>From accepted to stored</h2>
-<div class="charts">${LANES.map((lane) => timeCard(lane, status))}</div>
-<h2>Counts</h2>${countTable(COUNT_NAMES, {
-    'Last 5 minutes': (name) => countOf(status.lastMinutes, name),
-    'Last hour': (name) => countOf(status.lastHour, name),
-  })}
+${folded('Show the times', html`<div class="charts">${LANES.map((lane) => timeCard(lane, status))}</div>`)}
+<h2>Counts</h2>${folded(
+    'Show the counts',
+    countTable(COUNT_NAMES, {
+      'Last 5 minutes': (name) => countOf(status.lastMinutes, name),
+      'Last hour': (name) => countOf(status.lastHour, name),
+    }),
+  )}
 <h2 id="processes">Processes</h2>${processTables(status)}
 <p class="note">${redisWords(status)}</p>
 ${slowJobs.length > 0 && slowJobTable(slowJobs)}
@@ -176,7 +180,7 @@ const LANE_HEADS = [
   'Lane',
   '#Waiting',
   '#Active',
-  '#Between attempts',
+  '#Delayed',
   '#Failed',
   'Oldest',
   'Nearest bound',
@@ -388,7 +392,7 @@ ${inSpan.map(({ place }) => html`<path class="mark" d="M${Math.min(place * step,
 ${lines.map(({ values, className }) => html`<path class="${className}" d="${pathOf(values, top)}"/>`)}
 <path class="pointer" d=""/>${hits}</svg>
 <svg class="times" aria-hidden="true">${ticks.map(({ at, place, text }) => html`<text x="${((place * step) / WIDTH) * 100}%" y="14" data-at="${at}">${text}</text>`)}</svg></div>
-<output class="note">${shown(most)} at most</output></figure>`
+<output class="note">highest: ${shown(most)}</output></figure>`
 }
 
 /** The part of the drawing that is nearer to this point than to any other. */

@@ -201,9 +201,9 @@ function findingLine(
   path: string,
 ) {
   const { queued, verdict = [] } = status
-  // More workers don't help while MongoDB is unavailable.
-  const isUnavailable = verdict.some((one) => one.code === 'store_away')
-  const next = isUnavailable && NEXT[code] === MORE_WORKERS ? undefined : NEXT[code]
+  // Another finding says what comes first: MongoDB, or any worker at all.
+  const isMissing = verdict.some(({ code }) => ['store_away', 'process_missing'].includes(code))
+  const next = isMissing && NEXT[code] === MORE_WORKERS ? undefined : NEXT[code]
   const failed = queued.reduce(
     (sum, { state, threads, jobs }) => sum + (state === 'failed' ? threads || jobs : 0),
     0,
@@ -330,6 +330,12 @@ export function table(
   return html`<div class="table" role="region" aria-label="${label}" tabindex="0"><table>
 <thead><tr>${heads.map((head) => html`<th scope="col"${numberClass(head)}>${name(head)}</th>`)}</tr></thead>
 <tbody>${rows.map((cells) => html`<tr>${cells.map(cellOf)}</tr>`)}</tbody></table></div>`
+}
+
+/** On a small screen, the content is behind a disclosure. */
+export function folded(label: string, content: Html, isOpen = false): Html {
+  return html`<details class="folded"${isOpen && html` open`}><summary class="button quiet">${label}</summary>
+${content}</details>`
 }
 
 const numberClass = (head = '') => head.startsWith('#') && html` class="number"`

@@ -54,7 +54,7 @@ export const tenantPage: PageHandler = async (visit) => {
     'Interactive threads': html`${shown(load.interactive)}${most?.interactive && html` of ${shown(most.interactive)} ${progress('Its share of the interactive lane', load.interactive, most.interactive)}`}`,
     'Bulk threads': shown(load.bulk),
     'Refused in the last hour':
-      refused === undefined ? 'none, or fewer than ten other tenants' : shown(refused),
+      refused === undefined ? 'none, or fewer than the ten tenants with most' : shown(refused),
     Jobs: html`${linkTo('waiting', 'waiting')}, ${linkTo('active', 'active')}, ${linkTo('delayed', 'delayed')}, ${linkTo('failed', 'failed')}`,
   }
   const body = html`<div id="tenant" data-refresh>${facts(about)}

@@ -83,6 +83,8 @@ test('each finding has the next step, and only an operator the button for it', a
   const unavailable = finding('store_away', 'MongoDB has been unavailable', '/jobs')
   assert.match(await shown([old]), /start more/)
   assert.doesNotMatch(await shown([unavailable, old]), /start more/)
+  const missing = finding('process_missing', 'No worker has shown', '/overview#processes')
+  assert.doesNotMatch(await shown([missing, old]), /start more/)
   const full = [finding('redis_full', 'Redis is full', '/overview')]
   assert.match(await shown(full), /Show the overview/)
   assert.doesNotMatch(await shown(full, { path: '/overview' }), /<a /)
