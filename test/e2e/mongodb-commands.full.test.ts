@@ -15,7 +15,7 @@ import { prepareSluice, untilKeyIsKnown } from '../support/start-sluice.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { createCaller } from './support/caller.ts'
 import { sendToEveryRoute } from './support/every-route.ts'
-import { storedIn } from './support/read-reply.ts'
+import { sourcePageIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 const PROCESSES = ['sluiceApi', 'sluiceWorker', 'sluiceDashboard', 'sluiceOperator'] as const
@@ -85,6 +85,8 @@ describe('the commands that the processes send to MongoDB', () => {
           .map((externalId) => JSON.stringify({ ...thread, externalId }))
           .join('\n'),
       )
+    const { next } = sourcePageIn(await importer.get(`/sources/${id}?limit=1`))
+    sourcePageIn(await importer.get(`/sources/${id}?limit=1&after=${next}`))
     assert.equal((await importer.get('/sources?service=slack')).status, 200)
     await importer.send('/sources?service=slack&externalId=t4', { method: 'DELETE' })
 

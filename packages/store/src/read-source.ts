@@ -228,14 +228,17 @@ async function readQuotes(
    * memory, and uses its disk above 100 MB.
    */
   async function read(byDate: boolean, filter: Filter<QuoteDocument> = {}): Promise<QuotePage> {
-    const how = {
-      ...(source.meta.deletion === undefined && { projection: QUOTE_FIELDS }),
-      sort: byDate ? BY_DATE : BY_POSITION,
-      allowDiskUse: true,
-    }
-    const found = quotes.find(
-      { ...quotesOf(source._id), ...seenFilter([source]), ...filter },
-      { ...how, ...optionsOf(limit, signal, most) },
+    const { limit: wanted, ...how } = optionsOf(limit, signal, most)
+    const found = quotes.aggregate<QuoteDocument>(
+      [
+        // A stage of its own, because the emulator uses no index for a condition with `$or`.
+        { $match: quotesOf(source._id) },
+        { $match: { ...seenFilter([source]), ...filter } },
+        { $sort: byDate ? BY_DATE : BY_POSITION },
+        { $limit: wanted },
+        ...(source.meta.deletion === undefined ? [{ $project: QUOTE_FIELDS }] : []),
+      ],
+      { ...how, allowDiskUse: true },
     )
     const { page, last } = await pageOf(found, limit, most)
     return {
