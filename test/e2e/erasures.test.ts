@@ -74,7 +74,87 @@ const thread = (externalId: string, speaker = 'Åsa', name = 'Åsa', text = 'two
   ],
 })
 
-test('a redacted speaker is gone, and stays gone when an older post is delivered', async () => {
+test.for(['redact', 'remove'])(
+  'what a failed job has of the speaker is gone, also once it is retried: %s',
+  { concurrent: true },
+  async (mode) => {
+    const { sluice, tenant, acme, idOf, erase } = await addTenants()
+    const broken = sluice.db.collection<{ _id: string }>('sources')
+    const headers = { 'content-type': 'application/json' }
+    /** Posts a thread whose job fails. */
+    async function postFailing(externalId: string) {
+      await broken.insertOne({ _id: idOf(externalId) })
+      const posted = await acme.post(thread(externalId), { prefer: 'respond-async' })
+      assert.equal(jobIn(await acme.get(jobPathIn(posted), { prefer: 'wait=30' })).state, 'failed')
+      await broken.deleteOne({ _id: idOf(externalId) })
+      return posted
+    }
+    const names = [mode, `corrected-${mode}`] as const
+    const [posted, failed] = await Promise.all([postFailing(names[0]), postFailing(names[1])])
+    // Posted again since, as somebody else's.
+    const fields = { title: 'Carl asks', description: 'of Carl' }
+    storedIn(await acme.post({ ...thread(names[1], 'Carl'), ...fields }))
+    assert.equal((await erase({ speaker: 'Åsa', service: 'slack', mode })).failed, 0)
+    assert.doesNotMatch((await operator.get(`/admin${jobPathIn(posted)}`)).text, /two words|Åsa/)
+    const body = { filter: { tenant } }
+    await operator.send('/admin/jobs:retry', { method: 'POST', headers, body })
+    const sourceId = idOf(mode)
+    await until('the job is stored', () => sluice.db.collection('quotes').findOne({ sourceId }))
+    const { source, quotes } = sourcePageIn(await acme.get(`/sources/${sourceId}`))
+    assert.deepEqual([source.title, source.description], ['[erased]', '[erased]'])
+    assert.deepEqual(
+      quotes.map(({ speaker }) => speaker),
+      ['Bob'],
+    )
+    assert.doesNotMatch((await operator.get(`/admin${jobPathIn(failed)}`)).text, /Åsa/)
+    const corrected = sourcePageIn(await acme.get(`/sources/${idOf(names[1])}`))
+    assert.deepEqual(
+      [corrected.source.title, ...corrected.quotes.map(({ speaker }) => speaker).sort()],
+      ['Carl asks', 'Bob', 'Carl'],
+    )
+  },
+)
+
+test.concurrent('an erasure goes on after its workers and its API were killed, with exact totals', async (t) => {
+  const sluice = await startSluice(t, { settings })
+  const { key, acme, open } = await addTenants(sluice)
+  const lines = Array.from({ length: 400 }, (_, at) => JSON.stringify(thread(`t${at}`)))
+  assert.equal((await acme.postImport(lines.join('\n'))).status, 200)
+  const { id } = await open({ speaker: 'Åsa' })
+  const quotes = sluice.db.collection('quotes')
+  const erased = () => quotes.countDocuments({ speaker: '[erased]' })
+  await until('some are erased', async () => (await erased()) > 0)
+  for (const one of [sluice.api, ...sluice.workers]) {
+    one.signal('SIGKILL')
+    await one.ended
+  }
+  const [{ url }] = await Promise.all([sluice.startApi(), sluice.startWorker()])
+  const { get } = createCaller({ url, key })
+  const { threads, failed, ...done } = await until('the erasure is completed', async () => {
+    const reply = await get(`/erasures/${id}`)
+    const erasure = reply.status === 200 ? erasureIn(reply, 200) : undefined
+    return erasure?.state === 'completed' ? erasure : undefined
+  })
+  assert.deepEqual([threads, done.quotes, failed], [400, 400, 0])
+  assert.deepEqual([await erased(), await quotes.countDocuments({ speaker: 'Åsa' })], [400, 0])
+  const [totals] = await sluice.db
+    .collection('sources')
+    .aggregate([
+      {
+        $group: {
+          _id: null,
+          words: { $sum: '$wordCount' },
+          least: { $min: '$wordCount' },
+          quotes: { $sum: '$quoteCount' },
+          titles: { $addToSet: '$title' },
+        },
+      },
+    ])
+    .toArray()
+  assert.deepEqual(totals, { _id: null, words: 800, least: 2, quotes: 800, titles: ['[erased]'] })
+})
+
+test.concurrent('a redacted speaker is gone, and stays gone when an older post is delivered', async () => {
   const { sluice, other, acme, globex, idOf, erase } = await addTenants()
   storedIn(await acme.post(thread('one')))
   storedIn(await acme.post(thread('two', 'Åsa Lovelace')))
@@ -129,7 +209,7 @@ test('a redacted speaker is gone, and stays gone when an older post is delivered
   assert.deepEqual(all.map(({ speaker }) => speaker).sort(), ['Bob', '[erased]'])
 })
 
-test('a title, a URL and the name of a channel go with the quote that they repeat or whose speaker they name', async () => {
+test.concurrent('a title, a URL and the name of a channel go with the quote that they repeat or whose speaker they name', async () => {
   const { acme, idOf, erase } = await addTenants()
   const quotes = [
     { externalId: 'm1', text: 'Could you  help?\nIt is urgent.', speaker: 'Åsa' },
@@ -188,7 +268,7 @@ test('a title, a URL and the name of a channel go with the quote that they repea
   assert.deepEqual([await stored(), await fieldsOf()], [[gone, gone, 'Help desk'], left])
 })
 
-test('names are equal in all Unicode forms, and no character of them is a pattern', async () => {
+test.concurrent('names are equal in all Unicode forms, and no character of them is a pattern', async () => {
   const { acme, idOf, erase } = await addTenants()
   const names = ['Zoé', 'Zoe\u0301', '  Zoé\n', 'zoé', 'Zoe', '.*', 'A(da', '$ne', '^Z.+']
   for (const [at, speaker] of names.entries()) storedIn(await acme.post(thread(`t${at}`, speaker)))
@@ -208,96 +288,7 @@ test('names are equal in all Unicode forms, and no character of them is a patter
   assert.deepEqual(await speakers(), [gone, gone, gone, 'zoé', 'Zoe', gone, gone, gone, gone])
 })
 
-test('an erasure goes on after its workers and its API were killed, with exact totals', async (t) => {
-  const sluice = await startSluice(t, { settings })
-  const { key, acme, open } = await addTenants(sluice)
-  const lines = Array.from({ length: 400 }, (_, at) => JSON.stringify(thread(`t${at}`)))
-  assert.equal((await acme.postImport(lines.join('\n'))).status, 200)
-  const { id } = await open({ speaker: 'Åsa' })
-  const quotes = sluice.db.collection('quotes')
-  const erased = () => quotes.countDocuments({ speaker: '[erased]' })
-  await until('some are erased', async () => (await erased()) > 0)
-  for (const one of [sluice.api, ...sluice.workers]) {
-    one.signal('SIGKILL')
-    await one.ended
-  }
-  const [{ url }] = await Promise.all([sluice.startApi(), sluice.startWorker()])
-  const { get } = createCaller({ url, key })
-  const { threads, failed, ...done } = await until('the erasure is completed', async () => {
-    const reply = await get(`/erasures/${id}`)
-    const erasure = reply.status === 200 ? erasureIn(reply, 200) : undefined
-    return erasure?.state === 'completed' ? erasure : undefined
-  })
-  assert.deepEqual([threads, done.quotes, failed], [400, 400, 0])
-  assert.deepEqual([await erased(), await quotes.countDocuments({ speaker: 'Åsa' })], [400, 0])
-  const [totals] = await sluice.db
-    .collection('sources')
-    .aggregate([
-      {
-        $group: {
-          _id: null,
-          words: { $sum: '$wordCount' },
-          least: { $min: '$wordCount' },
-          quotes: { $sum: '$quoteCount' },
-          titles: { $addToSet: '$title' },
-        },
-      },
-    ])
-    .toArray()
-  assert.deepEqual(totals, { _id: null, words: 800, least: 2, quotes: 800, titles: ['[erased]'] })
-})
-
-test('posts that waited when the erasure was asked for are erased, too, and results of posts that a suppressed one replaced', async (t) => {
-  const { tenant, acme, idOf, open } = await addTenants()
-  const resume = () => operator.send('/admin/lanes/bulk:resume', { method: 'POST' })
-  t.onTestFinished(async () => void (await resume()))
-  /** Erases while a post waits, and calls `during` meanwhile. */
-  async function eraseBehind(waiting: object, request: object, during = async () => {}) {
-    await operator.send('/admin/lanes/bulk:pause', { method: 'POST' })
-    acceptedIn(await acme.post(waiting, { prefer: 'respond-async' }))
-    const { id } = await open(request)
-    const state = async () => erasureIn(await acme.get(`/erasures/${id}`), 200)
-    await until('the operation begins', async () => (await state()).state === 'active')
-    await during()
-    await resume()
-    return until('it is completed', async () => {
-      const erasure = await state()
-      return erasure.state === 'completed' ? erasure : undefined
-    })
-  }
-  const { id, ...done } = await eraseBehind(thread('one'), { speaker: 'Åsa' })
-  assert.deepEqual([done.threads, done.quotes], [1, 1])
-
-  const posted = await acme.post(thread('two'), { prefer: 'respond-async' })
-  const result = async () => (await acme.get(jobPathIn(posted), { prefer: 'wait=30' })).text
-  assert.match(await result(), /"completed".*two words/)
-  const corrected = await acme.post(thread('four'), { prefer: 'respond-async' })
-  const resultBefore = async () =>
-    (await acme.get(jobPathIn(corrected), { prefer: 'wait=30' })).text
-  assert.match(await resultBefore(), /"completed".*two words/)
-  // This request has no speaker, but its answer has the stored one.
-  const { title, description, ...rest } = thread('four')
-  const partly = { ...rest, title, quotes: [{ externalId: 'four', text: 'two words' }] }
-  const repeat = () => acme.post(partly, { 'idempotency-key': 'once' })
-  const partial = await acme.post(partly, { prefer: 'respond-async' })
-  const partialResult = async () => (await acme.get(jobPathIn(partial), { prefer: 'wait=30' })).text
-  assert.match((await repeat()).text + (await partialResult()), /"speaker":"Åsa".*"speaker":"Åsa"/)
-  storedIn(await acme.post(thread('four', 'Carl')))
-  await eraseBehind(thread('three', 'Bob'), { speaker: 'Åsa', suppress: true }, async () => {
-    assert.equal(storedIn(await acme.post(thread('two'))).quotes[0]?.outcome, 'suppressed')
-  })
-  assert.match(await result(), /"completed".*not hers/)
-  assert.doesNotMatch(await result(), /Åsa|two words/)
-  assert.match(await resultBefore(), /"completed".*not hers/)
-  assert.doesNotMatch(await resultBefore(), /Åsa|two words/)
-  assert.doesNotMatch((await repeat()).text + (await partialResult()), /"speaker":"Åsa"/)
-  assert.equal(sourcePageIn(await acme.get(`/sources/${idOf('four')}`)).source.wordCount, 4)
-  problemIn(await operator.get('/erasures'), 400, 'request_invalid')
-  assert.match((await operator.get(`/erasures?tenant=${tenant}`)).text, new RegExp(id))
-  assert.match((await acme.get('/erasures')).text, new RegExp(id))
-})
-
-test('`sluice erase` counts, erases and says how much; a key without the right may not', async () => {
+test.concurrent('`sluice erase` counts, erases and says how much; a key without the right may not', async () => {
   const { sluice, tenant, key, acme } = await addTenants()
   storedIn(await acme.post(thread('one')))
   const run = (...args: string[]) =>
@@ -325,7 +316,7 @@ test('`sluice erase` counts, erases and says how much; a key without the right m
   problemIn(await caller.get('/erasures'), 403, 'deletes_forbidden')
 })
 
-test('a thread with more quotes than one step reads is erased whole', async () => {
+test.concurrent('a thread with more quotes than one step reads is erased whole', async () => {
   const { sluice, acme, idOf, erase } = await addTenants()
   const quotes = Array.from({ length: 2_100 }, (_, at) => ({
     ...{ externalId: `q${at}`, text: 'a word', speaker: at % 20 === 0 ? 'Åsa' : 'Bob' },
@@ -344,48 +335,7 @@ test('a thread with more quotes than one step reads is erased whole', async () =
   assert.deepEqual([large?.title, large?.wordCount, large?.quoteCount], ['A thread', 3_990, 2_100])
 })
 
-test.for(['redact', 'remove'])(
-  'what a failed job has of the speaker is gone, also once it is retried: %s',
-  { concurrent: true },
-  async (mode) => {
-    const { sluice, tenant, acme, idOf, erase } = await addTenants()
-    const broken = sluice.db.collection<{ _id: string }>('sources')
-    const headers = { 'content-type': 'application/json' }
-    /** Posts a thread whose job fails. */
-    async function postFailing(externalId: string) {
-      await broken.insertOne({ _id: idOf(externalId) })
-      const posted = await acme.post(thread(externalId), { prefer: 'respond-async' })
-      assert.equal(jobIn(await acme.get(jobPathIn(posted), { prefer: 'wait=30' })).state, 'failed')
-      await broken.deleteOne({ _id: idOf(externalId) })
-      return posted
-    }
-    const names = [mode, `corrected-${mode}`] as const
-    const [posted, failed] = await Promise.all([postFailing(names[0]), postFailing(names[1])])
-    // Posted again since, as somebody else's.
-    const fields = { title: 'Carl asks', description: 'of Carl' }
-    storedIn(await acme.post({ ...thread(names[1], 'Carl'), ...fields }))
-    assert.equal((await erase({ speaker: 'Åsa', service: 'slack', mode })).failed, 0)
-    assert.doesNotMatch((await operator.get(`/admin${jobPathIn(posted)}`)).text, /two words|Åsa/)
-    const body = { filter: { tenant } }
-    await operator.send('/admin/jobs:retry', { method: 'POST', headers, body })
-    const sourceId = idOf(mode)
-    await until('the job is stored', () => sluice.db.collection('quotes').findOne({ sourceId }))
-    const { source, quotes } = sourcePageIn(await acme.get(`/sources/${sourceId}`))
-    assert.deepEqual([source.title, source.description], ['[erased]', '[erased]'])
-    assert.deepEqual(
-      quotes.map(({ speaker }) => speaker),
-      ['Bob'],
-    )
-    assert.doesNotMatch((await operator.get(`/admin${jobPathIn(failed)}`)).text, /Åsa/)
-    const corrected = sourcePageIn(await acme.get(`/sources/${idOf(names[1])}`))
-    assert.deepEqual(
-      [corrected.source.title, ...corrected.quotes.map(({ speaker }) => speaker).sort()],
-      ['Carl asks', 'Bob', 'Carl'],
-    )
-  },
-)
-
-test('no later post brings a suppressed speaker back, until the suppression is ended', async (t) => {
+test.concurrent('no later post brings a suppressed speaker back, until the suppression is ended', async (t) => {
   const { sluice, acme, globex, idOf, erase } = await addTenants()
   /** No other test has this name and these words. */
   const ofUlf = (externalId: string, speaker = 'Ülf') =>
@@ -458,4 +408,54 @@ test('no later post brings a suppressed speaker back, until the suppression is e
   assert.match((await end(acme)).text, /"absent"/)
   assert.deepEqual(await outcomes(), new Set(['updated,unchanged']))
   assert.equal(sourcePageIn(await acme.get(`/sources/${idOf('t0')}`)).source.wordCount, 4)
+})
+
+test('posts that waited when the erasure was asked for are erased, too, and results of posts that a suppressed one replaced', async (t) => {
+  const { tenant, acme, idOf, open } = await addTenants()
+  const resume = () => operator.send('/admin/lanes/bulk:resume', { method: 'POST' })
+  t.onTestFinished(async () => void (await resume()))
+  /** Erases while a post waits, and calls `during` meanwhile. */
+  async function eraseBehind(waiting: object, request: object, during = async () => {}) {
+    await operator.send('/admin/lanes/bulk:pause', { method: 'POST' })
+    acceptedIn(await acme.post(waiting, { prefer: 'respond-async' }))
+    const { id } = await open(request)
+    const state = async () => erasureIn(await acme.get(`/erasures/${id}`), 200)
+    await until('the operation begins', async () => (await state()).state === 'active')
+    await during()
+    await resume()
+    return until('it is completed', async () => {
+      const erasure = await state()
+      return erasure.state === 'completed' ? erasure : undefined
+    })
+  }
+  const { id, ...done } = await eraseBehind(thread('one'), { speaker: 'Åsa' })
+  assert.deepEqual([done.threads, done.quotes], [1, 1])
+
+  const posted = await acme.post(thread('two'), { prefer: 'respond-async' })
+  const result = async () => (await acme.get(jobPathIn(posted), { prefer: 'wait=30' })).text
+  assert.match(await result(), /"completed".*two words/)
+  const corrected = await acme.post(thread('four'), { prefer: 'respond-async' })
+  const resultBefore = async () =>
+    (await acme.get(jobPathIn(corrected), { prefer: 'wait=30' })).text
+  assert.match(await resultBefore(), /"completed".*two words/)
+  // This request has no speaker, but its answer has the stored one.
+  const { title, description, ...rest } = thread('four')
+  const partly = { ...rest, title, quotes: [{ externalId: 'four', text: 'two words' }] }
+  const repeat = () => acme.post(partly, { 'idempotency-key': 'once' })
+  const partial = await acme.post(partly, { prefer: 'respond-async' })
+  const partialResult = async () => (await acme.get(jobPathIn(partial), { prefer: 'wait=30' })).text
+  assert.match((await repeat()).text + (await partialResult()), /"speaker":"Åsa".*"speaker":"Åsa"/)
+  storedIn(await acme.post(thread('four', 'Carl')))
+  await eraseBehind(thread('three', 'Bob'), { speaker: 'Åsa', suppress: true }, async () => {
+    assert.equal(storedIn(await acme.post(thread('two'))).quotes[0]?.outcome, 'suppressed')
+  })
+  assert.match(await result(), /"completed".*not hers/)
+  assert.doesNotMatch(await result(), /Åsa|two words/)
+  assert.match(await resultBefore(), /"completed".*not hers/)
+  assert.doesNotMatch(await resultBefore(), /Åsa|two words/)
+  assert.doesNotMatch((await repeat()).text + (await partialResult()), /"speaker":"Åsa"/)
+  assert.equal(sourcePageIn(await acme.get(`/sources/${idOf('four')}`)).source.wordCount, 4)
+  problemIn(await operator.get('/erasures'), 400, 'request_invalid')
+  assert.match((await operator.get(`/erasures?tenant=${tenant}`)).text, new RegExp(id))
+  assert.match((await acme.get('/erasures')).text, new RegExp(id))
 })
