@@ -30,4 +30,12 @@ test.skipIf(!hasHelm)('the chart refuses values that cannot work, and says what 
   ] as const) {
     assert.throws(() => render(['--set', values]), message)
   }
+  render(['--set-string', 'settings.WAIT_SECONDS=0.1,settings.RETAIN_DAYS=0,settings.MAX_TITLE='])
+  for (const [setting, message] of [
+    ['settings.WAIT_SECONDS=0', /WAIT_SECONDS must be a number from 0\.1 to 3600, not "0"/],
+    ['worker.settings.CONCURRENCY=1001', /CONCURRENCY must be .* from 1 to 1000, not "1001"/],
+    ['settings.MAX_QUEUE_BYTES=1', /MAX_QUEUE_BYTES must be .* at least 33554432, not "1"/],
+  ] as const) {
+    assert.throws(() => render(['--set-string', setting]), message)
+  }
 })

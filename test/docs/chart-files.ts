@@ -25,14 +25,20 @@ function settingsOf(declarations: Declarations): Setting<unknown>[] {
 /** Each file, with the function that returns its text. */
 export const chartFiles: Readonly<Record<string, () => string>> = {
   [`${CHART}/values.schema.json`]: valuesSchema,
-  [`${CHART}/files/agreed-settings.json`]: () =>
-    `${JSON.stringify(agreedNames()).replaceAll(',', ', ')}\n`,
+  [`${CHART}/files/settings.json`]: () => `${JSON.stringify(checkedByTemplates())}\n`,
   [`${CHART}/files/alerts.yml`]: () => read('docs/monitoring/alerts.yml'),
   [`${CHART}/files/grafana.json`]: () => read('docs/monitoring/grafana.json'),
 }
 
-function agreedNames(): string[] {
-  return [...new Set(settings.filter(({ agreed }) => agreed).map(({ env }) => env))].sort()
+/** What the schema cannot check: values that must agree, and numbers, which are strings there. */
+function checkedByTemplates(): object {
+  const checked = settings.filter(({ agreed, range }) => agreed || range)
+  return Object.fromEntries(
+    checked.map(({ env, agreed, bound, range }) => [
+      env,
+      { agreed: agreed || undefined, bound, ...range },
+    ]),
+  )
 }
 
 /**

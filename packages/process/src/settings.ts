@@ -35,9 +35,10 @@ function declare<T>(
   bound: string,
   shape: RegExp,
   parse: (text: string) => T | undefined,
+  range?: { min: number; max?: number | undefined },
 ) {
   const { env, description, default: fallback, secret = false, needs = [], agreed = false } = spec
-  return { env, description, fallback, bound, secret, needs, agreed, shape, parse }
+  return { env, description, fallback, bound, secret, needs, agreed, shape, parse, range }
 }
 
 type DeclaredNumber = Declared<number> & { min?: number; max?: number }
@@ -48,10 +49,11 @@ const wholeNumber = (spec: DeclaredNumber) => declareNumber(spec, 'a whole numbe
 function declareNumber(spec: DeclaredNumber, kind: string, shape: RegExp): Setting<number> {
   const { min = 0, max = Number.MAX_SAFE_INTEGER } = spec
   const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`
-  return declare(spec, `${kind} ${range}`, shape, (input) => {
+  const parse = (input: string) => {
     const value = Number(input)
     return shape.test(input) && value >= min && value <= max ? value : undefined
-  })
+  }
+  return declare(spec, `${kind} ${range}`, shape, parse, { min, max: spec.max })
 }
 
 function text<D extends string | null>(

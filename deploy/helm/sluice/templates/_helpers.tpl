@@ -79,12 +79,17 @@ securityContext:
 {{- $values := .root.Values }}
 {{- $own := get $values .name }}
 {{- $ownSettings := $own.settings | default dict }}
-{{- range .root.Files.Get "files/agreed-settings.json" | fromJsonArray }}
-{{- if hasKey $ownSettings . }}
-{{- fail (printf "%s.settings.%s: all processes that read %s need the same value, so set it in `settings`." $.name . .) }}
-{{- end }}
-{{- end }}
 {{- $settings := merge dict $ownSettings ($values.settings | default dict) }}
+{{- range $name, $of := .root.Files.Get "files/settings.json" | fromJson }}
+{{- if and $of.agreed (hasKey $ownSettings $name) }}
+{{- fail (printf "%s.settings.%s: all processes that read %s need the same value, so set it in `settings`." $.name $name $name) }}
+{{- end }}
+{{- with and (hasKey $of "min") (get $settings $name) }}
+{{- if or (lt (float64 .) $of.min) (and $of.max (gt (float64 .) $of.max)) }}
+{{- fail (printf "%s must be %s, not %q." $name $of.bound .) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- $preStop := eq .name "worker" | ternary 0 (int $values.preStopSeconds) }}
 {{- $secrets := list "REDIS_URL" "MONGODB_URL" }}
 {{- if and (eq .name "dashboard") $settings.OIDC_ISSUER }}
