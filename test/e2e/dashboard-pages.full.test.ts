@@ -377,8 +377,9 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const { page, faults } = await logIn(operatorKey, options)
     const thread = (id: string) =>
       `/thread?${new URLSearchParams({ tenant: 'acme', service: 'slack', externalId: id })}`
-    for (const path of [`/find?q=${long}`, thread(long), thread(turned), '/jobs'])
-      for (const width of [390, 1280]) {
+    const job = `/jobs/${jobs[0]}`
+    for (const path of [`/find?q=${long}`, thread(long), thread(turned), job, '/jobs'])
+      for (const width of [320, 390, 1280]) {
         await page.setViewportSize({ width, height: 800 })
         await page.goto(url + path)
         const tooWide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')

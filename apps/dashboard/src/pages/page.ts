@@ -242,13 +242,14 @@ ${actForm(session, action, discard)}</details>`
 export type Html = ReturnType<typeof html>
 
 /**
- * Shows a moment in UTC, and how long ago it was. In a browser, page.js shows it in the browser's
- * zone.
+ * Shows a moment in UTC, and how long ago it was unless it is to come. In a browser, page.js shows
+ * it in the browser's zone.
  */
 export function timeTag(time: string | number): Html {
   const at = new Date(time)
   const text = at.toISOString().replace('T', ' ').slice(0, 19)
-  return html`<time datetime="${at.toISOString()}">${text} UTC</time> <span class="ago">(${duration(Date.now() - at.getTime())} ago)</span>`
+  const ms = Date.now() - at.getTime()
+  return html`<time datetime="${at.toISOString()}">${text} UTC</time>${ms >= 0 && html` <span class="ago">(${duration(ms)} ago)</span>`}`
 }
 
 /** Shows how long ago a moment was. The moment itself appears under the pointer. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Finding, Status } from '@sluice/contract'
 import { test } from 'vitest'
-import { verdictOf } from './page.ts'
+import { timeTag, verdictOf } from './page.ts'
 
 const failed = { lane: 'bulk', state: 'failed', jobs: 3, threads: 4, oldestMs: 0 } as const
 const note: Finding = {
@@ -98,4 +98,10 @@ test('more than two findings of a kind are one, which opens', async () => {
     await shown(stuck),
     /Worker 0.*Worker 1.*<details><summary class="note">3 more like this<.*Worker 4/,
   )
+})
+
+test('a moment to come is not said to be ago', () => {
+  const now = Date.now()
+  assert.match(String(timeTag(now - 60_000)), /ago/)
+  assert.doesNotMatch(String(timeTag(now + 60_000)), /ago/)
 })
