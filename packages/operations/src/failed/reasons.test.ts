@@ -95,6 +95,7 @@ test('a reason without a rule stays as it is, but for what tells no reasons apar
     ],
     ['Redis refused `complete`', 'Redis refused `complete`'],
     ['', '(no reason)'],
+    ['must not be "abc\u202egnp", or so', 'must not be "abc\ufffdgnp", or so'],
   ] as const)
     assert.equal(reasonWords(reason), words)
 })

@@ -100,13 +100,16 @@ const DEMANDS = Object.entries({
   have: ['required'],
 })
 
+/** Matches characters by which a value would turn the direction of the words after it. */
+const TURNS = /[\u202a-\u202e\u2066-\u2069]/g
+
 /**
  * Returns the part of a reason that distinguishes it from others. If MongoDB refused a document,
  * names the rule and the field, for example "Document failed validation: `sources.title` must not
  * be "bad"".
  */
 export function reasonWords(reason: string): string {
-  const text = reason.replace(THREAD, '')
+  const text = reason.replace(THREAD, '').replace(TURNS, '\ufffd')
   const [refusal, collection = '', info = ''] = REFUSED.exec(text) ?? []
   if (refusal === undefined) return text || '(no reason)'
   const said = text.slice(0, -refusal.length)
