@@ -48,9 +48,10 @@ async function start(t: TestContext) {
     return [...(await Promise.all(found)).flat(), ...keys]
   }
   /** Runs doctor, once the processes of a backup count as dead. Returns what it did. */
-  async function afterRestore(...args: string[]): Promise<string[]> {
+  async function afterRestore(input?: string): Promise<string[]> {
+    const from = input === undefined ? [] : ['--from', '-']
     const stdout = await until('doctor', async () => {
-      const ran = await runSluice(sluice, 'doctor', '--after-restore', ...args)
+      const ran = await runSluice({ ...sluice, input }, 'doctor', '--after-restore', ...from)
       assert.doesNotMatch(ran.stderr, /^error: (?!Nothing was removed)/m)
       return ran.stdout.startsWith('Removed: ') ? ran.stdout : undefined
     })
@@ -175,6 +176,9 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   const piping = runSluice(sluice, 'erasures', 'export', pipe)
   assert.equal(await readFile(pipe, 'utf8'), await readFile(file, 'utf8'))
   assert.equal((await piping).code, 0)
+  const exported = await runSluice(sluice, 'erasures', 'export', '-')
+  assert.equal(exported.stdout, await readFile(file, 'utf8'))
+  assert.match(exported.stderr, /^Wrote 9 records to -\.$/m)
   await stop([sluice.api, ...sluice.workers])
   const totals = async () => {
     const found = await db.collection('sources').find({ tenant: 'acme' }).toArray()
@@ -225,8 +229,7 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   // As in a backup from before the first erasure.
   await db.collection('layout').deleteOne(Object({ _id: 'speakers' }))
   await db.collection('suppressions').drop()
-  assert.deepEqual(await afterRestore('--from', file), [...written(1), jobs(4)])
-  const lines = await readFile(file, 'utf8')
+  assert.deepEqual(await afterRestore(exported.stdout), [...written(1), jobs(4)])
   const refusal = async (text: string) => {
     await writeFile(`${file}.wrong`, text)
     const from = ['--after-restore', '--from', `${file}.wrong`]
@@ -234,8 +237,8 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
     assert.equal(code, 2)
     return stderr
   }
-  assert.match(await refusal(lines.replace(/"store":"/, '$&x')), / is of the store x/)
-  assert.match(await refusal(lines.replace(/.+\n$/, '')), / has only 8 of 9 records\.$/m)
+  assert.match(await refusal(exported.stdout.replace(/"store":"/, '$&x')), / is of the store x/)
+  assert.match(await refusal(exported.stdout.replace(/.+\n$/, '')), / has only 8 of 9 records\.$/m)
   const unwritten = await runSluice(sluice, 'erasures', 'export', join(file, 'no'))
   assert.match(unwritten.stderr, /^error: \/.*: ENOTDIR: /m)
   assert.deepEqual(await placesOf(GONE), [])

@@ -8,13 +8,15 @@ const MAIN = fileURLToPath(new URL('../../apps/cli/src/main.ts', import.meta.url
 
 /** Runs `sluice …` in a process of its own. @param settings replace those of its processes. */
 export function runSluice(
-  { settings }: Pick<PreparedSluice, 'settings'>,
+  { settings, input }: Pick<PreparedSluice, 'settings'> & { input?: string | undefined },
   ...args: string[]
 ): Promise<{ stdout: string; stderr: string; code: number }> {
   return new Promise((resolve) => {
     const env = { ...runtimeEnv(), ...settings }
-    execFile(process.execPath, [MAIN, ...args], { env, cwd: '/' }, (error, stdout, stderr) => {
-      resolve({ stdout, stderr, code: Number(error?.code ?? 0) })
-    })
+    const options = { env, cwd: '/' }
+    const running = execFile(process.execPath, [MAIN, ...args], options, (error, stdout, stderr) =>
+      resolve({ stdout, stderr, code: Number(error?.code ?? 0) }),
+    )
+    if (input !== undefined) running.stdin?.end(input)
   })
 }

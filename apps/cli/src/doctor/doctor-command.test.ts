@@ -49,7 +49,7 @@ async function examined(t: TestContext, withOwnQueue?: DoctorDeps['withQueue'], 
     // The Redis of the tests writes no append-only file: that is a fault of servers.
     const fail = (line: string) => void (/ of servers: /.test(line) || failures.push(line))
     const print = createPrinter((text) => void lines.push(text.slice(0, -1)))
-    await doctorCommand({ env, openDb, withQueue, print, show, fail, progressMs: 0 })
+    await doctorCommand({ env, process, openDb, withQueue, print, show, fail, progressMs: 0 })
       .parseAsync(args, { from: 'user' })
       .finally(() => assert.equal(state.open, 0, 'the database is closed'))
     return { text: lines.map((line) => `${line}\n`).join(''), failures }
@@ -108,6 +108,7 @@ test('names the setting to correct if MongoDB is not the one in MONGODB_URL', as
   const withQueue = () => assert.fail('asks Redis')
   const deps = {
     env: {},
+    process,
     openDb,
     withQueue,
     print: assert.fail,

@@ -35,12 +35,13 @@ import { type Db, type Document, MongoServerError } from 'mongodb'
 import type { DbDeps } from '../with-db.ts'
 import { watchCertificates } from './certificates.ts'
 import { check, checkClocks, checkLines, note, type ServerCheck } from './check.ts'
-import { readErasures } from './erasures-file.ts'
+import { readErasures, type Streams } from './erasures-file.ts'
 import { checkMongodb } from './mongodb-checks.ts'
 
 /** The dependencies of the command, which closes the database that it opens. */
 export interface DoctorDeps extends DbDeps {
   env: Environment
+  process: Streams
   /**
    * Connects to the Redis of the queue until `work` is done.
    * @throws {RedisUnavailableError | SettingsError}
@@ -74,7 +75,7 @@ export function doctorCommand(deps: DoctorDeps): Command {
     )
     .option(
       '--from <file>',
-      'with --after-restore, if both were restored: what `sluice erasures export` has written',
+      'with --after-restore, if both were restored: what `sluice erasures export` has written; - for standard input',
     )
     .action(async (options: { repair?: true; afterRestore?: true; from?: string }) => {
       const { repair = false, afterRestore = false, from } = options
@@ -84,7 +85,7 @@ export function doctorCommand(deps: DoctorDeps): Command {
       const { db, close } = await deps.openDb().catch((error) => failUnfinished(error, 'MongoDB'))
       try {
         if (afterRestore) {
-          const records = from === undefined ? undefined : readErasures(from, db)
+          const records = from === undefined ? undefined : readErasures(deps.process, from, db)
           const restored = await loadRedisChecks()
           const lines = await deps.withQueue((redis, keys) =>
             restored.afterRestore(redis, keys, db, records),

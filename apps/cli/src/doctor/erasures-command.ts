@@ -8,22 +8,25 @@ import type { DoctorDeps } from './doctor-command.ts'
 import { writeErasures } from './erasures-file.ts'
 
 /** `sluice erasures`. */
-export function erasuresCommand(deps: Pick<DoctorDeps, 'openDb' | 'withQueue' | 'print'>): Command {
+export function erasuresCommand(
+  deps: Pick<DoctorDeps, 'openDb' | 'withQueue' | 'process' | 'print' | 'show'>,
+): Command {
   const write = new Command('export')
     .description(
       'Writes what was deleted to a file, without names and texts, for `sluice doctor --after-restore --from`',
     )
-    .argument('<file>', 'a new file, or one to replace')
+    .argument('<file>', 'a new file, or one to replace; - for standard output')
     .action(async (file: string) => {
       const count = await withDb(deps, (db) =>
         deps.withQueue(async (...queue) => {
           const { complete, stored } = createDeletionRecords(...queue, db)
           const count = await complete()
-          await writeErasures(file, db, stored(), count)
+          await writeErasures(deps.process, file, db, stored(), count)
           return count
         }),
       )
-      deps.print(`Wrote ${counted(count, 'record')} to ${file}.`)
+      const say = file === '-' ? deps.show : deps.print
+      say(`Wrote ${counted(count, 'record')} to ${file}.`)
     })
   return new Command('erasures')
     .description('Keeps what was deleted, in case that backups are restored')

@@ -2,6 +2,7 @@
 // both servers.
 import { createWriteStream } from 'node:fs'
 import { open, rename, stat } from 'node:fs/promises'
+import { createInterface } from 'node:readline'
 import { pipeline } from 'node:stream/promises'
 import { readRecord } from '@sluice/boot/deletion-records'
 import type { DeletionRecord } from '@sluice/contract'
@@ -15,11 +16,15 @@ interface Head {
   records: number
 }
 
+/** The streams that `-` names, for commands in a container, whose files go with it. */
+export type Streams = Pick<NodeJS.Process, 'stdin' | 'stdout'>
+
 /**
- * Writes a file. Until it is complete, an earlier one of this name stays. A device or a pipe, such
- * as `/dev/stdout`, is written as it is: a rename would replace it.
+ * Writes a file. Until it is complete, an earlier one of this name stays. A device or a pipe is
+ * written as it is: a rename would replace it.
  */
 export async function writeErasures(
+  { stdout }: Streams,
   file: string,
   db: Db,
   records: AsyncIterable<DeletionRecord>,
@@ -30,6 +35,7 @@ export async function writeErasures(
     yield `${JSON.stringify(head)}\n`
     for await (const record of records) yield `${JSON.stringify(record)}\n`
   }
+  if (file === '-') return await pipeline(lines, stdout, { end: false })
   const found = await stat(file).catch(() => undefined)
   const isFile = found === undefined || found.isFile()
   const part = isFile ? `${file}.sluice-part` : file
@@ -48,7 +54,11 @@ function faultOf(file: string, error: unknown): unknown {
 }
 
 /** Reads a file. @throws {UserError} if it is of another store, incomplete, or not such a file. */
-export async function* readErasures(file: string, db: Db): AsyncGenerator<DeletionRecord> {
+export async function* readErasures(
+  { stdin }: Streams,
+  file: string,
+  db: Db,
+): AsyncGenerator<DeletionRecord> {
   let [at, head]: [number, Partial<Head>] = [0, {}]
   const parseLine = (line: string): DeletionRecord | undefined => {
     at += 1
@@ -62,8 +72,9 @@ export async function* readErasures(file: string, db: Db): AsyncGenerator<Deleti
     return undefined
   }
   const own = await readFirstId(db)
-  const opened = await open(file).catch((error) => Promise.reject(faultOf(file, error)))
-  for await (const line of opened.readLines()) {
+  const openFile = () => open(file).catch((error) => Promise.reject(faultOf(file, error)))
+  const input = createInterface(file === '-' ? stdin : (await openFile()).createReadStream())
+  for await (const line of input) {
     const record = line === '' ? undefined : parseLine(line)
     // A database without an id has no threads.
     if ((head.store ?? own) !== (own ?? head.store))
