@@ -28,14 +28,14 @@ const BATCH = 500
 /** Of an import that is killed: a batch for each kill, and some that are left. */
 const KILLED = 2_000
 
-/** Reads a record for ever, beside a temporary folder such as that of an iMessage database. */
+/** Hangs in a record, beside a temporary folder such as that of an iMessage database. */
 const TAKES_LONG = `import { mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 const { parse } = JSON
 JSON.parse = (text, ...rest) => {
   if (!String(text).includes('takes long')) return parse(text, ...rest)
   mkdirSync(tmpdir() + '/sluice-import-' + process.pid + '-x')
-  for (;;);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
 }`
 
 const MAIN = fileURLToPath(import.meta.resolve('../../apps/cli/src/main.ts'))
@@ -407,7 +407,7 @@ describe('sluice import', () => {
     assert.match(failed.summary.problem, /Check the key/)
   })
 
-  test('an import beyond the bounds of queue and key is stored, and does not hammer the service', async (t) => {
+  test.concurrent('an import beyond the bounds of queue and key is stored, and does not hammer the service', async (t) => {
     // Two groups of an import fill the tenant's share, so four batches compete for it.
     const full = await startSluice(t, { settings: { MAX_QUEUE_THREADS: '200', WAIT_SECONDS: '2' } })
     const limits = { quotesPerSecond: 800, burstQuotes: 800 }
@@ -439,18 +439,15 @@ describe('sluice import', () => {
     )
   })
 
-  test('SIGTERM and SIGINT end an import within a record that takes long to read', async (t) => {
+  test.concurrent('SIGTERM and SIGINT end an import within a record that takes long to read', async (t) => {
     const folder = await someFolder(t)
     const read = await writeThreads(folder, 'a.ndjson', [someThread()])
     const long = await writeThreads(folder, 'b.ndjson', [someThread({ title: 'takes long' })])
-    const temp = join(folder, 'temp')
-    await mkdir(temp)
-    const env = {
-      TMPDIR: temp,
-      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(TAKES_LONG)}`,
-    }
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      const { child, ended } = startImport(t, sluice, [read, long], env)
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(TAKES_LONG)}`
+    const endBy = async (signal: NodeJS.Signals) => {
+      const temp = join(folder, signal)
+      await mkdir(temp)
+      const { child, ended } = startImport(t, sluice, [read, long], { TMPDIR: temp, NODE_OPTIONS })
       const importer = await importerOf(child)
       await until('it reads the record', async () =>
         (await readdir(temp)).includes(`sluice-import-${importer}-x`),
@@ -462,6 +459,7 @@ describe('sluice import', () => {
       assert.throws(() => process.kill(importer, 0), { code: 'ESRCH' })
       assert.deepEqual(await readdir(temp), [])
     }
+    await Promise.all([endBy('SIGTERM'), endBy('SIGINT')])
     const { summary } = await importAll(sluice, read, long)
     assert.deepEqual(
       [summary.state, summary.threads.created + summary.threads.unchanged],
@@ -469,7 +467,7 @@ describe('sluice import', () => {
     )
   })
 
-  test('standard input is sent as it comes, and a crash has an exit code of its own', async (t) => {
+  test.concurrent('standard input is sent as it comes, and a crash has an exit code of its own', async (t) => {
     const crash = "process.on('SIGUSR2', () => { throw new Error('on purpose') })"
     const child = spawn(
       process.execPath,

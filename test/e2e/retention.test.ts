@@ -43,7 +43,7 @@ async function prepare(t: TestContext, settings: Record<string, string> = {}) {
   return { ...prepared, names }
 }
 
-test('threads are deleted when their tenant, or its service, keeps them no longer', async (t) => {
+test.concurrent('threads are deleted when their tenant, or its service, keeps them no longer', async (t) => {
   const { names, ...prepared } = await prepare(t, { RETAIN_DAYS: '30' })
   for (const tenant of ['globex', 'initech']) await storeOld(prepared.db, tenant, { old: 40 })
   await writeRule(prepared.db, { tenant: 'globex', seconds: null })
@@ -65,7 +65,7 @@ test('threads are deleted when their tenant, or its service, keeps them no longe
   assert.match((await runSluice(prepared, 'doctor')).stdout, /note {3}Retention: 3 of 3 /)
 })
 
-test('nothing is deleted unless it is asked for', async (t) => {
+test.concurrent('nothing is deleted unless it is asked for', async (t) => {
   const { names, ...prepared } = await prepare(t)
   await storeOld(prepared.db, 'initech', { old: 40 })
   await writeRule(prepared.db, { tenant: 'initech', seconds: (35 * DAY_MS) / 1_000 })
@@ -74,7 +74,7 @@ test('nothing is deleted unless it is asked for', async (t) => {
   assert.deepEqual(await names(), ['old', 'older', 'young'])
 })
 
-test('a retention that is ended deletes no more than the job that waits', async (t) => {
+test.concurrent('a retention that is ended deletes no more than the job that waits', async (t) => {
   const { names, ...prepared } = await prepare(t, { RETAIN_DAYS: '30' })
   const many = Object.fromEntries(Array.from({ length: 10 }, (_, at) => [`old${at}`, 300 + at]))
   await storeOld(prepared.db, 'acme', many)
@@ -91,7 +91,7 @@ test('a retention that is ended deletes no more than the job that waits', async 
   assert.equal((await names()).length, 13 - 5)
 })
 
-test('a post that is accepted before a due thread is deleted is stored, and keeps a stored thread whole', async (t) => {
+test.concurrent('a post that is accepted before a due thread is deleted is stored, and keeps a stored thread whole', async (t) => {
   const { names, ...prepared } = await prepare(t, { RETAIN_DAYS: '30' })
   const { db, key } = prepared
   const { queue, bulk } = openQueue(t, prepared.settings)

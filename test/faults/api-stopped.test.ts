@@ -10,7 +10,7 @@ import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { openRequest } from './open-request.ts'
 
-test('a stopping API answers every open request, accepts no new one, and exits 0', async (t) => {
+test.concurrent('a stopping API answers every open request, accepts no new one, and exits 0', async (t) => {
   const sluice = await startSluice(t)
   const { queue, drained } = openQueue(t, sluice.settings)
   const [worker] = sluice.workers
@@ -36,7 +36,7 @@ test('a stopping API answers every open request, accepts no new one, and exits 0
   await assertStored(sluice.db, [...posted, open.posted])
 })
 
-test('at the end of the grace time a caller of an unfinished job gets a 504, a caller of an unfinished body a 503, and callers that neither finish nor hang up do not keep the API from stopping', async (t) => {
+test.concurrent('at the end of the grace time a caller of an unfinished job gets a 504, a caller of an unfinished body a 503, and callers that neither finish nor hang up do not keep the API from stopping', async (t) => {
   const settings = { SHUTDOWN_GRACE_SECONDS: '4' }
   const sluice = await startSluice(t, { workers: 0, settings })
   const { queue, drained } = openQueue(t, sluice.settings)

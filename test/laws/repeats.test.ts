@@ -3,7 +3,7 @@ import { type PostRequest, repairSources } from '@sluice/store'
 import { describe, it } from 'vitest'
 import { aThread as aNewThread } from './support/a-thread.ts'
 import { Death, mortal } from './support/mortal.ts'
-import { clockAhead, openStore } from './support/open-store.ts'
+import { clockAhead, openStore, quickToSum } from './support/open-store.ts'
 import { pausedAt } from './support/paused-at.ts'
 import { storeOnce } from './support/store-all.ts'
 
@@ -131,7 +131,7 @@ describe('a request that resembles a repeat', () => {
     const appending = pausedAt(mortal(commands, { atWrite: WATERMARK, share: 0 }), QUOTES)
     const appended = store1(says(2, { externalId: 'q3', text: 'three' }), appending.commands)
     await appending.reached
-    await repairSources(commands, { repair: true }, clockAhead(10_000))
+    await repairSources(commands, { repair: true }, clockAhead(10_000, quickToSum))
     appending.release()
     await assert.rejects(appended, Death)
     await storeOnce(commands, [says(3, ...both)], clockAhead(120_000))
