@@ -14,7 +14,7 @@
 --                         must be) and, if it has them, reply stream, claim, the operation that retried it, purged
 --                         (see load.lua), and a payload to retain in place of its own
 --       2 …  of each job: result, and line for `recent`
--- Returns 1 if more must be evicted: then call it again without jobs; otherwise 0.
+-- Returns 1 if more must be evicted: then call it again without jobs; otherwise 0. Then the ids of the jobs that stay.
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#remove
 --include ../replies/results.lua#change
@@ -59,7 +59,7 @@ local transient, addedBytes = {}, 0
 -- `retained`: the ids of new retained results. `hasChanged`: storing them changed the values that
 -- were read above.
 local retained, hasChanged = {}, false
-local streams, removed, lanes, lines = {}, {}, {}, {}
+local streams, removed, lanes, lines, staying = {}, {}, {}, {}, {}
 for at, job in ipairs(jobs) do
   local id, lane, stream, result, line = job.id, job.lane, job.stream, ARGV[2 * at], ARGV[2 * at + 1]
   local own = counted[id]
@@ -87,6 +87,8 @@ for at, job in ipairs(jobs) do
     lines[#lines + 1] = line
     countOutcome(base, job.operation, 'stored')
     if job.claim then finishClaim(base, job.claim, id, result) end
+  else
+    staying[#staying + 1] = id
   end
   if stream then
     local replies = streams[stream] or {bytes = 0}
@@ -126,7 +128,7 @@ if #transient > 0 then
   redis.call('SET', newestKey, cmsgpack.pack(newest, since, newestBytes))
 end
 -- Expired members stay in their bounded stores until the next group begins.
-if not beginsGroup and groupBytes + newestBytes + retainedBytes <= bound then return 0 end
+if not beginsGroup and groupBytes + newestBytes + retainedBytes <= bound then return {0, unpack(staying)} end
 local evicted = {}
 local function evictor(prefix)
   return function(member) evicted[#evicted + 1] = base .. prefix .. member end
@@ -139,4 +141,4 @@ local forRetained = roomBeside(bytesIn(groupsKey) + newestBytes)
 local expired, evictRetained = now - retainedMs, evictor('retained:')
 local moreRetained = evictOfTenants(retainedKey, forRetained, expired, EVICTED_AT_ONCE, evictRetained, retained)
 if #evicted > 0 then redis.call('UNLINK', unpack(evicted)) end
-return math.max(moreGroups, moreRetained)
+return {math.max(moreGroups, moreRetained), unpack(staying)}

@@ -400,6 +400,20 @@ it('fails jobs that another program added or changed, with the reason, and runs 
   assert.equal(await tenantThreads(redis, keys, 't'), 0)
 })
 
+it('counts no threads of a job whose lock it has lost: the worker that has the lock counts them', async (t) => {
+  const { redis, keys, note, called, add, consume } = await setUp(t)
+  const { work, finish } = gates(note)
+  const stored: string[] = []
+  const consumer = consume({ work, stored: { inc: ({ outcome }) => void stored.push(outcome) } })
+  for (const id of ['kept', 'lost']) await add(id)
+  for (const id of ['kept', 'lost']) await called(`begin ${id}`)
+  await redis.set(`${keys.jobs.interactive}lost:lock`, 'of another worker')
+  for (const id of ['kept', 'lost']) finish(id)
+  await consumer.close(1_000)
+  assert.deepEqual(stored, ['created'])
+  assert.deepEqual(await redis.lrange(`${keys.jobs.interactive}active`, 0, -1), ['lost'])
+})
+
 it('returns a job, which loses no attempt, if Redis is unavailable as it completes', async (t) => {
   const { redis, add, consume, errors, failures, results } = await setUp(t)
   const attempts: number[] = []

@@ -290,7 +290,8 @@ async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   if ('unavailable' in result) return returnJob(job, deps)
   if ('failure' in result) return failJob(job, result, deps)
   try {
-    await deps.complete({ ...job, result: { receipts: result.receipts } })
+    const hasEnded = await deps.complete({ ...job, result: { receipts: result.receipts } })
+    if (hasEnded) countStored(deps.stored, job, result.receipts)
   } catch (error) {
     const refusal = asError(error)
     if (isUnavailable(refusal)) {
@@ -300,5 +301,4 @@ async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
     const failed = await onFailed(new UncompletedError(result.receipts, refusal))
     return 'unavailable' in failed ? returnJob(job, deps) : failJob(job, failed, deps)
   }
-  countStored(deps.stored, job, result.receipts)
 }

@@ -3,7 +3,7 @@
 // worker runs alone. Also defines the dependencies of a lane.
 import type { FailedThread, Hit, Outcome } from '@sluice/contract'
 import { createGroupCommit, traceIdOf } from '@sluice/process'
-import { isUnavailable, openScript } from '@sluice/process/redis'
+import { asList, isUnavailable, openScript } from '@sluice/process/redis'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { createRecordAttempt } from '../failed/failed-set.ts'
@@ -29,7 +29,8 @@ import type { Capacity, createLocks, Pauses } from './fetch-jobs.ts'
 /**
  * Makes a function that completes jobs. Jobs that are passed to it during a round trip are
  * completed together in the next one. If Redis refuses that, they are completed one by one, because
- * one of them may be the cause.
+ * one of them may be the cause. Returns whether the job has ended: if not, another worker has its
+ * lock, and ends it.
  */
 export function createComplete(
   redis: Redis,
@@ -41,7 +42,8 @@ export function createComplete(
   const completeJobs = openScript(redis, new URL('./complete.lua', import.meta.url))
   const { recordJob } = createImports(redis, keys)
   const recordClaims = createRecordClaims(redis, keys, claimBytes)
-  async function completeAll(jobs: readonly CompletedJob[]): Promise<void> {
+  /** Returns the ids of the jobs that this worker has no lock of any more. */
+  async function completeAll(jobs: readonly CompletedJob[]): Promise<unknown[]> {
     if (jobs.some(({ data }) => data.import !== undefined)) await Promise.all(jobs.map(recordJob))
     if (jobs.some(({ data }) => data.claim !== undefined)) await recordClaims(jobs)
     const completed = jobs.map((job) => ({
@@ -62,8 +64,10 @@ export function createComplete(
       JSON.stringify(recentLine(job, worker)),
     ])
     const times = { retainedMs, transientMs, resultBytes, recentBytes }
-    let more = await completeJobs(keys.base, { ...times, jobs: completed }, ...texts)
-    while (more === 1) more = await completeJobs(keys.base, { ...times, jobs: [] })
+    const ended = await completeJobs(keys.base, { ...times, jobs: completed }, ...texts)
+    let [more, ...left] = asList(ended)
+    while (more === 1) [more] = asList(await completeJobs(keys.base, { ...times, jobs: [] }))
+    return left
   }
   const commit = createGroupCommit(async (jobs: CompletedJob[]) => {
     const [all] = await Promise.allSettled([completeAll(jobs)])
@@ -71,9 +75,10 @@ export function createComplete(
       return jobs.map(() => all)
     return Promise.allSettled(jobs.map((job) => completeAll([job])))
   })
-  return async (job: CompletedJob): Promise<void> => {
+  return async (job: CompletedJob): Promise<boolean> => {
     const ended = await commit(job)
     if (ended.status === 'rejected') throw ended.reason
+    return !ended.value.includes(job.id)
   }
 }
 
@@ -200,7 +205,7 @@ export interface LaneOptions {
 
 /** What each lane of a consumer needs. */
 export interface LaneDeps extends LaneOptions {
-  complete: (job: CompletedJob) => Promise<unknown>
+  complete: (job: CompletedJob) => Promise<boolean>
   most: Pick<Capacity, 'jobs' | 'bytes'>
   /** Returns BullMQ's own object for a job. Only rare cases need it. */
   find: (id: string) => Promise<Job<IngestJob> | undefined>
