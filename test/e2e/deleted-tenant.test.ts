@@ -6,8 +6,7 @@ import { createKey } from '@sluice/credentials/keys'
 import { connectRetrying } from '@sluice/process/redis'
 import type { SourceDocument } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
-import { beforeSuite } from '@sluice/test-support'
-import { test } from 'vitest'
+import { type TestContext, test } from 'vitest'
 import type { Target } from '../support/post-thread.ts'
 import { runSluice } from '../support/run-sluice.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
@@ -16,17 +15,14 @@ import { createCaller } from './support/caller.ts'
 import { acceptedIn, jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
-let sluice: TestSluice
-beforeSuite(async (t) => {
-  sluice = await startSluice(t)
-})
-
-/** Makes callers of two tenants and an operator. The first tenant may be deleted. */
-async function addTenants(tenant: string) {
+/** Starts a Sluice, and makes callers of two tenants and an operator. `tenant` may be deleted. */
+async function open(t: TestContext, tenant: string) {
+  const sluice = await startSluice(t)
   const { key } = await createKey(sluice.db, { tenant, name: 'deletes', deletes: true })
   const callerOf = async (details: Parameters<typeof createKey>[1]) =>
     createCaller({ url: sluice.url, key: (await createKey(sluice.db, details)).key })
   return {
+    sluice,
     key,
     acme: createCaller({ url: sluice.url, key }),
     globex: await callerOf({ tenant: 'globex', name: tenant }),
@@ -37,12 +33,12 @@ async function addTenants(tenant: string) {
 
 const ERASURE = { method: 'POST', headers: { 'content-type': 'application/json' } }
 
-const sourcesOf = (tenant: string) =>
-  sluice.db.collection<SourceDocument>('sources').find({ tenant }).toArray()
+const sourcesOf = ({ db }: TestSluice, tenant: string) =>
+  db.collection<SourceDocument>('sources').find({ tenant }).toArray()
 
 /** The keys in Redis whose name or value has a text. */
-async function findInRedis(text: string): Promise<string[]> {
-  const { REDIS_URL = '', QUEUE = '' } = sluice.settings
+async function findInRedis({ settings }: TestSluice, text: string): Promise<string[]> {
+  const { REDIS_URL = '', QUEUE = '' } = settings
   const redis = connectRetrying({ redisUrl: REDIS_URL, queue: '' }, () => {})
   const keys = await redis.keys(`*${QUEUE}*`)
   const dumps = await Promise.all(keys.map((key) => redis.dumpBuffer(key)))
@@ -50,8 +46,8 @@ async function findInRedis(text: string): Promise<string[]> {
   return keys.filter((key, at) => key.includes(text) || dumps[at]?.includes(text))
 }
 
-test('a deleted tenant leaves no key, job, result, import or thread, and the others keep theirs', async () => {
-  const { acme, globex, operator, deleteAcme } = await addTenants('acme')
+test.concurrent('a deleted tenant leaves no key, job, result, import or thread, and the others keep theirs', async (t) => {
+  const { sluice, acme, globex, operator, deleteAcme } = await open(t, 'acme')
   const broken = sourceIdOf('acme', { service: 'slack', externalId: 'broken' })
   const anySources = sluice.db.collection<{ _id: string }>('sources')
   await anySources.insertOne({ _id: broken })
@@ -81,14 +77,14 @@ test('a deleted tenant leaves no key, job, result, import or thread, and the oth
     [0, 'Deleted the tenant acme: its keys, its jobs, and 4 threads.\n'],
     stderr,
   )
-  assert.deepEqual(await sourcesOf('acme'), [])
+  assert.deepEqual(await sourcesOf(sluice, 'acme'), [])
   const left = await sluice.db.collection('quotes').distinct('sourceId')
   assert.deepEqual(left, [kept.source.id])
-  assert.equal((await sourcesOf('globex')).length, 1)
+  assert.equal((await sourcesOf(sluice, 'globex')).length, 1)
   problemIn(await acme.post(someThread()), 403, 'api_key_invalid')
   assert.match((await operator.get('/admin/jobs?tenant=acme')).text, /"jobs":\[\]/)
   for (const name of ['retained', 'claims', 'imports'])
-    assert.deepEqual(await findInRedis(`${name}:of:acme`), [])
+    assert.deepEqual(await findInRedis(sluice, `${name}:of:acme`), [])
 
   // A second run finds nothing, and what comes later is stored as if nothing had been there.
   assert.match((await deleteAcme()).stdout, / and 0 threads\.$/m)
@@ -99,7 +95,7 @@ test('a deleted tenant leaves no key, job, result, import or thread, and the oth
   problemIn(await again.get(erasure), 404, 'operation_unknown')
   const stored = storedIn(await again.post(someThread({ externalId: 'one', quotes: [quotes[1]] })))
   assert.deepEqual([stored.source.outcome, stored.quotes[0]?.outcome], ['created', 'created'])
-  const [source] = await sourcesOf('acme')
+  const [source] = await sourcesOf(sluice, 'acme')
   assert.deepEqual([source?.quoteCount, source?.wordCount], [1, 1])
 })
 
@@ -121,10 +117,9 @@ async function beginImport({ url, key }: Target, line: string, prefer: string) {
   }
 }
 
-test('what a tenant posted before, and what still waits or is uploaded, is gone once its deletion is completed', async () => {
-  const { key, acme, operator, deleteAcme } = await addTenants('initech')
+test.concurrent('what a tenant posted before, and what still waits or is uploaded, is gone once its deletion is completed', async (t) => {
+  const { sluice, key, acme, operator, deleteAcme } = await open(t, 'initech')
   const quotes = sluice.db.collection('quotes')
-  const before = await quotes.countDocuments()
   const line = () => `${JSON.stringify(someThread())}\n`
   const uploads = [
     await beginImport({ url: sluice.url, key }, line(), 'respond-async'),
@@ -143,7 +138,7 @@ test('what a tenant posted before, and what still waits or is uploaded, is gone 
   await operator.send('/admin/lanes/bulk:resume', { method: 'POST' })
   assert.match((await deleting).stdout, / and 3 threads\.$/m)
   for (const end of uploads) assert.match(await end(line()), /api_key_invalid/)
-  assert.deepEqual(await findInRedis('imports:of:initech'), [])
-  assert.deepEqual(await sourcesOf('initech'), [])
-  assert.equal(await quotes.countDocuments(), before)
+  assert.deepEqual(await findInRedis(sluice, 'imports:of:initech'), [])
+  assert.deepEqual(await sourcesOf(sluice, 'initech'), [])
+  assert.equal(await quotes.countDocuments(), 0)
 })
