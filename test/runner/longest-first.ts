@@ -3,7 +3,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
  * Folders with long files come first, so that short files fill both cores at the end. The soak,
- * the upgrade and the explorer last for minutes, and the overload for one.
+ * the upgrade and the explorer last for minutes, and the overload for one. The tests of operations
+ * and of the command line wait for time limits, so each stands before tests that compute.
  */
 const FOLDERS = [
   'test/soak',
@@ -14,8 +15,10 @@ const FOLDERS = [
   'apps/local',
   'packages/queue',
   'test/e2e',
+  'packages/operations',
   'test/attacks',
   'test/bench',
+  'apps/cli',
   'test/laws',
   '',
 ]
