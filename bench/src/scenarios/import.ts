@@ -1,6 +1,6 @@
 import type { Contender } from '../contenders/contender.ts'
 import { openRawInserts } from '../contenders/raw-inserts.ts'
-import { type Sluice, startSluice } from '../contenders/start-sluice.ts'
+import { AS_START, type Sluice, startSluice } from '../contenders/start-sluice.ts'
 import { importBodies, postImports } from '../post-import.ts'
 import { makeThreads } from '../threads.ts'
 import { interleave, medianOf } from './interleave.ts'
@@ -14,15 +14,21 @@ export const ndjsonImport: Scenario = {
   long: false,
   async run(bench) {
     await using sluice = await startSluice(bench)
-    await warmUp(bench, sluice, 64)
+    await using started = await startSluice(bench, AS_START)
+    for (const one of [sluice, started]) await warmUp(bench, one, 64)
     await using raw = await openRawInserts(bench)
     await using indexed = await openRawInserts(bench, {
       name: 'raw-indexed',
-      indexesOf: sluice.database,
+      indexesOf: started.database,
     })
-    const contenders = { sluice: byImport(sluice), raw, 'raw-indexed': indexed }
+    const contenders = {
+      sluice: byImport(sluice),
+      'sluice-start': byImport(started),
+      raw,
+      'raw-indexed': indexed,
+    }
     const { rounds, importThreads } = bench.scale
-    const names = ['sluice', 'raw', 'raw-indexed'] as const
+    const names = ['sluice', 'sluice-start', 'raw', 'raw-indexed'] as const
     const measured = await interleave(names, rounds, (name, round) =>
       postRound(
         bench,
@@ -32,7 +38,7 @@ export const ndjsonImport: Scenario = {
       ),
     )
     const documents = (name: (typeof names)[number]) => medianOf(measured, name).documentsPerSecond
-    const against = (name: 'raw' | 'raw-indexed') => documents('sluice') / documents(name)
+    const against = (name: 'raw' | 'raw-indexed') => documents('sluice-start') / documents(name)
     return {
       measured,
       figures: [],
