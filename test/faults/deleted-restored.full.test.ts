@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { createKey } from '@sluice/credentials/keys'
 import { connectRetrying } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
 import { keysWith } from '@sluice/queue/test-support'
 import { createBatchStore, mongoCommands } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
-import { requiredUrl } from '@sluice/test-support'
+import { requiredUrl, runtimeEnv } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 import { createCaller } from '../e2e/support/caller.ts'
 import { acceptedIn, storedIn } from '../e2e/support/read-reply.ts'
@@ -20,6 +22,7 @@ import { runSluice } from '../support/run-sluice.ts'
 import { startSluice, type TestSluice, untilKeyIsKnown } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
+const SLUICE = fileURLToPath(new URL('../../sluice', import.meta.url))
 const ASYNC = { prefer: 'respond-async' }
 /** Is in every text that is deleted. */
 const GONE = 'w7b1e0d3c'
@@ -179,6 +182,10 @@ test('what was deleted is gone again after Redis, MongoDB or both were restored 
   const exported = await runSluice(sluice, 'erasures', 'export', '-')
   assert.equal(exported.stdout, await readFile(file, 'utf8'))
   assert.match(exported.stderr, /^Wrote 9 records to -\.$/m)
+  const cut = await promisify(execFile)('sh', ['-c', `"${SLUICE}" erasures export - | :`], {
+    env: { ...runtimeEnv(), ...sluice.settings },
+  })
+  assert.match(cut.stderr, /^error: -: write EPIPE\./m)
   await stop([sluice.api, ...sluice.workers])
   const totals = async () => {
     const found = await db.collection('sources').find({ tenant: 'acme' }).toArray()

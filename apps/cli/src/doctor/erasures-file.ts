@@ -35,12 +35,13 @@ export async function writeErasures(
     yield `${JSON.stringify(head)}\n`
     for await (const record of records) yield `${JSON.stringify(record)}\n`
   }
-  if (file === '-') return await pipeline(lines, stdout, { end: false })
+  const isStdout = file === '-'
   const found = await stat(file).catch(() => undefined)
-  const isFile = found === undefined || found.isFile()
+  const isFile = !isStdout && (found === undefined || found.isFile())
   const part = isFile ? `${file}.sluice-part` : file
   try {
-    await pipeline(lines, createWriteStream(part, { flush: isFile }))
+    const output = isStdout ? stdout : createWriteStream(part, { flush: isFile })
+    await pipeline(lines, output, { end: !isStdout })
     if (isFile) await rename(part, file)
   } catch (error) {
     throw faultOf(part, error)
