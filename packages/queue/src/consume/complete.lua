@@ -87,7 +87,9 @@ for at, job in ipairs(jobs) do
     lines[#lines + 1] = line
     countOutcome(base, job.operation, 'stored')
     if job.claim then finishClaim(base, job.claim, id, result) end
-  else
+  elseif values[at] or jobExists(lane, id) then
+    -- A job that does not exist was completed by this command, which was sent again because its reply was lost, or by
+    -- another worker. These can't be distinguished, so in the second case the job is counted twice.
     staying[#staying + 1] = id
   end
   if stream then

@@ -242,6 +242,18 @@ it('evicts results in steps that do not block Redis, until they are within the b
   assert(steps.mock.calls.length > 2_000 / 500, `${steps.mock.calls.length} steps`)
 })
 
+it('leaves a job to another worker if its lock is lost and it exists, not if the command is sent again', async (t) => {
+  const { redis, keys, complete, addJob } = setUp(t)
+  await addJob('a', '{}')
+  await redis.set(`${keys.jobs.interactive}a:lock`, 'token')
+  const [own, left] = ['a', 'b'].map((id) => completed(id, { token: 'token' }))
+  assert(own && left)
+  assert.deepEqual(await complete([own], BOUNDS), [true])
+  assert.deepEqual(await complete([own], BOUNDS), [true])
+  await addJob('b', '{}')
+  assert.deepEqual(await complete([left], BOUNDS), [false])
+})
+
 it('counts the result of a job that completes twice once', async (t) => {
   const { complete, bytesOf } = setUp(t)
   await complete([completed('a')], BOUNDS)

@@ -29,8 +29,8 @@ import type { Capacity, createLocks, Pauses } from './fetch-jobs.ts'
 /**
  * Makes a function that completes jobs. Jobs that are passed to it during a round trip are
  * completed together in the next one. If Redis refuses that, they are completed one by one, because
- * one of them may be the cause. Returns whether the job has ended: if not, another worker has its
- * lock, and ends it.
+ * one of them may be the cause. Returns false if the job is left to another worker, because this one
+ * has lost its lock.
  */
 export function createComplete(
   redis: Redis,
@@ -42,7 +42,7 @@ export function createComplete(
   const completeJobs = openScript(redis, new URL('./complete.lua', import.meta.url))
   const { recordJob } = createImports(redis, keys)
   const recordClaims = createRecordClaims(redis, keys, claimBytes)
-  /** Returns the ids of the jobs that this worker has no lock of any more. */
+  /** Returns the ids of the jobs that are left to other workers. */
   async function completeAll(jobs: readonly CompletedJob[]): Promise<unknown[]> {
     if (jobs.some(({ data }) => data.import !== undefined)) await Promise.all(jobs.map(recordJob))
     if (jobs.some(({ data }) => data.claim !== undefined)) await recordClaims(jobs)
