@@ -73,9 +73,12 @@ export async function* readErasures(
     return undefined
   }
   const own = await readFirstId(db)
-  const openFile = () => open(file).catch((error) => Promise.reject(faultOf(file, error)))
-  const input = createInterface(file === '-' ? stdin : (await openFile()).createReadStream())
-  for await (const line of input) {
+  const openLines = async () => (await open(file)).readLines()
+  const lines =
+    file === '-'
+      ? createInterface({ input: stdin })
+      : await openLines().catch((error) => Promise.reject(faultOf(file, error)))
+  for await (const line of lines) {
     const record = line === '' ? undefined : parseLine(line)
     // A database without an id has no threads.
     if ((head.store ?? own) !== (own ?? head.store))

@@ -42,9 +42,10 @@ type Group = FailedJobGroups['groups'][number]
  */
 export const groupsPage: PageHandler = async (visit) => {
   const { view, query } = visit
-  const { last, ...given } = inputOf(query)
+  const input = inputOf(query)
+  const { last, ...given } = input
   const filter = parseFailedJobFilter(Object.entries({ ...given, ...(last && sinceOf(last)) }))
-  const form = filterForm({ ...given, ...(last && { last }) }, await tenantsOf(visit))
+  const form = filterForm(input, await tenantsOf(visit))
   if (!filter.ok) return invalidPage('Failures', filter.errors, form)
   const isFiltered = Object.keys(filter.value).length > 0
   const { groups, isComplete } = await (isFiltered
